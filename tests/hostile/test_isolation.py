@@ -338,7 +338,7 @@ async def test_13_b_goes_on_with_a_token_that_was_revoked(house: House, caplog: 
     assert code is grpc.StatusCode.UNAUTHENTICATED
     replace_file(house.tokens, "[broken")
     async with asyncio.timeout(10):
-        while "the tokens read last stay valid" not in caplog.text:  # noqa: ASYNC110 - the file is looked at once a second
+        while "the last valid tokens stay in force" not in caplog.text:  # noqa: ASYNC110 - the file is looked at once a second
             await asyncio.sleep(0.05)
     assert only(await house.a.score(ITEM)).status == types_pb2.STATUS_OK
 

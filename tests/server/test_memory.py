@@ -65,8 +65,8 @@ async def test_a_limit_that_leaves_too_little_is_told_at_start(
         guard.loaded()
     assert [record.getMessage() for record in caplog.records] == [
         (
-            "memory_limit leaves 50 MiB for requests, since the server itself uses 350 MiB: large requests will be "
-            "refused. Set memory_limit to at least 478 MiB"
+            "memory_limit leaves 50 MiB for requests, because the server itself uses 350 MiB: large requests will "
+            "be refused. Set memory_limit to at least 478 MiB"
         )
     ]
 

@@ -1,1 +1,1 @@
-"""gradewire's server: scores answers over gRPC (see docs/architecture.md for its rooms)."""
+"""gradewire's server, which scores answers over gRPC. docs/architecture.md describes its packages."""

@@ -34,16 +34,16 @@ from gradewire_server.tracing import open_call_tracer
 _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
-"""Seconds between health checks: less than a judge's process takes to restart, so that health shows each restart."""
+"""Seconds between health checks. A judge's restart takes longer, so health shows each one."""
 _LASTING_S: Final = 5.0
-"""Seconds of overload after which it is no longer a burst and health reports it."""
+"""Seconds of overload after which health reports it. A shorter overload is only a burst."""
 
 
 async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
     """Wait for `loading`. Only an urgent stop cancels it, because a half-opened store cannot be closed again.
 
     Returns:
-        True to serve; False if a stop was requested first.
+        True to serve, or False if a stop was requested.
     """
     urgent = asyncio.create_task(stop.urgent.wait())
     try:
@@ -66,17 +66,17 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     flood: FloodFilter | None = None,
     child: Child | None = None,
 ) -> None:
-    """Serve until `stop` is requested; cancelling it ends the server at once.
+    """Serve until `stop` is requested. Cancelling this task ends the server at once.
 
     Args:
-        settings: All settings of the server.
-        started: Called with the gRPC port once the server accepts calls.
-        stop: The request to stop; without one, only cancellation ends the server.
-        flood: The log's filter, whose dropped messages are counted and reported from here.
-        child: This process as one of several.
+        settings: The server's settings.
+        started: A function that is called with the gRPC port once the server accepts calls.
+        stop: The request to stop. Without it, only cancellation ends the server.
+        flood: The log's filter. The server counts and reports the messages that it drops.
+        child: The connection to the supervisor if this is one of several server processes.
 
     Raises:
-        OSError: An address, a certificate or a directory cannot be used.
+        OSError: An address, certificate or directory cannot be used.
         TokensFileError: The tokens file cannot be used.
     """
     stop = stop or Stop()
@@ -116,7 +116,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         handed = None if settings.http_api.port is None else stack.enter_context(endpoint(settings))
         loading = None
         if position is not None:
-            # Load before listening: until then, the system sends connections to the other processes.
+            # Load before listening. Until then, the system sends connections to other processes.
             loading = asyncio.create_task(_load(stack, settings, registry, telemetry))
             if not await before_stop(loading, stop):
                 return
@@ -154,7 +154,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         if not await before_stop(loading, stop):
             return
         handlers, backends = loading.result()
-        # Entered last, so left first: no call ever reaches closed backends.
+        # Stop the gRPC server first at exit (the stack closes in reverse), so that no call reaches closed backends.
         stack.push_async_callback(server.stop, None)
         show = partial(_show_health, backends, lifecycle, handlers.context.admission, gateway)
         show()
@@ -184,7 +184,9 @@ def run(
     child: Child | None = None,
     stop: Stop | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; a second signal ends at once. On SIGHUP, a child leaves and the others serve on.
+    """Serve until SIGTERM or SIGINT. A second signal ends the server at once.
+
+    If this process is one of several, SIGHUP stops only this process, and sends its callers to the others.
 
     Returns:
         The exit code: 0, or 1 if the server cannot start.
@@ -212,7 +214,7 @@ def _show_health(
     admission: Admission,
     gateway: GatewaySupervisor | None,
 ) -> None:
-    """Show the state of backends, overload and gateway in health and metrics."""
+    """Report the state of backends, overload and gateway in health and metrics."""
     health, judge, overload_s = backends.health(), backends.judge_health(), admission.overload_s
     degraded = [*health.degraded]
     if not any(health.models.values()):
@@ -236,19 +238,19 @@ def _show_health(
 
 def _cannot_reload() -> None:
     _log.warning(
-        "SIGHUP has no effect on a server with one process. It reloads its tokens file whenever that changes; restart "
-        "it to apply other settings. With --processes, SIGHUP restarts the processes one after the other"
+        "SIGHUP has no effect on a server with one process. The server rereads the tokens file whenever it changes; "
+        "restart the server to apply other settings. With --processes, SIGHUP restarts the processes one by one"
     )
 
 
 async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> tuple[Handlers, Backends]:
-    """Open the handlers on `stack` and warm up the default model; metrics without a model work even if that fails."""
+    """Open the handlers on `stack`, and load the default model. If that fails, metrics without a model still work."""
     handlers, backends = await stack.enter_async_context(opened_handlers(settings, registry, telemetry))
     loaded = await backends.load("")
     if isinstance(loaded, Failure):
-        _log.warning("The default model is not loaded; only metrics without a model work: %s", loaded.message)
+        _log.warning("The default model is not loaded, so only metrics without a model work: %s", loaded.message)
     collect_and_keep()
     return handlers, backends
 

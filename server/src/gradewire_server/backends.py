@@ -1,4 +1,4 @@
-"""Open and close stores, encoders, judges and the lexicon together, with the request handlers that use them."""
+"""Open and close stores, encoders, judges and the lexicon, with the request handlers that use them."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ _MEMORY_PREPARED_MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores behind the in-process cache; `warning` names the one that could not be opened, or is "".
+    """The stores behind the in-process cache. `warning` names a store that could not be opened, or is "".
 
     Close `vectors` before `prepared`.
     """
@@ -53,12 +53,12 @@ class Stores:
     warning: str = ""
 
     def degraded(self) -> tuple[str, ...]:
-        """Return the reasons why scoring is slower than it could be."""
+        """Return the reasons why stores work less well than they could, so that scoring may be slower."""
         return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
 
 
 async def open_stores(config: CacheConfig, telemetry: StorageTelemetry) -> Stores:
-    """Open the stores; an unusable directory becomes a warning, never an error.
+    """Open the stores. An unusable directory causes only a warning.
 
     Raises:
         MacKeyError: The key that authenticates values in Redis cannot be read.
@@ -96,12 +96,12 @@ def _open_disk(config: DiskConfig, telemetry: StorageTelemetry, prediction_ttl_s
 
 
 def _reason(error: OSError | lmdb.Error) -> str:
-    """Return the error without its path, because readers of /healthz may not know this machine's paths."""
+    """Return the error without its path, because readers of /healthz must not learn this machine's paths."""
     return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 
 
 class _UnavailablePrepared(PreparedStore):
-    """A store that refuses everything: the settings require durable answers, but no store could be opened."""
+    """A store that refuses every operation, because the settings require a store but it could not be opened."""
 
     _failure = Failure(Status.UNAVAILABLE, "the store of prepared references cannot be used; the server's log says why")
 
@@ -116,7 +116,7 @@ class _UnavailablePrepared(PreparedStore):
 
 
 class Backends:
-    """All stores and models of a server, on one event loop; create them with `open`.
+    """All stores and models of a server, on one event loop. Create them with `open`.
 
     Attributes:
         ports: The interfaces that scoring and requests use.
@@ -155,7 +155,7 @@ class Backends:
     async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
         """Open stores and preload models.
 
-        If a store cannot be opened, a warning is logged; if a model cannot be loaded, `health` reports it.
+        If a store cannot be opened, a warning is logged. If a model cannot be loaded, `health` reports it.
 
         Raises:
             OSError: A certificate cannot be read.
@@ -177,25 +177,25 @@ class Backends:
         )
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Load and warm up an encoder ("" for the default one); return a failure if that is not possible."""
+        """Load and warm up an encoder ("" for the default one). Return a failure if this is not possible."""
         return await self._encoders.load(name)
 
     async def preload(self) -> None:
-        """Load the models that the settings preload; `health` reports those that fail.
+        """Load the models listed in the settings. `health` reports models that fail to load.
 
-        A judge loads in the background, since it may take a minute and the others must not wait for it.
+        A judge loads in the background, because it may take a minute and encoders must not wait for it.
         """
         if self._config.judge.preload:
             self._judges.load_soon()
         await self._encoders.preload()
 
     def health(self) -> EncoderHealth:
-        """Return the current state of models and stores; a degraded one never changes a score."""
+        """Return the current state of models and stores. A degraded store never changes a score."""
         encoders = self._encoders.health()
         return replace(encoders, degraded=(*encoders.degraded, *self._stores.degraded()))
 
     def judge_health(self) -> JudgeHealth:
-        """Return the state of the judge."""
+        """Return the judge's state."""
         return self._judges.health()
 
     async def close(self) -> None:
@@ -210,24 +210,24 @@ class Backends:
 
 
 def expose_results(results: RememberedResults, registry: CollectorRegistry) -> None:
-    """Expose the size and use of remembered results, read at each scrape."""
-    size = Gauge(f"{_REMEMBERED}_bytes", "Bytes of results that are remembered.", registry=registry)
+    """Export the size and use of remembered results as metrics that are computed at each scrape."""
+    size = Gauge(f"{_REMEMBERED}_bytes", "Bytes of remembered results.", registry=registry)
     size.set_function(lambda: results.used_bytes)
     for name, text, read in (
-        ("found", "Results that were answered from those remembered.", lambda: results.found),
-        ("texts", "Texts of those results: no encoder's cache was read for them.", lambda: results.texts),
+        ("found", "Results that were answered from remembered results.", lambda: results.found),
+        ("texts", "Texts in reused results, for which no encoder cache was read.", lambda: results.texts),
     ):
         registry.register(ReadCounter(f"{_REMEMBERED}_{name}", text, read))
 
 
 @asynccontextmanager
 async def open_handlers(settings: Settings, registry: CollectorRegistry | None = None) -> AsyncIterator[Handlers]:
-    """Open the server without a transport, for embedding; models load at first use unless preloaded.
+    """Open the server without a transport, for use inside a program. Models load at first use unless preloaded.
 
-    Settings of transport, HTTP and log are ignored.
+    Settings for transport, HTTP and log are ignored.
 
     Raises:
-        OSError: A directory or store cannot be used at all.
+        OSError: A directory or store cannot be used.
     """
     registry = registry or CollectorRegistry()
     async with opened_handlers(settings, registry, RpcTelemetry(registry)) as (handlers, _):
@@ -238,7 +238,7 @@ async def open_handlers(settings: Settings, registry: CollectorRegistry | None =
 async def opened_handlers(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> AsyncIterator[tuple[Handlers, Backends]]:
-    """Open handlers together with their backends, counted by `telemetry`; arguments and errors as `open_handlers`."""
+    """Open handlers and their backends. `telemetry` counts their work. The errors are those of `open_handlers`."""
     directory = settings.judge_prompt_directory
     prompts = await asyncio.to_thread(open_prompts, directory)
     backends = await Backends.open(settings.engine, registry)

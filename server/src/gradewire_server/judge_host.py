@@ -1,7 +1,7 @@
-"""The process that runs the judges of several server processes: `python -m gradewire_server.judge_host FD`.
+"""The process that runs the judges for several server processes: `python -m gradewire_server.judge_host FD`.
 
-FD is its end of the connection to the supervisor. It needs little memory itself: as in a single server, each judge
-runs in its own worker process, started when it is first used.
+FD is this process's end of the connection to the supervisor. Each judge runs in a separate worker process, which starts
+when the judge is first used.
 """
 
 import asyncio
@@ -49,19 +49,19 @@ from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
 _log = logging.getLogger(__name__)
 
 _STATE_CHECK_EVERY_S: Final = 0.1
-"""Seconds between checks: less than a judge's worker takes to restart, so that health shows each restart."""
+"""Seconds between checks. A worker's restart takes longer, so health shows each one."""
 _LAST_REPLIES_S: Final = 1.0
-"""Seconds for sending waiting callers to the next host."""
+"""Timeout for replies that send waiting callers to the next host."""
 
 _Context: TypeAlias = aio.ServicerContext[Any, Any]
 R = TypeVar("R")
 
 
 class JudgeHost:
-    """Judges that several server processes share: each is opened at first use, and equal questions are asked once.
+    """The judges that several server processes share. Each opens at first use, and answers equal questions only once.
 
-    `max_queue_items` bounds the questions in progress over all processes and judges. The host belongs to the event
-    loop that created it, and closes its backend.
+    `max_queue_items` limits the questions in progress from all processes to all judges. Use the host on the event loop
+    that created it. It closes its backend.
     """
 
     def __init__(self, backend: JudgeBackend, *, max_queue_items: int, tracer: CallTracer | None = None) -> None:
@@ -84,13 +84,13 @@ class JudgeHost:
         """Listen at ``unix:PATH``, in a directory that only this user can enter.
 
         Raises:
-            RuntimeError: gRPC cannot listen there.
+            RuntimeError: gRPC cannot listen at the address.
         """
         self._server.add_insecure_port(address)
         await self._server.start()
 
     async def stop(self) -> None:
-        """Send all callers to the next host, those with questions in progress included, and close the judges."""
+        """Send all callers to the next host, even those with questions in progress, and close the judges."""
         self._stopping.set()
         await self._server.stop(_LAST_REPLIES_S)
         self._looking.cancel()
@@ -112,7 +112,7 @@ class JudgeHost:
         return judge if isinstance(judge, Failure | Stopping) else judge.status
 
     async def _ask(self, request: HostRequest, context: _Context) -> JudgeReply[Any] | Stopping:
-        set_current_caller(request.caller)  # each question is a task of its own
+        set_current_caller(request.caller)  # each question has its own task
         return await self._unless_stopping(self._trace(request, context))
 
     async def _unless_stopping(self, work: Coroutine[Any, Any, R]) -> R | Stopping:
@@ -134,7 +134,7 @@ class JudgeHost:
     async def _reply_to(self, request: HostRequest) -> JudgeReply[Any]:
         need, deadline_s = request.need, request.deadline_s
         try:
-            async with asyncio.timeout_at(deadline_s):  # the loop has the same clock
+            async with asyncio.timeout_at(deadline_s):  # the loop uses the same clock as the deadline
                 judge = await self._judge(need.model)
         except TimeoutError:
             return failed_reply(TIMED_OUT)
@@ -157,7 +157,7 @@ class JudgeHost:
             await unless(self._stopping, changed.wait())
 
     async def _look(self) -> None:
-        """Report each change to the watchers."""
+        """Report each change of state to the watchers."""
         while True:
             loaded = {name: judge.status for name, judge in self._library.loaded.items()}
             troubles = {name: trouble for name in self._models if (trouble := self._library.trouble(name))}
@@ -178,15 +178,15 @@ class _Readiness(Reporter):
         return self.phase is Phase.SERVING
 
     def report(self) -> dict[str, Any]:
-        """Return the phase alone: the server processes report the judges' health."""
+        """Return only the phase, because the server processes report the judges' health."""
         return {"phase": self.phase.value, "degraded": [], "judging": None}
 
 
 async def host_judges(settings: Settings, child: Child, stop: Stop) -> None:
-    """Run judges until `stop` is requested; run none if the settings no longer have an embedded judge.
+    """Run the judges until `stop` is requested. Run none if the settings no longer have an embedded judge.
 
     Raises:
-        RuntimeError: It cannot listen at its address.
+        RuntimeError: gRPC cannot listen at the judge host's address.
     """
     judge = settings.engine.judge
     registry = CollectorRegistry()
@@ -207,7 +207,7 @@ async def host_judges(settings: Settings, child: Child, stop: Stop) -> None:
 
 
 def main() -> int:
-    """Run judges until the supervisor stops this process or is gone; return the exit code."""
+    """Run the judges until the supervisor stops this process or ends; return the exit code."""
     start = StartMessage.read()
     try:
         settings = Settings.load(**start.values)

@@ -1,8 +1,8 @@
-"""The turns of work on the event loop, after which other tasks and other threads run.
+"""Let long work on the event loop pause for other tasks, and for threads that wait for the interpreter.
 
-A loop that always has something to run releases Python's lock (GIL) for a few microseconds at a time. A waiting thread
-needs longer to wake up and take the lock, so the encoders' threads would wait until the loop is idle. Without the pause
-in `give_way`, a request of 1,000 items and 32 metrics delayed every other caller by 0.34 s instead of 0.04 s (ADR 35).
+A busy event loop releases the interpreter's lock (GIL) for only a few microseconds at a time, which is too short for a
+thread to wake up and take it. Without longer pauses, the encoders' threads would wait until the loop is idle. A request
+with 1,000 items and 32 metrics delayed every other caller by 0.34 s without these pauses, and by 0.04 s with them.
 """
 
 import asyncio
@@ -13,30 +13,30 @@ from typing import Final
 from gradewire_server.domain.caller import Lane, current_turn
 
 SLICE_S: Final = 0.002
-"""Seconds of Python work after which other tasks of the event loop get a turn."""
+"""Seconds of Python work after which other tasks on the event loop get a turn."""
 BULK_SLICE_S: Final = 0.001
-"""Seconds of a slice of bulk work, for which one request at a time has the turn."""
+"""Like `SLICE_S`, but for bulk work. Only one bulk request has a turn at a time."""
 
 
 def _let_threads_run() -> None:
-    time.sleep(0)  # a system call without the GIL, after which a waiting thread has it
+    time.sleep(0)  # releases the GIL during a system call, so that a waiting thread can take it
 
 
 async def give_way() -> None:
-    """Let other tasks of the event loop and other threads run once."""
+    """Let other tasks on the event loop and other threads run once."""
     _let_threads_run()
     await asyncio.sleep(0)
 
 
 class LoopTurns:
-    """The turns of bulk work on one event loop, a slice at a time."""
+    """The order in which bulk work gets its turns on one event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._scheduled = False
 
     async def next(self) -> None:
-        """Wait for a turn; turns are granted in order, one in each round of the loop."""
+        """Wait for a turn. Turns are granted in order, one in each round of the loop."""
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
@@ -57,7 +57,7 @@ class LoopTurns:
 
 
 class LoopSlice:
-    """The time for which a request may occupy the event loop without a pause; it starts at construction."""
+    """The time that a request may occupy the event loop without a pause. It starts at construction."""
 
     __slots__ = ("_end_s", "_is_bulk", "_turns")
 
@@ -67,11 +67,11 @@ class LoopSlice:
         self.start()
 
     def start(self) -> None:
-        """Start a new slice, after other tasks had the loop."""
+        """Start a new slice after other tasks had a turn."""
         self._end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
 
     async def begin(self) -> None:
-        """Wait for the first turn of bulk work, so that parts admitted together do not all start in one round."""
+        """Start the first slice. Bulk work first waits for a turn, so that not all parts start in one round."""
         if self._is_bulk:
             await self._turns.next()
         self.start()

@@ -1,4 +1,4 @@
-"""Bound a server's memory: end oversized messages, return freed blocks to the system, collect garbage when idle."""
+"""Limit a server's memory: stop too large incoming messages, return freed blocks, collect garbage when idle."""
 
 import asyncio
 import ctypes
@@ -19,43 +19,43 @@ from gradewire_server.rpc.telemetry import RpcTelemetry, watch_lateness
 _log = logging.getLogger(__name__)
 
 _FORGOTTEN_S: Final = 60.0
-"""Seconds after which a message that was being received has been delivered or dropped."""
+"""Seconds after which every message in transit has been delivered or dropped."""
 _NO_LOOK_S: Final = 1.0
-"""Seconds without a check after which dropped bytes cannot be distinguished from unfinished ones."""
+"""Maximum age of the last check in seconds. After a longer gap, dropped bytes look like unfinished messages."""
 _CHECK_EVERY_S: Final = 0.025
 _CHECK_OFTEN_EVERY_S: Final = 0.005
-"""Seconds between checks while unfinished messages may take too much memory."""
+"""Seconds between checks while unfinished messages may use too much memory."""
 _WATCHED_SHARE: Final = 0.1
-"""Share of the memory left for requests, below which only the resident size is checked."""
+"""Share of the memory for requests. While less is used, only the resident size is checked."""
 _CUT_SHARE: Final = 0.25
-"""Share above which connections are cut at once."""
+"""Share of the memory for requests. While more is used, connections at fault are closed at once."""
 _FULL_SHARE: Final = 0.45
-"""Share above which large messages are refused and no large message may be in transit."""
-_ON_THEIR_WAY_SHARE: Final = 0.1
-"""Share of the same memory for messages in transit."""
+"""Share of the memory for requests. While more is used, large messages are refused, also those in transit."""
+_IN_TRANSIT_SHARE: Final = 0.1
+"""Share of the memory for requests that messages in transit may use."""
 _LEAST_ROOM_BYTES: Final = 128 << 20
-"""Memory for requests below which the server refuses even ordinary ones."""
+"""Minimum memory for requests. With less, the server refuses even requests of ordinary size."""
 _TRIM_EVERY_S: Final = 1.0
 _LEAST_BLAMED_BYTES: Final = 256 * 1024
-"""Bytes in transit below which a connection is never at fault."""
+"""Minimum number of bytes in transit for a connection to be at fault."""
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _STATM: Final = "/proc/self/statm"
 _STATM_BYTES: Final = 256
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
-"""Numbers of glibc's malloc.h."""
+"""Parameter numbers of `mallopt` in glibc's malloc.h."""
 _MAPPED_FROM_BYTES: Final = 4 << 20
-"""Size above which blocks are mapped. An encoder allocates less at once, so only large messages are mapped."""
+"""Minimum size of blocks that glibc maps separately. Encoders allocate smaller blocks, unlike large messages."""
 _ARENAS: Final = 4
 _COLLECT_OLD_AFTER: Final = 100
-"""Collections of younger objects before old ones are collected, instead of Python's 10: about 700 000 new objects."""
+"""Number of young collections before old objects are collected (Python's default is 10): about 700 000 new objects."""
 _COLLECT_EVERY_S: Final = 10.0
 _COLLECT_ALL_EVERY_S: Final = 3600.0
-"""Seconds between collections of all objects, including those frozen since: they may be garbage by then."""
+"""Seconds between collections of all objects. They include objects that were frozen earlier and may now be garbage."""
 
 
 class Unfinished:
-    """The bytes in transit on each connection, estimated from repeated checks by one thread."""
+    """An estimate of the bytes in transit on each connection, from repeated checks by one thread."""
 
     def __init__(self) -> None:
         self._bases: dict[str, int] = {}
@@ -65,9 +65,9 @@ class Unfinished:
     def look(
         self, received: Mapping[str, int], delivered: Mapping[str, int], waiting: Collection[str], now_s: float
     ) -> dict[str, int]:
-        """Return the bytes in transit by peer; forget connections that are not in `received`.
+        """Return the bytes in transit by peer, and forget connections that are not in `received`.
 
-        `waiting` has the peers with a call that waits for a message.
+        `waiting` contains the peers that have a call waiting for a message.
         """
         unexplained = {peer: count - delivered.get(peer, 0) for peer, count in received.items()}
         if now_s - self._looked_s > _NO_LOOK_S:
@@ -78,22 +78,22 @@ class Unfinished:
         self._looked_s = now_s
         bases: dict[str, int] = {}
         for peer, count in unexplained.items():
-            # A new connection may reuse the address of an old one, for which more was delivered than this one has sent.
+            # A new connection may have an old one's address. Then more bytes may be delivered than it has sent.
             bases[peer] = min(self._bases.get(peer, 0), count) if peer in waiting else count
         self._bases = bases
         return {peer: count - bases[peer] for peer, count in unexplained.items() if count > bases[peer]}
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process without file pages; 0 if the system does not report it.
+    """Return this process's resident memory without file pages, or 0 if the system does not report it.
 
-    The system can reclaim file pages, such as those that LMDB maps, whenever it needs memory.
+    The system can reclaim file pages, such as LMDB's, whenever it needs memory.
     """
     try:
         descriptor = os.open(_STATM, os.O_RDONLY)
     except OSError:
         return 0
-    try:  # without a file object, since this runs forty times a second
+    try:  # avoid a file object, since this runs forty times a second
         _, resident, shared, *_ = os.read(descriptor, _STATM_BYTES).split()
         return (int(resident) - int(shared)) * _PAGE_BYTES
     finally:
@@ -101,7 +101,7 @@ def resident_bytes() -> int:
 
 
 class MemoryGuard:
-    """A thread that checks memory between `start` and `close`, and reports how many messages it has ended."""
+    """A thread that checks memory between `start` and `close`. It calls `shed` with the number of messages it ends."""
 
     def __init__(self, receiver: Receiver, limit_bytes: int, port: int, *, shed: Callable[[int], None]) -> None:
         self._receiver = receiver
@@ -116,7 +116,7 @@ class MemoryGuard:
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
-        """Start checking every 25 ms; a check takes about 20 µs while memory is plentiful."""
+        """Start to check every 25 ms. A check takes about 20 µs while enough memory is free."""
         self._thread.start()
 
     def close(self) -> None:
@@ -125,41 +125,38 @@ class MemoryGuard:
         self._thread.join()
 
     def loaded(self) -> None:
-        """Count the memory in use now, mostly models, as the server's own; requests get the rest of the limit."""
+        """Record the memory in use now, mostly models, as the server's own. Requests may use the rest of the limit."""
         self._own = resident_bytes()
         left = self._limit - self._own
         if left < _LEAST_ROOM_BYTES:
             _log.warning(
-                "memory_limit leaves %d MiB for requests, since the server itself uses %d MiB: large requests will be "
-                "refused. Set memory_limit to at least %d MiB",
+                "memory_limit leaves %d MiB for requests, because the server itself uses %d MiB: large requests will "
+                "be refused. Set memory_limit to at least %d MiB",
                 max(0, left) >> 20,
                 self._own >> 20,
                 (self._own + _LEAST_ROOM_BYTES) >> 20,
             )
 
     def look(self, resident: int) -> bool:
-        """Act on a resident size, on any thread; return True to check again soon."""
+        """Act on a resident size; return True to check again soon. Any thread may call it."""
         taken, room = resident - self._own, max(1, self._limit - self._own)
         self._receiver.memory_is_short = taken > room * _FULL_SHARE
         if taken < room * _WATCHED_SHARE:
             return False
         received = self._sockets.received(_LEAST_BLAMED_BYTES)
         sizes = {peer: each.size_bytes for peer, each in received.items()}
-        allowed = 0 if taken > room * _FULL_SHARE else int(room * _ON_THEIR_WAY_SHARE)
+        allowed = 0 if taken > room * _FULL_SHARE else int(room * _IN_TRANSIT_SHARE)
         at_fault = self.at_fault(sizes, allowed)
         if at_fault and taken > room * _CUT_SHARE:
             count = sum(self._sockets.cut(peer, received[peer].descriptor) for peer in at_fault)
             self._shed(count)
-            _log.warning("Cut %d connections: their unfinished messages took too much memory", count)
+            _log.warning("Closed %d connections because their unfinished messages used too much memory", count)
         elif at_fault:
             self._loop.call_soon_threadsafe(self.end, at_fault)
         return True
 
     def at_fault(self, received: Mapping[str, int], allowed: int) -> list[str]:
-        """Return the connections that sent most of their bytes in unfinished messages.
-
-        Without them, at most `allowed` bytes are in transit.
-        """
+        """Return the connections with the most bytes in transit. All others together have at most `allowed` bytes."""
         found = self._unfinished.look(
             received, dict(self._receiver.delivered), self._receiver.waiting(), time.monotonic()
         )
@@ -174,11 +171,11 @@ class MemoryGuard:
         return at_fault
 
     def end(self, peers: Sequence[str]) -> None:
-        """End the waiting calls of these connections, on the event loop."""
+        """End the waiting calls on these connections. Call it on the event loop."""
         count = sum(map(self._receiver.shed, peers))
         if count:
             self._shed(count)
-            _log.warning("Ended %d calls: their unfinished messages took too much memory", count)
+            _log.warning("Ended %d calls because their unfinished messages used too much memory", count)
 
     def _run(self) -> None:
         closely = False
@@ -187,8 +184,8 @@ class MemoryGuard:
             time.sleep(_CHECK_OFTEN_EVERY_S if closely else _CHECK_EVERY_S)
             try:
                 closely = self.look(resident_bytes())
-            except Exception:  # noqa: BLE001 - without this thread, memory would have no bound
-                _log.exception("The check for messages that take too much memory failed; checks go on")
+            except Exception:  # noqa: BLE001 - without this thread, memory would be unlimited
+                _log.exception("A check for messages that use too much memory failed; checks continue")
             if closely and time.monotonic() >= self._trim_at_s:
                 self._trim_at_s = time.monotonic() + _TRIM_EVERY_S
                 _trim()
@@ -198,7 +195,7 @@ class MemoryGuard:
 async def guarded(
     port: int, receiver: Receiver, telemetry: RpcTelemetry, *, memory_limit_bytes: int
 ) -> AsyncIterator[MemoryGuard]:
-    """Guard the memory of the gRPC server on `port` within the context; yield the guard, which counts loaded models."""
+    """Guard the memory of the gRPC server on `port` within the context. Yield the guard."""
     memory = MemoryGuard(receiver, memory_limit_bytes, port, shed=telemetry.messages_shed.inc)
     memory.start()
     watching = asyncio.create_task(watch_lateness(telemetry.loop_late.observe))
@@ -210,17 +207,17 @@ async def guarded(
 
 
 def _trim() -> None:
-    """Return freed memory to the system, which the C library would keep."""
+    """Return freed memory to the system. The C library would keep it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 def return_large_blocks() -> None:
-    """Make glibc map large blocks separately, so that they return to the system when they are freed.
+    """Make glibc map large blocks separately, so that it returns them to the system when they are freed.
 
-    Otherwise, after the first large block is freed, glibc keeps later ones, partly for each thread. With another C
-    library, this does nothing.
+    By default, after the first large block is freed, glibc keeps later ones, partly for each thread. With another C
+    library, this function does nothing.
     """
     if sys.platform != "linux":
         return
@@ -233,7 +230,7 @@ def return_large_blocks() -> None:
 def collect_and_keep() -> None:
     """Collect garbage and freeze the objects in use, so that later collections skip them.
 
-    Call this while no request is running: objects of a request that end up in a cycle would stay for a long time.
+    Call it while no request is running. Otherwise a request's objects in reference cycles would stay for a long time.
     """
     gc.collect()
     gc.freeze()
@@ -241,10 +238,10 @@ def collect_and_keep() -> None:
 
 @asynccontextmanager
 async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Collect garbage only while no call is in flight, within the context; then restore Python's defaults.
+    """Within the context, collect garbage only while no call is in flight. Then restore Python's defaults.
 
-    If calls are always in flight, old objects are collected only after many new ones. The collector belongs to the
-    process, so use this for one server in a process.
+    If calls are always in flight, old objects are collected only after many new ones. Use it for only one server in a
+    process, since a process has only one garbage collector.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)

@@ -1,7 +1,7 @@
-"""The health check of a container image: `python -m gradewire_server.probe`.
+"""The container image's health check: `python -m gradewire_server.probe`.
 
-The exit code is 0 if the server of this container answers /readyz with 200. It tries HTTP and HTTPS, since it does not
-see the settings. It checks no certificate, because it connects to the loopback address.
+The exit code is 0 if the container's server answers /readyz with 200. The probe tries HTTP and HTTPS, since it does not
+know the settings. It checks no certificate, because it connects to the loopback address.
 """
 
 import os
@@ -17,7 +17,7 @@ _DEFAULT_PORT: Final = "9464"
 
 
 def is_ready(port: int | str) -> bool:
-    """Return True if the server with this operational HTTP port (1 to 65535) on this machine is ready for calls."""
+    """Return True if this machine's server with the operational HTTP port `port` (1 to 65535) is ready for calls."""
     unchecked = ssl.create_default_context()
     unchecked.check_hostname = False
     unchecked.verify_mode = ssl.CERT_NONE
@@ -30,7 +30,7 @@ def is_ready(port: int | str) -> bool:
         except urllib.error.HTTPError as error:
             error.close()
             return False
-        except (OSError, HTTPException):  # nothing listens there, or it speaks the other protocol
+        except (OSError, HTTPException):  # nothing listens on the port, or the server uses the other protocol
             continue
     return False
 

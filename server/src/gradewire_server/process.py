@@ -1,4 +1,4 @@
-"""The phases of a process, requests to stop it, and child processes that are started, stopped and restarted."""
+"""A process's phases, requests to stop it, and functions to start, stop and restart child processes."""
 
 import asyncio
 import os
@@ -14,13 +14,13 @@ from gradewire_proto.wire_rules import Backoff
 R = TypeVar("R")
 
 RESTART_BACKOFF: Final = Backoff(0.5, 30.0)
-"""Waits before a lost process is replaced."""
+"""Pauses before a lost process is replaced."""
 STEADY_AFTER_S: Final = 60.0
-"""Seconds after which the loss of a process counts as its first one again."""
+"""If a process ran for longer than this many seconds, its loss counts as the first one again."""
 
 
 class Phase(StrEnum):
-    """Loading, serving, draining (calls are still accepted), stopping (calls in flight may finish)."""
+    """A process's phase. While draining it still accepts calls; while stopping it only finishes calls in flight."""
 
     LOADING = "loading"
     SERVING = "serving"
@@ -33,17 +33,17 @@ class Reporter(Protocol):
 
     @property
     def ready(self) -> bool:
-        """True if new callers are welcome; for any thread."""
+        """True if the server wants new callers. Any thread may read it."""
 
     def report(self) -> dict[str, Any]:
-        """Return the state for /healthz, with `phase`, `degraded`, `judging`; for any thread."""
+        """Return the state for /healthz, with `phase`, `degraded` and `judging`. Any thread may call it."""
 
 
 class Stop:
-    """A request to stop: in order the first time, at once the second time.
+    """A request to stop. After the first request calls may finish, after the second (urgent) one they may not.
 
     Attributes:
-        others_serve: True if other processes of the server go on, so that this one may send its callers to them.
+        others_serve: True if other server processes keep serving, so that callers may use those.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Stop:
         self.others_serve = False
 
     def listen(self, hangup: Callable[[], object]) -> None:
-        """Ask to stop at SIGTERM and SIGINT, and at SIGHUP from a terminal; call `hangup` at other SIGHUPs."""
+        """Request a stop at SIGTERM and SIGINT. At SIGHUP, do the same if there is a terminal, else call `hangup`."""
         loop = asyncio.get_running_loop()
         with_terminal = sys.stdin is not None and sys.stdin.isatty()
         for number in (SIGTERM, SIGINT):
@@ -60,17 +60,17 @@ class Stop:
         loop.add_signal_handler(SIGHUP, self.request if with_terminal else hangup)
 
     def request(self) -> None:
-        """Ask to stop; a second time: at once."""
+        """Request a stop. The second call requests an urgent stop."""
         (self.urgent if self.requested.is_set() else self.requested).set()
 
     def leave(self) -> None:
-        """Ask this process to stop while others go on; does nothing if it is already stopping."""
+        """Request a stop while other processes keep serving. Do nothing if a stop was already requested."""
         self.others_serve = self.others_serve or not self.requested.is_set()
         self.requested.set()
 
 
 async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s: float | None = None) -> R | None:
-    """Return the result of `work`, or raise its error; cancel it and return None after `stopped` or a timeout."""
+    """Return the result of `work` or raise its error. Cancel it and return None if `stopped` is set or time is up."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
     try:
         await asyncio.wait((working, stopping), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
@@ -85,8 +85,8 @@ async def start_module(
 ) -> asyncio.subprocess.Process:
     """Start `python -m MODULE DESCRIPTOR` with that file descriptor open; raise OSError if that fails.
 
-    The process gets its own session, so that Ctrl-C at the terminal reaches only its supervisor. It gets the
-    GRADEWIRE_ variables only with `settings`, because a process that only computes needs no tokens or addresses.
+    The process gets its own session, so that Ctrl-C in the terminal only signals the supervisor. It gets the GRADEWIRE_
+    variables only with `settings`, because a process that only computes needs no tokens or addresses.
     """
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -113,33 +113,33 @@ class SupervisedProcess:
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """The process ID."""
         return self._process.pid
 
     async def send(self, line: bytes) -> None:
-        """Write a line to its input; if it has ended, only `wait_for_exit` reports that."""
+        """Write a line to the process's input. If the process has ended, only `wait_for_exit` reports that."""
         writer = cast("asyncio.StreamWriter", self._process.stdin)
         writer.write(line)
         with suppress(ConnectionError):
             await writer.drain()
 
     def close_input(self) -> None:
-        """End its input."""
+        """Close the process's input."""
         cast("asyncio.StreamWriter", self._process.stdin).close()
 
     async def read_line(self) -> bytes:
-        """Return a line of its piped output; empty at the end."""
+        """Return a line of the process's piped output, or b"" at the end."""
         return await cast("asyncio.StreamReader", self._process.stdout).readline()
 
     def signal(self, number: Signals) -> None:
-        """Send a signal, unless it has ended."""
-        # asyncio's own method polls for the exit code first, and a waiting task would then never receive it.
+        """Send a signal to the process, unless it has ended."""
+        # asyncio's own method first polls for the exit code, and a task that waits for it would then never get it.
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     async def stop(self, timeout_s: float, by: Signals = SIGTERM) -> None:
-        """Ask it to end with a signal; kill it after the timeout, and wait until it is gone."""
+        """Signal the process to end, kill it after the timeout, and wait until it has ended."""
         self.signal(by)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -147,20 +147,20 @@ class SupervisedProcess:
         await self.kill()
 
     async def kill(self) -> None:
-        """Kill it and wait until it is gone."""
+        """Kill the process and wait until it has ended."""
         self.signal(SIGKILL)
         await self._process.wait()
 
     async def wait_for_exit(self) -> str:
-        """Wait until it has ended; return a phrase for messages, such as "ended with exit code 1"."""
+        """Wait until the process has ended. Return how, for messages, such as "ended with exit code 1"."""
         code = await self._process.wait()
         return f"ended with signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 async def keep_running(run_one: Callable[[], Awaitable[None]]) -> None:
-    """Run `run_one`, which returns when a process was lost, again and again until cancelled.
+    """Run `run_one` again and again until cancelled. It returns when its process is lost.
 
-    After losses in quick succession, it waits longer and longer.
+    Losses in quick succession make the pauses between runs longer.
     """
     losses = 0
     while True:

@@ -1,4 +1,4 @@
-"""The prompts that a judge would get for an item, with tokens and cost, for `gradewire prompt show`. Needs no judge."""
+"""Show the prompts that a judge would get for an item, with tokens and cost, for `gradewire prompt show`."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,23 +25,23 @@ from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConf
 from gradewire_server.settings.limits import Limits
 
 PLACEHOLDER: Final = "WHAT THE JUDGE WRITES STANDS HERE"
-"""A placeholder, in later rounds, for text that only a judge could write."""
+"""Placeholder for the judge's text in prompts of later rounds."""
 _MAX_ROUNDS: Final = 16
 
 
 class PromptViewError(Exception):
-    """The metric or its parameters are wrong, or the prompt does not fit; the message says which."""
+    """The metric or a parameter is wrong, or the prompt does not fit. The message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptView:
-    """The questions that a judge gets for an item.
+    """The questions that a judge would get for an item.
 
     Attributes:
-        title: NAME/VERSION of the prompt.
-        digest: SHA-256 of its file.
-        rounds: The questions in order, with made-up answers: the first label, or PLACEHOLDER for text.
-        masked: True if words of the prediction are hidden behind "[...]".
+        title: The prompt's NAME/VERSION.
+        digest: The SHA-256 of the prompt file.
+        rounds: The questions in order. Later questions assume made-up answers: the first label, or PLACEHOLDER as text.
+        masked: True if "[...]" hides words of the prediction.
         without_judge: The outcome if a rule decides without a judge, else "".
     """
 
@@ -53,7 +53,7 @@ class PromptView:
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[types_pb2.Item], PromptView]:
-    """Return a function that runs a judge metric on items with made-up answers.
+    """Return a function that runs a judge metric on an item, with made-up judge answers.
 
     Raises:
         PromptViewError: The metric needs no judge, or a parameter is wrong.
@@ -103,25 +103,26 @@ def _question_and_answer(need: Need) -> tuple[Question, Choice | Generated]:
     if isinstance(need, Generate):
         written = Generated(PLACEHOLDER, complete=True, prompt_tokens=0, generated_tokens=0)
         return Question(need.prompt, max_tokens=need.max_tokens), written
-    raise PromptViewError(f"the metric needs {type(need).__name__}, which a judge cannot give")
+    raise PromptViewError(f"the metric needs {type(need).__name__}, which a judge cannot compute")
 
 
 def _rule_message(result: MetricResult) -> str:
     if result.status is Status.OK:
-        return f"a rule gives the score {result.score:g} without a judge"
-    return f"no score, without asking a judge: {result.status.name}, {result.message}"
+        return f"a rule sets the score to {result.score:g} without a judge"
+    return f"no score (the judge is not asked): {result.status.name}, {result.message}"
 
 
 def with_markup(prompt: JudgePrompt, template: str) -> tuple[str, str]:
-    """Return a prompt in a chat template's markup: fixed turns, then the item and the start of the judge's turn.
+    """Return a prompt in a chat template's markup, as two strings: the fixed turns, and the rest.
 
-    The text is not cut to the judge's limits, which need its tokenizer (`JudgeTokenizer.tokens`).
+    The rest is the item's turn and the start of the judge's turn. The text is not shortened, because that needs the
+    judge's tokenizer (`JudgeTokenizer.tokens`).
 
     Raises:
-        PromptViewError: The template is not known.
+        PromptViewError: The template is unknown.
     """
     if template not in TEMPLATES:
-        raise PromptViewError(f"unknown chat template {template!r}; take one of {', '.join(TEMPLATES)}")
+        raise PromptViewError(f"unknown chat template {template!r}; use one of {', '.join(TEMPLATES)}")
     chat = TEMPLATES[template]
 
     def turn(each: Turn) -> str:
@@ -141,12 +142,13 @@ _TEMPLATE_OF_UNKNOWN = "chatml"
 
 @dataclass(frozen=True, slots=True)
 class RoundTokens:
-    """The token ids of a round.
+    """The token IDs of a question.
 
     Attributes:
-        fixed: Instructions and demonstrations, which are computed once.
+        fixed: The instructions and demonstrations, whose state a judge computes only once.
         item: The item's turn and the start of the judge's turn.
-        labels: The token whose probability is read, for each option.
+        labels: For each option, the token whose probability is used.
+        truncated: True if the prediction is shortened.
     """
 
     fixed: tuple[int, ...]
@@ -157,11 +159,11 @@ class RoundTokens:
 
 @dataclass(frozen=True, slots=True)
 class JudgeTokenizer:
-    """A judge's tokenizer; without one, it shows prompts but counts no tokens.
+    """A judge's tokenizer. If `chat` is None, it shows prompts but counts no tokens.
 
     Attributes:
-        note: The judge whose tokens are counted, or the reason why none are.
-        template: The chat template for showing a prompt without the judge's tokenizer.
+        note: The name of the judge whose tokens are counted, or the reason why none are, for users.
+        template: The chat template for prompts if `chat` is None.
     """
 
     note: str
@@ -169,10 +171,10 @@ class JudgeTokenizer:
     template: str = _TEMPLATE_OF_UNKNOWN
 
     def tokens(self, asked: Question) -> RoundTokens | None:
-        """Return a round's tokens; None without a tokenizer.
+        """Return a question's tokens, or None without a tokenizer.
 
         Raises:
-            PromptViewError: The prompt does not fit even without its prediction, or two labels begin alike.
+            PromptViewError: The prompt does not fit even without its prediction, or labels share their first token.
         """
         if self.chat is None:
             return None
@@ -190,14 +192,14 @@ class JudgeTokenizer:
         return RoundTokens(tokens.fixed, tokens.item, labels, tokens.truncated)
 
     def text(self, asked: Question, tokens: RoundTokens | None) -> tuple[str, str]:
-        """Return the fixed turns, and the item with the start of the judge's turn, as text with markup."""
+        """Return the text with markup, as two strings like `with_markup`."""
         if tokens is None or self.chat is None:
             return with_markup(asked.prompt, self.template)
         return self.chat.shown(tokens.fixed), self.chat.shown(tokens.item)
 
 
 def open_tokenizer(config: EmbeddedJudgeConfig, name: str) -> JudgeTokenizer:
-    """Return the tokenizer of a judge in the repository, with the judge's limits.
+    """Return the tokenizer for a judge in the repository, with the judge's limits.
 
     Raises:
         PromptViewError: The judge's files are damaged.
@@ -215,12 +217,12 @@ def open_tokenizer(config: EmbeddedJudgeConfig, name: str) -> JudgeTokenizer:
 
 _BYTES_PER_TOKEN: Final = 4
 _TOKENS_PER_TURN: Final = 4
-_ESTIMATED: Final = f"prompt tokens are estimated, one for each {_BYTES_PER_TOKEN} bytes: only the judge counts exactly"
+_ESTIMATED: Final = f"prompt tokens are estimated (one per {_BYTES_PER_TOKEN} bytes); only the judge counts exactly"
 
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """The tokens of a question to a judge: those of the prompt, and the most that it may write, thoughts included."""
+    """The number of tokens in a prompt, and the maximum number that the judge may write, reasoning included."""
 
     read: int
     most_written: int
@@ -228,9 +230,9 @@ class RoundCost:
 
 @dataclass(frozen=True, slots=True)
 class JudgeMeter:
-    """The cost of questions to one judge, on this machine or on a remote server.
+    """A calculator for the cost of questions to one judge, on this machine or on a remote server.
 
-    With `decides`, the server runs a decision model, which writes nothing.
+    `decides` is True if the server runs a decision model, which writes nothing.
     """
 
     tokenizer: JudgeTokenizer
@@ -239,16 +241,16 @@ class JudgeMeter:
 
     @property
     def exact(self) -> bool:
-        """True if prompt tokens are counted, not estimated."""
+        """True if prompt tokens are counted instead of estimated."""
         return self.remote is None and self.tokenizer.chat is not None
 
     @property
     def note(self) -> str:
-        """The way in which tokens are counted."""
+        """A note for users that says how tokens are counted."""
         return self.tokenizer.note if self.exact else _ESTIMATED
 
     def cost(self, asked: Question) -> RoundCost | None:
-        """Return the tokens of a question; None if it does not fit the judge or its kind, so that it is never sent."""
+        """Return a question's tokens, or None if the judge cannot answer the question, so that it is never sent."""
         if self.exact:
             try:
                 tokens = self.tokenizer.tokens(asked)
@@ -270,7 +272,7 @@ def _remote_cost(asked: Question, config: RemoteJudgeConfig, *, decides: bool) -
     if decides:
         sent = decision_question(question)
         return _estimate((sent.state, sent.instructions, *sent.options.values()), 0)
-    # The server is not contacted here, so assume the dialect with the longest replies: prefilled, decided by its text.
+    # The server is not contacted here, so assume the dialect with the longest replies: prefilled, and without logprobs.
     full = dialect_of(ServerKind.OTHER, config.assistant_prefill, config.reasoning_tokens)
     dialect = replace(full, logprobs=False)
     messages: Any = request_body(question, config.model, dialect)["messages"]

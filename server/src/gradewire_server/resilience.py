@@ -1,4 +1,4 @@
-"""A circuit breaker for backends that fail, and single flight for equal work that is requested twice."""
+"""A circuit breaker for failing backends, and single flight, which runs equal work only once."""
 
 import asyncio
 import contextvars
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class BreakerState(StrEnum):
-    """State of a breaker."""
+    """The state of a circuit breaker."""
 
     CLOSED = "closed"
     HALF_OPEN = "half_open"
@@ -20,10 +20,11 @@ class BreakerState(StrEnum):
 
 
 class Breaker:
-    """A circuit breaker: it counts failures within a window.
+    """A circuit breaker, which stops calls to a backend that fails too often.
 
-    While it is closed, callers use the backend. `failures_to_open` failures within `window_s` open it, and callers
-    leave the backend alone. Its owner then probes the backend (`probing`); the outcome closes or reopens it.
+    While the breaker is closed, callers use the backend. `failures_to_open` failures within `window_s` open the
+    breaker. Then callers must not use the backend, and the breaker's owner probes it (`probing`). If the probe
+    succeeds, the breaker closes, else it opens again.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Breaker:
         return self.state is BreakerState.CLOSED
 
     def succeeded(self) -> None:
-        """Record a successful call; close a breaker that was probing."""
+        """Record a successful call. Close the breaker if this was a probe."""
         if self.state is BreakerState.HALF_OPEN:
             self._failures.clear()
             self._become(BreakerState.CLOSED)
@@ -63,12 +64,12 @@ class Breaker:
             self._become(BreakerState.OPEN)
 
     def open(self) -> None:
-        """Open it regardless of the count: the backend is known to be unusable."""
+        """Open the breaker whatever the number of failures, because the backend is known to be unusable."""
         if self.state is not BreakerState.OPEN:
             self._become(BreakerState.OPEN)
 
     def probing(self) -> None:
-        """Let the owner of an open breaker try the backend once; the outcome closes or reopens it."""
+        """Let the owner of an open breaker probe the backend once. The probe's result closes or reopens the breaker."""
         if self.state is BreakerState.OPEN:
             self._become(BreakerState.HALF_OPEN)
 
@@ -80,7 +81,7 @@ class Breaker:
 class SingleFlight(Generic[K, R]):
     """Running work by key, on one event loop.
 
-    A caller that gives up does not cancel the work: other callers still wait for it, and a later one joins it.
+    A caller that gives up does not cancel the work, because other callers may wait for it.
     """
 
     def __init__(self) -> None:
@@ -92,13 +93,13 @@ class SingleFlight(Generic[K, R]):
     async def result(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> R:
-        """Return or raise the outcome of the work for `key`; start it as `begin` does unless it is running."""
+        """Return the result or raise the error of the work for `key`. Start the work unless it is running."""
         return await asyncio.shield(self._tasks.get(key) or self.begin(key, work, context=context))
 
     def begin(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> "asyncio.Task[R]":
-        """Start work for a key that has none running; later callers join it.
+        """Start work for a key that has no running work. Later callers of `result` wait for this work.
 
         Without `context`, the work runs in a copy of the caller's context.
         """
@@ -107,7 +108,7 @@ class SingleFlight(Generic[K, R]):
         return task
 
     async def wait(self) -> None:
-        """Wait until all work that is running now has ended, also by failing."""
+        """Wait until all work that is running now has ended or failed."""
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 

@@ -1,6 +1,6 @@
 """One of several server processes: `python -m gradewire_server.server_child FD`.
 
-FD is its end of the connection to the supervisor.
+FD is this process's end of the connection to the supervisor.
 """
 
 import socket
@@ -16,7 +16,7 @@ from gradewire_server.settings.setting import SettingsError
 
 
 def main() -> int:
-    """Serve until the supervisor stops this process or is gone; return the exit code."""
+    """Serve until the supervisor stops this process or ends; return the exit code."""
     start = StartMessage.read()
     position = start.position
     try:
@@ -36,7 +36,7 @@ def _with_judge_host(settings: Settings, position: Position) -> Settings:
         return settings
     if not position.judge_host:
         raise SettingsError(
-            "judge_backend was changed to embedded after the server started without a judge host: stop the server and "
+            "judge_backend was changed to embedded, but the server started without a judge host: stop the server and "
             "start it again"
         )
     return replace(settings, engine=replace(settings.engine, judge=replace(judge, host=position.judges)))

@@ -1,4 +1,4 @@
-"""Shut a server down: drain, let the calls in flight finish, and stop gRPC."""
+"""Shut down a server: drain, let the calls in flight finish, and stop gRPC."""
 
 import asyncio
 import logging
@@ -14,18 +14,18 @@ from gradewire_server.settings.transport import ShutdownConfig
 _log = logging.getLogger(__name__)
 
 _QUIET_S: Final = 0.2
-"""Seconds without a call after which all callers have probably noticed that the server is stopping."""
+"""If no call arrives for this many seconds, all callers have probably noticed that the server is stopping."""
 _MAX_QUIET_WAIT_S: Final = 3.0
 _REMAINING_CALLS_S: Final = 0.5
-"""Seconds for calls that never end on their own, such as health watches."""
+"""Timeout for calls that never end on their own, such as health watches."""
 
 
 async def wind_down(
     server: aio.Server, calls: Calls, lifecycle: Lifecycle, shutdown: ShutdownConfig, stop: Stop
 ) -> None:
-    """Drain, let the calls in flight finish, and stop gRPC; an urgent stop cuts each of these short.
+    """Drain, let the calls in flight finish, and stop gRPC. An urgent stop shortens each of these steps.
 
-    If other processes go on, `Calls` sends callers there and still accepts their calls.
+    If other processes keep serving, `Calls` redirects callers to them, but still accepts calls.
     """
     _log.info(
         "draining for %.1f s, then up to %.1f s for calls in flight",
@@ -38,15 +38,15 @@ async def wind_down(
     if stop.others_serve:
         await _hand_over(server, calls, shutdown.grace_s, stop)
         return
-    # From now on, we answer calls with UNAVAILABLE. If we stopped gRPC at once, it would cancel the calls that it has
-    # read but not yet delivered. Clients take CANCELLED for their own decision and do not retry.
+    # From now on, we answer calls with UNAVAILABLE. If we stopped gRPC at once, it would end the calls that it has read
+    # but not yet delivered with CANCELLED. Clients would think that they had cancelled these calls, and not retry.
     lifecycle.stopping()
     await _settle(calls, shutdown.grace_s, stop)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)
 
 
 async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
-    """Wait until gradewire's clients have moved to other processes, then let gRPC send the others away (GOAWAY)."""
+    """Wait until gradewire's clients have moved to other processes, then let gRPC end other connections (GOAWAY)."""
     await unless(stop.urgent, calls.quiet(_QUIET_S), _MAX_QUIET_WAIT_S)
     ending = asyncio.create_task(server.stop(grace_s))
     await unless(stop.urgent, calls.idle(), grace_s)
@@ -55,7 +55,7 @@ async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Sto
 
 
 async def _settle(calls: Calls, grace_s: float, stop: Stop) -> None:
-    """Wait for the calls in flight, then for callers that have not yet noticed that the server is stopping."""
+    """Wait for the calls in flight, then until callers have probably noticed that the server is stopping."""
     await unless(stop.urgent, calls.idle(), grace_s)
     if not stop.urgent.is_set():
         await unless(stop.urgent, calls.quiet(_QUIET_S), min(grace_s, _MAX_QUIET_WAIT_S))

@@ -1,4 +1,4 @@
-"""Trace the server's calls with spans, and their results with events. OpenTelemetry stays behind `open_tracing`."""
+"""Trace the server's calls with spans, and their results with events. Only `open_tracing` imports OpenTelemetry."""
 
 import asyncio
 import json
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class TraceHeaders(NamedTuple):
-    """A caller's trace headers; those of W3C are empty if the caller sends none.
+    """A caller's trace headers. The W3C headers `traceparent` and `tracestate` are "" if the caller does not send them.
 
     Attributes:
-        by_caller: True if the caller itself emits the events of its results.
-        evaluated: Traceparent of the span whose answers are graded; "" for the caller's own.
+        by_caller: True if the caller itself emits the events for its results.
+        evaluated: The traceparent of the span whose answers are graded, or "" for the caller's span.
     """
 
     traceparent: str = ""
@@ -34,13 +34,13 @@ class TraceHeaders(NamedTuple):
 
 
 class CallTracer:
-    """A tracer of calls; create it with `open_call_tracer`."""
+    """A tracer for calls. Create it with `open_call_tracer`."""
 
     def __init__(self, tracing: "Tracing") -> None:
         self._tracing = tracing
 
     def begin(self, method: str, headers: TraceHeaders) -> "OtelSpan | None":
-        """Start a call's span and make it the task's current one; return None if the call is not sampled."""
+        """Start a call's span and make it the task's current span. Return None if the call is not sampled."""
         attributes = {RPC_SYSTEM: GRPC, RPC_METHOD: method}
         span = self._tracing.begin(method, headers.traceparent, headers.tracestate, attributes)
         if not span.is_sampled:
@@ -53,7 +53,7 @@ class CallTracer:
 
 @asynccontextmanager
 async def open_call_tracer(settings: TracingSettings, registry: CollectorRegistry) -> AsyncIterator[CallTracer | None]:
-    """Yield a tracer for the context; None if tracing is off or unavailable."""
+    """Yield a tracer for the context, or None if tracing is off or unavailable."""
     if not settings.is_on():
         yield None
         return
@@ -67,7 +67,7 @@ async def open_call_tracer(settings: TracingSettings, registry: CollectorRegistr
 
 
 def evaluation_of(metric: str, index: int | None, result: MetricResult) -> Evaluation:
-    """Convert a result to an evaluation event; it has users' texts only if the environment allows them."""
+    """Convert a result to an evaluation event. It contains users' texts only if the environment allows them."""
     text = _text_of(result) if captures_content() else ""
     return Evaluation(
         name=metric,
@@ -86,6 +86,6 @@ def _label_of(result: MetricResult) -> str:
 
 
 def _text_of(result: MetricResult) -> str:
-    """Return the message and the parts, which both may quote users' texts."""
+    """Return a result's message and parts. Both may quote users' texts."""
     parts = "" if result.parts is None else json.dumps(asdict(result.parts), ensure_ascii=False, default=str)
     return "; ".join(filter(None, (result.message, parts)))

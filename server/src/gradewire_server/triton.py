@@ -1,4 +1,4 @@
-"""The client of NVIDIA Triton for encoders and judges, with its errors and counters."""
+"""The NVIDIA Triton client for encoders and judges, with Triton's errors and request counts."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -23,10 +23,10 @@ _LOAD_TIMEOUT_S: Final = 120.0
 _CHANNEL: Final = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
-    # A server that is back is found within a second; gRPC's default wait grows to two minutes.
+    # Reconnect to a restarted server within a second. gRPC's default wait grows to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.min_reconnect_backoff_ms", 5000),  # despite its name, the timeout of connecting
+    ("grpc.min_reconnect_backoff_ms", 5000),  # despite its name, the timeout for connecting
     ("grpc.use_local_subchannel_pool", 1),
     # Pings detect a host that has vanished while calls are open.
     ("grpc.keepalive_time_ms", 20_000),
@@ -35,21 +35,22 @@ _CHANNEL: Final = (
 
 
 class Counts(NamedTuple):
-    """The numbers of successful and failed requests since the model was loaded.
+    """The numbers of successful and failed requests since a model was loaded.
 
-    For a broken model, `failed` identifies a load more reliably: traffic soon brings the other back to its value.
+    They show if a model was reloaded. For a broken model `failed` shows this more reliably, since `succeeded` soon has
+    its old value again.
     """
 
     succeeded: int
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Return True if these can be later counts of the same load, in which both only rise."""
+        """Return True if these counts may be later than `earlier` ones without a reload, since counts never fall."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 
 class Fault(StrEnum):
-    """The kind of an error, which is also a label of the counter of failed inferences."""
+    """The kind of an error, which is also a label in the metric for failed inferences."""
 
     UNREACHABLE = "unreachable"
     NOT_READY = "not_ready"
@@ -65,7 +66,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a kind of error: the failure for callers, and True if it counts for the breaker."""
+    """The meaning of an error: the failure for callers. `breaks` is True if it counts as a circuit breaker failure."""
 
     failure: Failure
     breaks: bool
@@ -77,22 +78,22 @@ def _unavailable(message: str) -> Failure:
 
 MEANINGS: Final[dict[Fault, Meaning]] = {
     Fault.UNREACHABLE: Meaning(_unavailable("the encoder's Triton server cannot be reached; try again"), breaks=True),
-    Fault.NOT_READY: Meaning(_unavailable("Triton does not have the model ready; try again"), breaks=True),
+    Fault.NOT_READY: Meaning(_unavailable("the model is not ready in Triton; try again"), breaks=True),
     Fault.QUEUE_FULL: Meaning(_unavailable("Triton's queue is full; try again later"), breaks=False),
     Fault.QUEUE_TIMEOUT: Meaning(
-        _unavailable("Triton kept this in its queue for longer than it allows; try again later"), breaks=False
+        _unavailable("the request waited too long in Triton's queue; try again later"), breaks=False
     ),
     Fault.LATE: Meaning(_unavailable("Triton did not answer in time; try again"), breaks=True),
     Fault.DENIED: Meaning(
-        _unavailable("Triton refuses this server's credentials; trying again helps once its operator has set them"),
+        _unavailable("Triton refuses this server's credentials; try again after the operator has corrected them"),
         breaks=True,
     ),
     Fault.REFUSED: Meaning(
-        Failure(Status.INTERNAL, "Triton refused a request of the engine's; trying again does not help"), breaks=True
+        Failure(Status.INTERNAL, "Triton refused a request from the engine; trying again does not help"), breaks=True
     ),
     Fault.FAILED: Meaning(_unavailable("the encoder failed in Triton; try again"), breaks=True),
     Fault.WRONG_ANSWER: Meaning(
-        Failure(Status.INTERNAL, "Triton answered with something else than the model's vectors"), breaks=True
+        Failure(Status.INTERNAL, "Triton's answer does not contain the model's vectors"), breaks=True
     ),
     Fault.REPLACED: Meaning(REPLACED, breaks=False),
 }
@@ -107,7 +108,7 @@ _BY_CODE: Final = {
     "PERMISSION_DENIED": Fault.DENIED,
     "INVALID_ARGUMENT": Fault.REFUSED,
 }
-# Triton uses UNAVAILABLE for several errors, which differ by their text.
+# Triton uses UNAVAILABLE for several errors that differ only in their text.
 _BY_WORDS: Final = (
     ("maximum queue size", Fault.QUEUE_FULL),
     ("timeout expired", Fault.QUEUE_TIMEOUT),
@@ -118,11 +119,11 @@ _BY_WORDS: Final = (
 )
 
 OVERLOAD: Final = frozenset({Fault.QUEUE_FULL, Fault.QUEUE_TIMEOUT})
-"""Kinds of errors that mean too much work for a model that is otherwise healthy."""
+"""Errors that mean that a healthy model has too much work."""
 
 
 class TritonError(Exception):
-    """A failed call of Triton."""
+    """A failed call to Triton."""
 
     def __init__(self, kind: Fault, detail: str) -> None:
         super().__init__(detail)
@@ -131,13 +132,13 @@ class TritonError(Exception):
 
 
 def kind_of(code: str, message: str) -> Fault:
-    """Return the kind of a gRPC status by the name of its code and its details."""
+    """Return the kind of error for a gRPC status, from the name of its code and its details."""
     by_code = _BY_CODE.get(code, Fault.FAILED)
     return _by_words(message, by_code) if code in {"UNAVAILABLE", "CANCELLED"} else by_code
 
 
 def kind_of_words(message: str) -> Fault:
-    """Return the kind of an error within a stream, which has only a text."""
+    """Return the kind of an error within a stream. Such an error has a text but no code."""
     if "unknown model" in message or "unavailable due to" in message:
         return Fault.NOT_READY
     return _by_words(message, Fault.FAILED)
@@ -148,7 +149,7 @@ def _by_words(message: str, otherwise: Fault) -> Fault:
 
 
 class TritonClient:
-    """A connection for all models, on the event loop that created it; it connects at first use.
+    """A connection for all models. It connects at first use. Use it on the event loop that created it.
 
     Raises:
         OSError: A certificate cannot be read.
@@ -172,7 +173,7 @@ class TritonClient:
         await self._client.close()
 
     async def is_ready(self, model: str) -> bool:
-        """Return True if Triton reports a model as ready; a dead process of the model does not change that."""
+        """Return True if Triton reports a model as ready. It may do so although the model's process is dead."""
         ready: bool = await self._control("is_model_ready", model)
         return ready
 
@@ -182,26 +183,26 @@ class TritonClient:
         return served_from_wire(reply.config.SerializeToString())
 
     async def states(self, model: str) -> frozenset[str]:
-        """Return the states of a model's versions (READY, LOADING, UNLOADING, UNAVAILABLE); empty if unknown."""
+        """Return the states of a model's versions (READY, LOADING, UNLOADING, UNAVAILABLE), or none if unknown."""
         index = await self._control("get_model_repository_index")
         return frozenset(each.state for each in index.models if each.name == model)
 
     async def counts(self, model: str) -> Counts:
-        """Return the counts of a model's requests since it was loaded."""
+        """Return a model's request counts since it was loaded."""
         reply = await self._control("get_inference_statistics", model)
         statistics = [each.inference_stats for each in reply.model_stats]
         return Counts(sum(each.success.count for each in statistics), sum(each.fail.count for each in statistics))
 
     async def load(self, model: str) -> None:
-        """Have Triton load a model, or reload a changed one."""
+        """Make Triton load a model, or reload a changed one."""
         await self._control("load_model", model, timeout_s=_LOAD_TIMEOUT_S)
 
     async def unload(self, model: str) -> None:
-        """Have Triton unload a model."""
+        """Make Triton unload a model."""
         await self._control("unload_model", model, timeout_s=_LOAD_TIMEOUT_S)
 
     async def _control(self, method: str, *arguments: str, timeout_s: float = 0.0) -> Any:
-        """Return the reply to a control call, which computes nothing."""
+        """Call a control method, which computes nothing, and return its reply."""
         with _translated():
             return await getattr(self._client, method)(
                 *arguments, headers=self._headers, client_timeout=timeout_s or self._control_timeout_s
@@ -210,12 +211,12 @@ class TritonClient:
     async def infer(
         self, model: str, inputs: Mapping[str, NDArray[np.int64]], outputs: Sequence[str], *, timeout_s: float
     ) -> dict[str, NDArray[Any]]:
-        """Run a request with int64 tensors and a batch dimension; cancelling it also cancels it in Triton.
+        """Run a request with int64 tensors that have a batch dimension. Cancelling the task also cancels it in Triton.
 
-        The timeout covers the whole call, including its wait in Triton's queue.
+        The timeout covers the whole call, including the wait in Triton's queue.
 
         Returns:
-            The outputs by name; read-only views of the reply.
+            The outputs by name, as read-only views of the reply.
 
         Raises:
             TritonError: The request failed, or an output is missing.
@@ -238,11 +239,10 @@ class TritonClient:
     async def stream(
         self, model: str, inputs: Mapping[str, NDArray[Any]], *, timeout_s: float
     ) -> list[dict[str, NDArray[Any]]]:
-        """Run a request of a decoupled model; return the outputs of each answer by name, in order of arrival.
+        """Run a request on a decoupled model. Return each answer's outputs by name, in order of arrival.
 
-        Each request has its own gRPC stream on the shared connection: a stream is the smallest unit
-        that can be cancelled in Triton, and cancelling one must not affect the others. Inputs are tensors of
-        bytes (dtype object), booleans or numbers, without a batch dimension.
+        Inputs are tensors of bytes (dtype object), booleans or numbers, without a batch dimension. Each request has its
+        own gRPC stream on the shared connection, because Triton can cancel only whole streams.
 
         Raises:
             TritonError: The request failed.
@@ -281,7 +281,7 @@ async def _once(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except grpc.aio.AioRpcError as error:  # the client library translates it for unary calls only
+    except grpc.aio.AioRpcError as error:  # the client library translates this error only for unary calls
         message = error.details() or ""
         raise TritonError(kind_of(error.code().name, message), f"{error.code().name}: {message}") from error
     except InferenceServerException as error:

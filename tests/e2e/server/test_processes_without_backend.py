@@ -53,7 +53,7 @@ def test_a_restart_onto_a_backend_that_is_away_is_ended_by_the_next_one(server: 
     config.write_text("")
     server.signal(signal.SIGHUP)
     server.wait_for_event("restarted 2 processes")
-    assert _times_said(server, "Another restart was requested: the running one ends here, and a new one begins") == 1
+    assert _times_said(server, "Another restart was requested. The current restart ends, and a new one starts") == 1
     assert not before & set(process_ids(server.pid))
     assert ready_processes(server) == 2
     with Client(server.address) as client:
@@ -88,7 +88,7 @@ def test_a_restart_onto_settings_that_cannot_be_used_ends_with_the_reason(server
     server.wait_until_serving()
     config.write_text('backend = "abacus"\n')
     server.signal(signal.SIGHUP)
-    server.wait_for_event("the restart ends here")
+    server.wait_for_event("The restart ends here")
     assert ready_processes(server) == 1
     assert "backend" in server.log_text()
     config.write_text("")

@@ -194,7 +194,7 @@ def test_other_devices_are_refused(device: str) -> None:
 
 
 def test_triton_has_its_own_word_on_devices() -> None:
-    with pytest.raises(SettingsError, match="device is for encoders of this process"):
+    with pytest.raises(SettingsError, match="device needs backend embedded"):
         Settings.load(device="cuda", backend="triton", triton_url="host:1")
 
 

@@ -194,6 +194,6 @@ async def test_a_queue_that_allows_less_than_the_caller_is_overload(
     fake.error = (grpc.StatusCode.UNAVAILABLE, "Request timeout expired")
     for number in range(5):
         failures = await ask(engine, f"a text {number}", deadline_s=time.monotonic() + given_s)
-        assert "in its queue for longer than it allows; try again later" in failures[0].message
+        assert "waited too long in Triton's queue; try again later" in failures[0].message
     assert len(fake.requests) == 5
     assert engine.health().models == {MODEL: True}

@@ -255,7 +255,7 @@ def test_no_address_in_brackets_is_handed_on() -> None:
     "name", ["", " ", "a b", "[::1]", "::1", "*.org", "a/b", "u@a", "é.org", "a:", "a:0", "a:x", "a:70000"]
 )
 def test_what_is_no_host_is_refused_at_start(name: str) -> None:
-    with pytest.raises(ValueError, match="is no host"):
+    with pytest.raises(ValueError, match="is not a host"):
         ImageConfig(hosts=(name,))
 
 

@@ -155,7 +155,7 @@ async def test_what_hangs_is_told_as_timeout_and_cancelled_behind_the_reply() ->
 
 
 async def test_no_time_at_all_is_an_error_of_the_call() -> None:
-    with pytest.raises(DeadlineExceededError, match="before scoring began"):
+    with pytest.raises(DeadlineExceededError, match="before scoring started"):
         await handlers_over().score(request(item()), deadline_s=-1)
 
 

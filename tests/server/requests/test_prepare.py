@@ -140,7 +140,7 @@ async def test_an_immutable_set_takes_nothing_more(wire: Wire) -> None:
     assert last.corpus_digest == ALL
     assert last.provenance[0].corpus_digest == ALL
     before = await score(wire, "prod")
-    assert "takes no new entries" in await refused(wire, "one more")
+    assert "accepts no new entries" in await refused(wire, "one more")
     assert ALL in await refused(wire, *TEXTS, "one more")
     assert ALL in await refused(wire, *TEXTS, "one more", immutable=True)
     assert ALL in await refused(wire, "one more", immutable=True, expected_digest=ALL)

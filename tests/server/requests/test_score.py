@@ -38,7 +38,7 @@ async def test_a_failed_metrics_results_are_counted_before_any_work() -> None:
     engine = HashEngine()
     handlers = handlers_over(engine, limits=Limits(max_message_bytes=17_000))
     with pytest.raises(
-        InvalidRequestError, match=r"items: the reply for 200 of them .* about (1[0-9][0-9]) at a time"
+        InvalidRequestError, match=r"items: the reply for 200 items .* about (1[0-9][0-9]) at a time"
     ) as caught:
         await handlers.score(request(*[item("a cat")] * 200, metrics=(SMILE, BROKEN)))
     assert caught.value.field == "items"

@@ -179,5 +179,5 @@ async def test_what_was_fitted_for_another_version_is_told_and_does_not_count(wi
     give_fit(wire)
     wire.engine.versions["correctness"] = 9
     (model, *_) = (await wire.models.List(models_pb2.ListModelsRequest())).models
-    assert "the fit for correctness/9 is not used, because this server has correctness/2" in model.remarks[0]
+    assert "the calibration for correctness/9 is not used, because this server has correctness/2" in model.remarks[0]
     assert "correctness" in model.without_metrics

@@ -188,10 +188,10 @@ async def test_a_slow_engine_stops_the_reading_over_the_wire() -> None:
         ([items(item())], "config: must be set in the first message"),
         ([Request()], "config: must be set in the first message"),
         ([config(types_pb2.MetricSpec())], "config.metrics[0]:"),
-        ([Request(config=scoring_pb2.ScoreStreamConfig())], "config.metrics: name at least one"),
+        ([Request(config=scoring_pb2.ScoreStreamConfig())], "config.metrics: must name at least one"),
         ([config(), items(item()), config()], "requests[2]: items must be set"),
         ([config(), Request()], "requests[1]: items must be set"),
-        ([config(), items(*[types_pb2.Item()] * 5000)], "requests[1].items: more than 4096 of them"),
+        ([config(), items(*[types_pb2.Item()] * 5000)], "requests[1].items: has more than 4096;"),
     ],
 )
 async def test_a_wrong_message_ends_the_stream(wire: Wire, messages: list[Request], text: str) -> None:

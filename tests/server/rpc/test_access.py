@@ -116,4 +116,4 @@ def test_a_broken_tokens_file_keeps_the_server_from_starting(
     path = tmp_path / "tokens.toml"
     path.write_text('[a]\ntoken = ""\n')
     assert app.run(Settings.load(auth_tokens_file=path, port=0, http_port="")) == 1
-    assert f"{path}: [a] token: a token has 1 to 1024" in caplog.text
+    assert f"{path}: [a] token: a token must be 1 to 1024" in caplog.text

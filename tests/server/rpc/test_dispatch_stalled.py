@@ -74,7 +74,7 @@ async def test_a_prepare_that_nobody_reads_holds_no_item_permits_and_is_ended() 
                 pass
         code, details, _ = error_of(caught)
         assert code is grpc.StatusCode.DEADLINE_EXCEEDED
-        assert "was read for 0.5 s" in details
+        assert "read no reply for 0.5 s" in details
 
 
 async def test_a_prepare_takes_permits_of_a_chunk_at_a_time(wire: Wire) -> None:

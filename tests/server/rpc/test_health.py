@@ -32,7 +32,7 @@ async def test_what_cannot_be_parsed_is_an_invalid_argument_in_one_line(caplog: 
         for error in (unary, watched, reflected):
             code, details, _ = error_of(error)
             assert code is grpc.StatusCode.INVALID_ARGUMENT
-            assert details.startswith("message: is no request of grpc.")
+            assert details.startswith("message: is not a valid request for grpc.")
         assert [record.name for record in caplog.records] == ["gradewire_server.rpc.health"] * 3
         assert not any(record.exc_info for record in caplog.records)
 
@@ -50,7 +50,7 @@ async def test_a_message_that_is_too_long_is_refused_and_not_kept() -> None:
             code, details, _ = error_of(caught)
             assert code is grpc.StatusCode.INVALID_ARGUMENT
             assert details.startswith("message: has 500")
-            assert details.endswith("has at most 4096")
+            assert "at most 4096 are allowed" in details
 
 
 @given(st.binary(max_size=40))

@@ -56,7 +56,7 @@ def test_one_place_is_bounded_and_others_are_heard(caplog: pytest.LogCaptureFixt
     assert len(left_out) == 3
     with caplog.at_level(logging.WARNING):
         flood.report(at_once=True)
-    assert [each.getMessage() for each in caplog.records] == ["omitted 3 more messages of a (line 1)"]
+    assert [each.getMessage() for each in caplog.records] == ["omitted 3 more messages from a (line 1)"]
 
 
 def test_a_reply_that_nobody_waits_for_is_counted_and_no_defect_is_hidden() -> None:
@@ -85,7 +85,7 @@ def test_metadata_that_are_not_utf_8_are_one_line_without_their_value() -> None:
     )
     broken.exc_info = (type(error), error, None)
     assert FloodFilter().filter(broken)
-    assert (broken.getMessage(), broken.levelname) == ("a caller sent metadata that are not UTF-8", "WARNING")
+    assert (broken.getMessage(), broken.levelname) == ("a caller sent metadata that is not UTF-8", "WARNING")
     assert broken.exc_info is None
 
 

@@ -108,8 +108,8 @@ def ask(http: HttpSide, data: bytes, timeout_s: float = 10) -> tuple[int, dict[s
 @pytest.mark.parametrize(
     ("request_bytes", "status", "says"),
     [
-        (b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 405, "/metrics takes GET and HEAD"),
-        (b"PUT /healthz?x=1 HTTP/1.1\r\nHost: x\r\n\r\n", 405, "/healthz takes GET and HEAD"),
+        (b"POST /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 405, "/metrics accepts GET and HEAD"),
+        (b"PUT /healthz?x=1 HTTP/1.1\r\nHost: x\r\n\r\n", 405, "/healthz accepts GET and HEAD"),
         (b"GET /other HTTP/1.1\r\n\r\n", 404, "/metrics, /healthz, /readyz"),
         (b"nonsense\r\n\r\n", 400, "Bad request syntax"),
         (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 20_000, 431, "exceed 16384 bytes"),

@@ -31,7 +31,7 @@ def test_a_port_that_is_taken_is_named_with_the_flag_that_changes_it() -> None:
     ("address", "part"),
     [
         ("192.0.2.1:50051", "192.0.2.1 is not an address of this machine"),
-        ("no.such.host.invalid:50051", "no.such.host.invalid is no name or address that is known here"),
+        ("no.such.host.invalid:50051", "no.such.host.invalid is not a known name or address"),
     ],
 )
 def test_other_reasons_are_told(address: str, part: str) -> None:

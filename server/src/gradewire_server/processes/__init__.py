@@ -1,1 +1,1 @@
-"""Several server processes on one port: their supervisor, and what each of them knows of it."""
+"""Several server processes on one port, their supervisor, and the connections between them."""

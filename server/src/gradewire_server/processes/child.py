@@ -1,4 +1,4 @@
-"""A server process from the inside: its start message, its position, its reports to the supervisor, its exit code."""
+"""The code that runs inside a supervised process: start message, position, reports to the supervisor, exit code."""
 
 import asyncio
 import ctypes
@@ -28,17 +28,17 @@ _PR_SET_PDEATHSIG: Final = 1
 BEAT_EVERY_S: Final = 0.5
 _ASK_S: Final = 3.0
 _LAST_METRICS_S: Final = 5.0
-"""Seconds to deliver the last metrics: less than the margin that the supervisor gives a process to end."""
+"""Timeout for sending the last metrics. It is shorter than the time that the supervisor waits for a process to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of a server process among `count`, counted from 0.
+    """A server process's position among `count` processes, counted from 0.
 
     Attributes:
-        port: The gRPC port that they share.
-        directory: A directory of all processes that only this user can enter.
-        judge_host: True if a process of its own runs the judges for all.
+        port: The gRPC port that all processes share.
+        directory: A directory that all processes share and that only this user can enter.
+        judge_host: True if a separate process runs the judges for all server processes.
     """
 
     index: int
@@ -49,26 +49,29 @@ class Position:
 
     @property
     def private(self) -> str:
-        """The address of this process alone, ``unix:PATH``."""
+        """This process's private address, ``unix:PATH``."""
         return f"unix:{self.directory / f'grpc-{self.index}'}"
 
     @property
     def judges(self) -> str:
-        """The address of the process that runs the judges, ``unix:PATH``; "" without one."""
+        """The judge host's address, ``unix:PATH``, or "" without a judge host."""
         return f"unix:{self.directory / 'judges'}" if self.judge_host else ""
 
     @property
     def quotas(self) -> Path:
-        """The file with the levels of tenants' quotas."""
+        """The file with the tenants' quota levels."""
         return self.directory / "quotas"
 
 
 class StartError(Exception):
-    """A process that ended before it served."""
+    """A process that ended before it could serve."""
 
 
 class Child:
-    """This process as one of several, on one event loop; it stops at once if its supervisor is gone."""
+    """This process's side of the connection to the supervisor, on one event loop.
+
+    If the supervisor is gone, this process stops at once.
+    """
 
     def __init__(self, position: Position, end: socket.socket, stop: Stop) -> None:
         self.position = position
@@ -78,7 +81,7 @@ class Child:
 
     @asynccontextmanager
     async def joined(self, registry: CollectorRegistry, lifecycle: Reporter) -> AsyncIterator[None]:
-        """Send heartbeats within the context, and the last metrics at its end."""
+        """Send heartbeats within the context, and the final metrics at its end."""
         self._registry = registry
         reading = asyncio.create_task(self._until_alone())
         beating = asyncio.create_task(self._beats(lifecycle))
@@ -99,12 +102,12 @@ class Child:
             await self._connection.send_metrics(metrics_json, _LAST_METRICS_S)
         except TimeoutError:
             _log.warning(
-                "The supervisor did not read the last metrics of this process within %g s, so sums over all processes "
+                "The supervisor did not read this process's final metrics within %g s, so sums over all processes "
                 "lack its counts since the last scrape",
                 _LAST_METRICS_S,
             )
         except ConnectionError:
-            pass  # the supervisor is gone, and the sums with it
+            pass  # the supervisor, which keeps the sums, is gone
 
     async def _own(self) -> MetricsJson:
         return [] if self._registry is None else to_json(self._registry.collect())
@@ -122,23 +125,23 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class StartMessage:
-    """The line that the supervisor writes to a new process.
+    """A message, on one line, that the supervisor sends to a new process.
 
-    `values` has the settings given as flags. The process itself reads environment variables and the settings file, so
-    that a restarted process applies their current values.
+    `values` contains the settings given as flags. The process itself reads environment variables and the settings file,
+    so that a restarted process applies their current values.
     """
 
     position: Position
     values: Mapping[str, Any]
 
     def encode(self) -> bytes:
-        """Return the line."""
+        """Return the message as a line of JSON."""
         message = {"position": asdict(self.position), "supervisor": os.getpid(), "values": dict(self.values)}
         return json.dumps(message, default=str).encode() + b"\n"
 
     @classmethod
     def read(cls) -> Self:
-        """Read the line from standard input, and have the system kill this process when its supervisor is gone."""
+        """Read the message from standard input, and make the system kill this process if its supervisor ends."""
         message = json.loads(sys.stdin.readline())
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != message["supervisor"]:  # the supervisor ended before prctl took effect
@@ -148,9 +151,9 @@ class StartMessage:
 
 
 def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_level: str) -> int:
-    """Set up the log, serve, and return the exit code: 0, or 1 after an error, which is logged."""
+    """Set up the log, serve, and return the exit code. After an error, log it and return 1."""
     flood = configure_log(log_level)
-    # A creation time for every counter would double the scraped lines, and nobody reads it.
+    # A creation time for every counter would double the scraped lines, and nobody uses it.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -162,7 +165,7 @@ def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_l
         _log.error("cannot serve: %s", error)
         return 1
     finally:
-        for number, handler in handlers.items():  # uvloop leaves handlers of its closed loop behind, which do nothing
+        for number, handler in handlers.items():  # uvloop leaves its handlers behind, which do nothing now
             signal.signal(number, handler)
         flood.report(at_once=True)
     return 0

@@ -1,4 +1,4 @@
-"""The HTTP gateway as a child process of the server: its socket, its settings, and its restarts."""
+"""Run the HTTP gateway as a child process of the server: its socket, settings and restarts."""
 
 import asyncio
 import fcntl
@@ -23,42 +23,42 @@ from gradewire_server.settings.server import Settings
 _log = logging.getLogger(__name__)
 
 _MAX_PATH_BYTES: Final = 96
-"""The most bytes of a socket's path; the system allows a few more."""
+"""Maximum length of a socket's path. The system allows a few bytes more."""
 _PREFIX: Final = "gradewire-"
 _OWNER: Final = "owner"
-"""A file in a server's directory that the server keeps locked while it runs."""
+"""Name of a file in a server's directory. The server keeps it locked while it runs."""
 _BACKLOG: Final = 512
 _MODULE: Final = "gradewire_gateway.serving"
 _START_S: Final = 60.0
 _SILENT_S: Final = 30.0
 _STOP_S: Final = 15.0
-"""Seconds for a gateway to stop: more than it gives the requests in flight."""
+"""Timeout for a gateway to stop. It is longer than the gateway's timeout for requests in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The gateway's listening socket and gRPC address, which outlive restarts of the gateway."""
+    """The listening socket and gRPC address that the gateway keeps across restarts."""
 
     listening: socket.socket
     private: str
 
     @property
     def port(self) -> int:
-        """The port to which callers connect."""
+        """The port that callers connect to."""
         port: int = self.listening.getsockname()[1]
         return port
 
 
 @contextmanager
 def endpoint(settings: Settings) -> Iterator[Endpoint]:
-    """Bind the port of the HTTP API and create a directory that only this user can enter; raise BindError."""
+    """Bind the HTTP API's port, and create a directory that only this user can enter; raise BindError."""
     listening = bound_socket(settings.http_api.host, settings.http_api.port or 0, "http-api-port", backlog=_BACKLOG)
     with listening, private_directory() as directory:
         yield Endpoint(listening, f"unix:{directory / 'grpc'}")
 
 
 def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
-    """Return the settings of the gateway, whose gRPC servers listen on `private`."""
+    """Return the gateway's settings. `private` contains the addresses of the gRPC servers that it calls."""
     api, tls = settings.http_api, settings.listen.tls
     cert, key, client_ca = ("", "", "") if tls is None else (str(tls.cert), str(tls.key), str(tls.client_ca or ""))
     return GatewaySettings(
@@ -77,16 +77,16 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
 
 @contextmanager
 def private_directory() -> Iterator[Path]:
-    """Create a directory that only this user can enter, with a path short enough for sockets; remove it at the end.
+    """Create a directory that only this user can enter, and remove it at the end.
 
-    First remove the directories that killed servers have left behind.
+    Its path is short enough for sockets. First remove directories that killed servers have left behind.
     """
     directory = _directory_with_short_name()
     try:
         _remove_left_behind(directory.parent)
         with (directory / f"{_OWNER}.new").open("w") as owner:
             fcntl.flock(owner, fcntl.LOCK_EX)
-            # Lock it before it gets its name; otherwise, another server would take it for one that was left behind.
+            # Lock the file before it gets its final name, or another server could remove the directory as left behind.
             (directory / f"{_OWNER}.new").rename(directory / _OWNER)
             yield directory
     finally:
@@ -102,7 +102,7 @@ def _directory_with_short_name() -> Path:
 
 
 def _remove_left_behind(folder: Path) -> None:
-    """Remove the directories of this user's dead servers, whose locks the kernel has released."""
+    """Remove the directories of this user's dead servers. The kernel has released their locks."""
     for directory in folder.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if directory.is_symlink() or directory.stat().st_uid != os.getuid():
@@ -113,18 +113,18 @@ def _remove_left_behind(folder: Path) -> None:
 
 
 class GatewayLostError(Exception):
-    """A gateway process that ended or hung; the message says which."""
+    """A gateway process that ended or hung. The message says which."""
 
 
 class GatewayProcess(SupervisedProcess):
-    """A process that serves HTTP; create it with `open`."""
+    """A process that serves HTTP. Create it with `open`."""
 
     @classmethod
     async def open(cls, endpoint: Endpoint, settings: GatewaySettings, log_level: str) -> Self:
-        """Start a gateway, and return when it accepts requests.
+        """Start a gateway, and return it when it accepts requests.
 
         Raises:
-            GatewayLostError: The process ended, or was not ready in time.
+            GatewayLostError: The process ended or was not ready in time.
             OSError: The process cannot be started.
         """
         gateway = cls(await start_module(_MODULE, endpoint.listening.fileno(), stdout=asyncio.subprocess.PIPE))
@@ -138,7 +138,7 @@ class GatewayProcess(SupervisedProcess):
         return gateway
 
     async def lost(self) -> str:
-        """Wait until the process ends, or kill it when it hangs; return what happened."""
+        """Wait until the process ends, or kill it if it hangs; return what happened."""
         try:
             while True:
                 await self.wait_for_beat(_SILENT_S)
@@ -147,7 +147,7 @@ class GatewayProcess(SupervisedProcess):
             return str(error)
 
     async def wait_for_beat(self, timeout_s: float) -> None:
-        """Wait for a heartbeat; raise GatewayLostError without one."""
+        """Wait for a heartbeat; raise GatewayLostError if none arrives in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 if await self.read_line():
@@ -158,9 +158,9 @@ class GatewayProcess(SupervisedProcess):
 
 
 class GatewaySupervisor:
-    """A supervisor of one gateway at a time, on one event loop.
+    """A supervisor that keeps one gateway running, on one event loop.
 
-    `trouble` is the reason why there is no gateway now, or "".
+    `trouble` says why no gateway is running now, or is "".
     """
 
     def __init__(self, start: Callable[[], Awaitable[GatewayProcess]], restarted: Callable[[], None]) -> None:
@@ -169,7 +169,7 @@ class GatewaySupervisor:
         self.trouble = "the HTTP gateway is starting"
 
     async def run(self) -> None:
-        """Keep a gateway running until cancelled; then let it answer the requests in flight."""
+        """Keep a gateway running until cancelled. Then let it answer the requests in flight."""
         await keep_running(self._run_until_lost)
 
     async def _run_until_lost(self) -> None:
@@ -192,9 +192,9 @@ class GatewaySupervisor:
 async def running_gateway(
     endpoint: Endpoint, settings: Settings, private: str, restarted: Callable[[], None]
 ) -> AsyncIterator[GatewaySupervisor]:
-    """Keep a gateway running within the context; `restarted` is called at each loss.
+    """Keep a gateway running within the context. `restarted` is called whenever a gateway is lost.
 
-    `private` has the gateway's own gRPC addresses, ``unix:PATH``, separated by commas.
+    `private` contains the private addresses of the gRPC servers (``unix:PATH``), separated by commas.
     """
     start = partial(GatewayProcess.open, endpoint, gateway_settings(settings, private), settings.log.level)
     supervisor = GatewaySupervisor(start, restarted)

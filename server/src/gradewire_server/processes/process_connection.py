@@ -1,4 +1,4 @@
-"""The connection between the supervisor and its processes (a line of JSON for each message), and sums of metrics."""
+"""The connection between the supervisor and a process (one JSON line per message), and the sum of their metrics."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ _LARGEST: Final = frozenset(
         "python_info",
     }
 )
-"""Gauges that are not amounts: the combined metrics have the largest value, instead of the sum of all processes."""
+"""Gauges that are not amounts. The combined metrics contain the processes' largest value instead of the sum."""
 _MAX_LINE_BYTES: Final = 16 << 20
 _BEAT: Final = "beat"
 _METRICS: Final = "metrics"
@@ -65,7 +65,7 @@ def add_up(processes: Iterable[MetricsJson]) -> list[Metric]:
 
 
 class ProcessConnection:
-    """One end of the connection, on one event loop; each end may request the other's metrics."""
+    """One end of the connection, on one event loop. Each end may request the other end's metrics."""
 
     def __init__(self, end: socket.socket, collect: Collect, beat: Callable[[dict[str, Any]], None]) -> None:
         self._end = end
@@ -77,9 +77,9 @@ class ProcessConnection:
         self._writer: asyncio.StreamWriter | None = None
 
     async def run(self) -> None:
-        """Read messages until the other side is gone; log an invalid message as a defect and end."""
+        """Read messages until the other side is gone. After an invalid message, log a defect and end."""
         reader, self._writer = await asyncio.open_connection(sock=self._end, limit=_MAX_LINE_BYTES)
-        # With these limits, `drain` waits until the system has taken all data: a process that ends loses the rest.
+        # With these limits, `drain` waits until the system has taken all data. A process that ends loses other data.
         self._writer.transport.set_write_buffer_limits(high=0)
         try:
             while (message := await _next_message(reader)) is not None:
@@ -95,10 +95,10 @@ class ProcessConnection:
         self._send([_BEAT, report])
 
     async def send_metrics(self, metrics_json: MetricsJson, timeout_s: float) -> None:
-        """Send the last metrics of an ending process, and wait until the system has taken them.
+        """Send an ending process's final metrics, and wait until the system has taken them.
 
         Raises:
-            TimeoutError: The other side did not read them in time.
+            TimeoutError: The other side did not read the metrics in time.
             ConnectionError: The other side is gone.
         """
         self._send([_METRICS, -1, metrics_json])
@@ -107,7 +107,7 @@ class ProcessConnection:
                 await self._writer.drain()
 
     async def ask(self, timeout_s: float) -> MetricsJson:
-        """Request the other side's metrics; raise TimeoutError, or ConnectionError if it is gone."""
+        """Request the other side's metrics; raise TimeoutError, or ConnectionError if the other side is gone."""
         number = next(self._numbers)
         answer: asyncio.Future[MetricsJson] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
@@ -150,7 +150,7 @@ async def _next_message(reader: asyncio.StreamReader) -> list[Any] | None:
         return None
     except (ValueError, TypeError):
         _log.exception(
-            "A process of this server sent an invalid message, so its connection is closed. Please report this defect"
+            "A server process sent an invalid message, so its connection is closed. Please report this defect"
         )
         return None
     return [kind, content, *more]

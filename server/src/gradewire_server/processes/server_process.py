@@ -1,4 +1,4 @@
-"""Server processes and the judge host as the supervisor runs them: started, watched, and replaced when lost."""
+"""The supervisor's view of server processes and the judge host: start, watch and replace them."""
 
 import asyncio
 import logging
@@ -21,23 +21,23 @@ JUDGE_HOST: Final = "the judge host"
 SILENT_S: Final = 30.0
 """Seconds without a heartbeat after which a process counts as hung."""
 START_S: Final = 120.0
-"""Seconds until the first heartbeat: a starting process imports libraries, perhaps from a slow disk."""
+"""Timeout for the first heartbeat. A new process first imports libraries, perhaps from a slow disk."""
 _PAUSE_CHECK_EVERY_S: Final = 0.1
 _PAUSED_S: Final = 1.0
-"""Delay of a check, in seconds, above which the supervisor itself was paused: such delays do not count as silence."""
+"""If a check is later than this many seconds, the supervisor itself was paused. The delay does not count as silence."""
 _ASK_S: Final = 1.0
 
 _EXIT_CHECK_EVERY_S: Final = 0.05
 LOAD_S: Final = 1800.0
-"""Seconds that a new process may load during a restart (large models, slow disks), as long as it sends heartbeats."""
+"""Timeout for a new process to load during a restart. Large models and slow disks need time."""
 READY_S: Final = 120.0
-"""Seconds from serving to being ready: the process has loaded and waits for its backends."""
+"""Timeout for a loaded process to become ready. It may wait for its backends."""
 
 
 class ServerProcess(SupervisedProcess):
-    """A process that serves, or runs the judges of the serving ones; create it with `start`.
+    """A server process, or the judge host, which runs the judges for server processes. Create it with `start`.
 
-    `report` is the state in its last heartbeat; empty before the first one.
+    `report` is the state from its last heartbeat. It is empty before the first heartbeat.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, name: str, end: socket.socket, totals: Collect) -> None:
@@ -54,10 +54,10 @@ class ServerProcess(SupervisedProcess):
     async def start(
         cls, position: Position, values: Mapping[str, Any], totals: Collect, *, hosts_judges: bool = False
     ) -> Self:
-        """Start a process with the settings given as flags (`values`); its heartbeats report when it is ready.
+        """Start a process with the settings given as flags (`values`); raise OSError if it cannot be started.
 
-        `totals` collects the metrics of all processes, which the process may request. A judge host accepts no calls
-        from clients. Raise OSError if the process cannot be started.
+        The process's heartbeats report when it is ready. `totals` collects the metrics of all processes when the
+        process requests them. A judge host accepts no calls from clients.
         """
         module = "gradewire_server.judge_host" if hosts_judges else "gradewire_server.server_child"
         name = JUDGE_HOST if hosts_judges else f"process {position.index}"
@@ -76,19 +76,20 @@ class ServerProcess(SupervisedProcess):
 
     @property
     def ready(self) -> bool:
-        """True if it is ready for calls."""
+        """True if the process is ready for calls."""
         return bool(self.report.get("ready"))
 
     @property
     def serves(self) -> bool:
-        """True if it has come up and is not ending. Unlike `ready`, also if its backend is down or overloaded."""
+        """True if the process has loaded and is not ending. It need not be `ready`: its backend may be down."""
         return self.report.get("phase") == Phase.SERVING
 
     async def lost(self, silent_s: float = SILENT_S) -> str:
-        """Wait until the process ends, or kill it when it hangs; return what happened.
+        """Wait until the process ends, or kill it if it hangs; return what happened.
 
         Args:
-            silent_s: Seconds without a heartbeat after which it hangs; before the first one, at least `START_S`.
+            silent_s: Seconds without a heartbeat after which the process counts as hung. Before the first heartbeat,
+                this is at least `START_S`.
         """
         ending = asyncio.create_task(self.wait_for_exit())
         clock = asyncio.get_running_loop().time
@@ -98,7 +99,7 @@ class ServerProcess(SupervisedProcess):
                 await asyncio.wait((ending,), timeout=_PAUSE_CHECK_EVERY_S)
                 now_s = clock()
                 if (late_s := now_s - looked_s - _PAUSE_CHECK_EVERY_S) > _PAUSED_S:
-                    # The supervisor itself was paused (as in a paused container), so it could not hear heartbeats.
+                    # The supervisor was paused, perhaps with its container, and so received no heartbeats.
                     self._heard_s = min(now_s, self._heard_s + late_s)
                 looked_s = now_s
                 allowed_s = silent_s if self.report else max(silent_s, START_S)
@@ -110,20 +111,20 @@ class ServerProcess(SupervisedProcess):
             ending.cancel()
 
     async def refresh(self) -> None:
-        """Request its metrics; keep the previous ones if it does not answer in time."""
+        """Request the process's metrics. If it does not answer in time, keep the previous metrics."""
         with suppress(TimeoutError, ConnectionError):
             metrics = await self._connection.ask(_ASK_S)
-            if not self._has_counted:  # the last metrics may have arrived in the meantime
+            if not self._has_counted:  # the final metrics may have arrived meanwhile
                 self.metrics = metrics
 
     async def leave(self, timeout_s: float) -> None:
-        """Stop it while other processes go on: it accepts no more connections and sends its callers to them."""
+        """Stop the process while others serve. It accepts no more connections, and redirects its callers to them."""
         await self.stop(timeout_s, by=signal.SIGHUP)
 
     @override
     async def kill(self) -> None:
         await super().kill()
-        # First read its last messages.
+        # First read the process's last messages.
         await asyncio.wait((self._reading,), timeout=_ASK_S)
         self._reading.cancel()
 
@@ -136,14 +137,14 @@ class ServerProcess(SupervisedProcess):
 
 
 class RestartError(Exception):
-    """A new process that was lost or is not ready; the message names it and the reason."""
+    """A new process that was lost or did not become ready. The message names it and the reason."""
 
 
 class Worker:
-    """A position that is filled by one process at a time, on one event loop.
+    """A position that one process at a time fills, on one event loop.
 
-    `on_exit` is called with each process that has ended, and True if it was lost. A process hangs after `silent_s`
-    without a heartbeat. `trouble` is the reason why it does not serve, while it does not.
+    `on_exit` is called with each process that has ended, and with True if it was lost. A process counts as hung after
+    `silent_s` without a heartbeat. While the position does not serve, `trouble` says why.
     """
 
     def __init__(  # noqa: PLR0913 - what one place is, all but two by name
@@ -169,28 +170,28 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """True if its process is ready for calls."""
+        """True if the process is ready for calls."""
         return self.process is not None and self.process.ready
 
     @property
     def serves(self) -> bool:
-        """True if its process has come up and is not ending; it may have a problem that a restart would fix."""
+        """True if the process has loaded and is not ending, even if it is not ready."""
         return self.process is not None and self.process.serves
 
     async def run(self) -> None:
-        """Keep a process running until cancelled; then let it finish its calls."""
+        """Keep a process running until cancelled. Then let it finish its calls."""
         await keep_running(self._run_until_lost)
 
     async def until_serving(self, within_s: float = math.inf) -> None:
-        """Wait until its process has come up, also if it is not ready.
+        """Wait until the process has loaded, even if it is not ready.
 
         Raises:
-            RestartError: A process was lost before, or it is still loading after `within_s`.
+            RestartError: A process was lost, or is still loading after `within_s`.
         """
         await self._until(lambda: self.serves, within_s, lambda: f"has been loading for {within_s:g} s")
 
     async def until_ready(self, within_s: float) -> None:
-        """Wait until its process is ready; raises as `until_serving`."""
+        """Wait until the process is ready; raise RestartError if it is lost or not ready after `within_s`."""
         await self._until(
             lambda: self.ready, within_s, lambda: f"serves but has not become ready in {within_s:g} s: {self._lacks}"
         )
@@ -213,21 +214,21 @@ class Worker:
             raise RestartError(f"{self.name} {late()}") from None
 
     async def restart(self) -> None:
-        """Replace its process by a new one, and wait until that is ready.
+        """Replace the process with a new one, and wait until the new process is ready.
 
         Raises:
-            RestartError: The new process was lost, has not come up after `LOAD_S`, or is not ready `READY_S` later.
+            RestartError: The new process was lost, has not loaded after `LOAD_S`, or is not ready `READY_S` later.
         """
         old = self.process
         if old is not None:
             self._replace.set()
-            while self.process is old:  # noqa: ASYNC110 - it has no event for its end
+            while self.process is old:  # noqa: ASYNC110 - no event reports the end of a process
                 await asyncio.sleep(_EXIT_CHECK_EVERY_S)
         await self.until_serving(LOAD_S)
         await self.until_ready(READY_S)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to its process."""
+        """Send a signal to the process, if there is one."""
         if self.process is not None:
             self.process.signal(number)
 
@@ -243,7 +244,7 @@ class Worker:
             self._note_loss(f"{self.name} cannot be started: {error.strerror}")
             _log.exception("%s", self.trouble)
             return False
-        self._replace.clear()  # this new process also fulfils a request made while the previous one was being lost
+        self._replace.clear()  # the new process also fulfils a request made while the old process was being lost
         self.trouble = f"{self.name} is starting"
         losing = asyncio.create_task(process.lost(self._silent_s))
         replacing = asyncio.create_task(self._replace.wait())

@@ -1,4 +1,4 @@
-"""The supervisor of several server processes on one port: start, watch, restart one after the other, stop."""
+"""The supervisor, which starts, watches, restarts and stops several server processes on one port."""
 
 import asyncio
 import logging
@@ -25,17 +25,17 @@ from gradewire_server.tenants.tokens import Authentication, TokensFile
 _log = logging.getLogger(__name__)
 
 _STOP_MARGIN_S: Final = 15.0
-"""Seconds that a process has to end, in addition to the time for its calls."""
+"""Seconds for a process to end, in addition to the time for its calls."""
 
 
 @contextmanager
 def reserved_port(host: str, port: int) -> Iterator[int]:
-    """Reserve a port that processes of this user share (SO_REUSEPORT); yield its number.
+    """Reserve a port that this user's processes can share (SO_REUSEPORT); yield the port.
 
-    The socket never listens, so it gets no connections. It is bound exclusively first, so that a port which another
-    program uses is an error, and shared afterwards. A second reservation raises BindError.
+    The socket never listens, so it gets no connections. It is first bound exclusively, and shared afterwards. So if
+    another program or another server uses the port, this raises BindError.
     """
-    # Until it is bound, SO_REUSEADDR ignores connections of a server that has just ended, which block its port.
+    # During bind, SO_REUSEADDR ignores old connections of a server that has just ended. They would block the port.
     with bound_socket(host, port, "port") as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -43,14 +43,14 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
 
 
 async def restart_whenever(wanted: asyncio.Event, state: SupervisorState) -> None:
-    """Restart all processes whenever `wanted` is set, until cancelled; a new request replaces a running restart."""
+    """Restart all processes whenever `wanted` is set, until cancelled. A new request replaces a running restart."""
     under_way: asyncio.Task[None] | None = None
     try:
         while True:
             await wanted.wait()
             wanted.clear()
             if under_way is not None and not under_way.done():
-                _log.info("Another restart was requested: the running one ends here, and a new one begins")
+                _log.info("Another restart was requested. The current restart ends, and a new one starts")
                 await _cancelled(under_way)
             under_way = asyncio.create_task(_restart(state))
     finally:
@@ -59,10 +59,10 @@ async def restart_whenever(wanted: asyncio.Event, state: SupervisorState) -> Non
 
 
 async def restart_all(state: SupervisorState) -> None:
-    """Restart all processes, each while the others serve; stop at the first that does not come up.
+    """Restart the processes one after the other, each while all others serve. If one does not come up, stop.
 
-    Processes that do not serve, or are not ready, come first: an earlier restart may have failed at one of them, and
-    restarting the others would wait for it.
+    Processes that do not serve or are not ready come first. An earlier restart may have failed at one of them, and then
+    all other restarts would wait for it.
     """
     _log.info("restarting %d processes, one after the other", len(state.workers))
     servers = sorted(state.workers, key=lambda worker: (worker.serves, worker.ready))
@@ -81,7 +81,7 @@ async def restart_all(state: SupervisorState) -> None:
 
 
 async def _until_others_serve(worker: Worker, state: SupervisorState) -> None:
-    """Wait until all other processes serve; not for a worker that is not serving, which leaves no calls to them."""
+    """Wait until all other workers serve. If `worker` does not serve, return at once, since it has no calls."""
     while worker.serves and (down := [other for other in state.workers if other is not worker and not other.serves]):
         await down[0].until_serving(LOAD_S)
 
@@ -89,7 +89,7 @@ async def _until_others_serve(worker: Worker, state: SupervisorState) -> None:
 async def _restart(state: SupervisorState) -> None:
     try:
         await restart_all(state)
-    except Exception:  # noqa: BLE001 - the server goes on, and the next restart may succeed
+    except Exception:  # noqa: BLE001 - the server keeps running, and the next restart may succeed
         _log.exception("The restart failed because of a defect. Please report it")
 
 
@@ -106,13 +106,13 @@ async def supervise(
     *,
     started: Callable[[int], None] | None = None,
 ) -> None:
-    """Serve with several processes until `stop` is requested; restart them one after the other when `restart` is set.
+    """Serve with several processes until `stop` is requested. Restart them one by one whenever `restart` is set.
 
-    Setting `restart` during a restart starts it over. `values` has the settings given as flags; each process reads the
-    other settings itself.
+    If `restart` is set during a restart, the restart starts over. `values` contains the settings given as flags. Each
+    process reads all other settings itself.
 
     Raises:
-        OSError: An address, a certificate or a directory cannot be used.
+        OSError: An address, certificate or directory cannot be used.
         TokensFileError: The tokens file cannot be used.
         StartError: A process was lost before it came up.
     """
@@ -144,7 +144,7 @@ async def supervise(
                 on_exit=partial(_count_exit, state, telemetry.judge_host_restarts),
                 name=JUDGE_HOST,
             )
-            # The judge host has no calls of its own to finish, so it ends after the server processes.
+            # The judge host ends after the server processes, because their last calls may need it.
             stack.push_async_callback(_cancelled, asyncio.create_task(state.judge_host.run()))
         if settings.http_api.port is not None:
             handed = stack.enter_context(endpoint(settings))
@@ -154,7 +154,7 @@ async def supervise(
             )
         stack.callback(asyncio.create_task(state.watch()).cancel)
         running = [asyncio.create_task(worker.run()) for worker in state.workers]
-        # Allow restarts while processes still load: one that is stuck may have a wrong setting.
+        # Allow restarts while processes still load, because a stuck process may have a wrong setting.
         restarting = asyncio.create_task(restart_whenever(restart, state))
         try:
             if await _all_serve(state, stop):
@@ -174,7 +174,7 @@ async def supervise(
 
 
 async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
-    """Wait until each process has come up once, also if not ready; return False if a stop was requested first.
+    """Wait until all processes have loaded, even if they are not ready. Return False if a stop is requested first.
 
     Raises:
         StartError: A process was lost before it came up.
@@ -193,7 +193,7 @@ async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
 
 
 async def _stop_now(state: SupervisorState, stop: Stop) -> None:
-    """Pass an urgent request to stop on to all processes."""
+    """Signal all processes when an urgent stop is requested."""
     await stop.urgent.wait()
     for worker in state.all_workers:
         worker.signal(signal.SIGTERM)
@@ -213,15 +213,15 @@ async def _http_side(stack: AsyncExitStack, settings: Settings, state: Superviso
         stack.callback(asyncio.create_task(file.watch()).cancel)
     if (port := listen.http_port) is not None:
         http = open_http(listen, port, state, state, Authentication(listen.auth_tokens, file=file))
-        # Close it on another thread: its own threads may wait for metrics that this loop collects.
+        # Close the server on another thread, because its threads may wait for metrics that this loop collects.
         stack.push_async_callback(asyncio.to_thread, http.close)
 
 
 def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None) -> int:
-    """Serve with several processes until a signal stops it; arguments as `supervise`.
+    """Serve with several processes until a signal stops the server. The arguments are those of `supervise`.
 
     Returns:
-        The exit code: 0, or 1 if it cannot start.
+        The exit code: 0, or 1 if the server cannot start.
     """
 
     async def serve(_flood: FloodFilter) -> None:

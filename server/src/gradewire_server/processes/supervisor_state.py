@@ -27,23 +27,23 @@ _COUNTED_KINDS: Final = frozenset({"counter", "histogram", "summary"})
 
 
 class SupervisorTelemetry:
-    """Metrics of the supervisor itself; `ready` returns the number of processes that accept calls."""
+    """The supervisor's own metrics. `ready` returns the number of processes that accept calls."""
 
     def __init__(self, registry: CollectorRegistry, ready: Callable[[], int]) -> None:
         counter = partial(Counter, registry=registry)
         self.judge_host_restarts = counter(
             "gradewire_judge_host_restarts",
-            "Processes that run the judges of all server processes, lost and started again.",
+            "Restarts of a lost judge host, which runs the judges for all server processes.",
         )
-        self.restarts = counter("gradewire_process_restarts", "Server processes that were lost and started again.")
-        self.gateway_restarts = counter("gradewire_gateway_restarts", "HTTP gateways that were lost and started again.")
-        Gauge("gradewire_processes_ready", "Server processes that take calls.", registry=registry).set_function(ready)
+        self.restarts = counter("gradewire_process_restarts", "Restarts of lost server processes.")
+        self.gateway_restarts = counter("gradewire_gateway_restarts", "Restarts of a lost HTTP gateway.")
+        Gauge("gradewire_processes_ready", "Server processes that accept calls.", registry=registry).set_function(ready)
 
 
 class SupervisorState(Collector):
-    """The health and metrics of all processes; `report`, `ready`, `phase` and `collect` are for any thread.
+    """The health and metrics of all processes. Any thread may use `report`, `ready`, `phase` and `collect`.
 
-    `judge_host` runs the judges; `own` has the metrics of the supervisor itself.
+    `judge_host` runs the judges. `own` contains the supervisor's own metrics.
     """
 
     def __init__(self, own: CollectorRegistry) -> None:
@@ -58,12 +58,12 @@ class SupervisorState(Collector):
 
     @property
     def ready(self) -> bool:
-        """True if new callers are welcome: all processes have come up once, and one of them is ready."""
+        """True if the server wants new callers: all processes have loaded once, and at least one is ready now."""
         return self.phase is Phase.SERVING and any(worker.ready for worker in self.workers)
 
     @property
     def all_workers(self) -> "tuple[Worker, ...]":
-        """The workers of the server processes, then that of the judge host."""
+        """The server processes' workers, then the judge host's worker if there is one."""
         return (*self.workers,) if self.judge_host is None else (*self.workers, self.judge_host)
 
     def report(self) -> dict[str, Any]:
@@ -87,12 +87,12 @@ class SupervisorState(Collector):
 
     @override
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics of all processes; call it on a thread other than the event loop's."""
+        """Return all processes' metrics. Do not call it on the event loop's thread."""
         metrics_json = asyncio.run_coroutine_threadsafe(self.metrics(), self._loop).result(_COLLECT_S)
         return add_up([metrics_json])
 
     async def metrics(self) -> MetricsJson:
-        """Return the combined metrics of all processes, including those that have ended, and of the supervisor."""
+        """Return the combined metrics of running processes, ended processes and the supervisor."""
         await self._refresh()
         running = [worker.process.metrics for worker in self.all_workers if worker.process is not None]
         shown = {"gradewire_serving": float(self.ready), "gradewire_degraded": float(len(self.report()["degraded"]))}
@@ -103,12 +103,12 @@ class SupervisorState(Collector):
         return metrics_json
 
     def process_exited(self, process: ServerProcess) -> None:
-        """Keep the counts of a process that has ended, since counters never go back."""
+        """Keep an ended process's counts, because counters must never decrease."""
         counted = [family for family in process.metrics if family[2] in _COUNTED_KINDS]
         self._ended = to_json(add_up([self._ended, counted]))
 
     async def watch(self) -> None:
-        """Record that the event loop is alive, and refresh the metrics regularly, since a process may be lost."""
+        """Record that the event loop is alive, and refresh all metrics regularly in case a process is lost."""
         looked_s = 0.0
         while True:
             self._beat_s = time.monotonic()

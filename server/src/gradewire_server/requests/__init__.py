@@ -1,1 +1,1 @@
-"""Requests without a transport: its plan, its items, its reply."""
+"""Request handling without a transport: plan a request, read its items and fill its reply."""

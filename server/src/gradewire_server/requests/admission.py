@@ -1,19 +1,19 @@
-"""Decide which requests are admitted, which are refused, and who goes first.
+"""Admit or refuse requests, and decide which work goes first.
 
 The rules:
 
-- *Predictions.* The cost of a request is the number of tokens that encoders will have to compute. Its wait is the
-  number of tokens of the small requests in progress, divided by the rate of the encoders.
-- *Refusals* come at once, with a time to retry after. They are for a small request that would miss its deadline; for a
-  small request when the allowed wait is used up, unless its caller has less than its share in progress; for a call when
-  the event loop starts calls late, unless its caller has few in progress; for a large request that cannot meet its
-  deadline; and for a request without a permit.
-- *Order.* Small requests go first in every queue. Bulk work takes turns: the next turn belongs to the caller that has
-  had the least for its weight, and among its streams to the one that has had the least.
-- *Learned quantities* are in `load`: the cost of requests by caller and metrics (`CostEstimates`), the rate of the
-  encoders (`ServiceRate`), and the length of a round of the event loop (`LoopRounds`). Everything else is counted.
+- *Predictions.* A request's cost is the number of tokens that encoders will have to compute for it. Its wait is the
+  cost of the small requests in progress, divided by the encoders' rate.
+- *Refusals* are immediate and include a retry delay. The server refuses a small request that would miss its deadline.
+  It refuses a small request when the allowed wait is used up, unless its caller has less than its share in progress. It
+  refuses a call when the event loop starts calls late, unless its caller has few in progress. It refuses a large
+  request that cannot meet its deadline, and any request for which there is no permit.
+- *Order.* Small requests go first in every queue. Bulk work takes turns. The next turn goes to the caller that has
+  received the fewest tokens for its weight, and within that caller to the stream that has received the fewest.
+- *Estimates* are in `load`: the cost of requests by caller and metrics (`CostEstimates`), the encoders' rate
+  (`ServiceRate`), and the duration of the event loop's rounds (`LoopRounds`). All other quantities are exact counts.
 
-`load` measures, `turns` limits items and bytes and shares them between callers, and this module decides. Each constant
+`load` measures, `turns` limits items and bytes and divides them among callers, and this module decides. Each constant
 is at the top of the module that uses it.
 """
 
@@ -34,26 +34,26 @@ from gradewire_server.requests.turns import BulkTurns, CallerShares, Permits, Sl
 from gradewire_server.settings.limits import Capacity
 
 _SMALL_ITEMS: Final = 64
-"""The most items of a small request before the rate of the encoders is known."""
+"""Maximum number of items in a small request before the encoders' rate is known."""
 _MAX_SMALL_ITEMS: Final = 256
-"""The most items of a small request, however cheap earlier ones were: the next may not be in the cache."""
+"""Maximum number of items in a small request, however cheap earlier ones were. The next one may not be in the cache."""
 _FREE_TOKENS: Final = 4
-"""The cost up to which a request never waits: its answer and references are in the cache."""
+"""Maximum cost of a request that never waits. Such a request finds its answer and references in the cache."""
 _BULK_SHARE: Final = 3 / 8
-"""The share of items in flight for bulk work, and also that for judged work; small requests have the rest."""
+"""Share of the item limit for bulk work, and the same share again for judged work. The rest is for small requests."""
 _ANY_METRICS: Final = "any metrics"
-"""The key for the mean cost of a caller's small requests, which is all that is known when a call arrives."""
+"""Key for the mean cost of a caller's small requests. The server knows only this cost when a call arrives."""
 _MIN_RETRY_S: Final = 0.05
 _MAX_RETRY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A request or a part of one.
+    """A request, or a part of a request.
 
     Attributes:
-        kind: The names of the metrics; requests of one kind have similar costs.
-        judged: True if a judge is asked. Such work waits in the judge's queue instead.
+        kind: The names of the metrics, because requests with the same metrics have similar costs.
+        judged: True if the work needs a judge. It then waits in the judge's queue instead of for an encoder.
     """
 
     caller: Caller
@@ -64,13 +64,13 @@ class Work:
 
 
 def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items: int) -> Work:
-    """Describe a request with these metrics, or a part of it."""
+    """Return the `Work` for a request with these metrics, or for a part of one."""
     kind = frozenset(plan.provenance.name for plan in plans)
     return Work(caller, kind, size_bytes, items, judged=any(plan.judged for plan in plans))
 
 
 class Admitted(Turn):
-    """A turn with the expected cost of its work in tokens, or the tokens it has queued if these are more."""
+    """A turn that counts its cost: the expected tokens, or the tokens that it has queued if they are more."""
 
     __slots__ = ("_admission", "counted_tokens", "ended", "expected_tokens", "work")
 
@@ -95,16 +95,16 @@ class Admitted(Turn):
 
 
 class Admission:
-    """The admission control of a server, on one event loop, with a monotonic clock in seconds."""
+    """A server's admission control, for one event loop. `clock` is monotonic, in seconds."""
 
     def __init__(self, capacity: Capacity, clock: Callable[[], float] = time.monotonic) -> None:
         self.items = Permits(capacity.max_items, "items")
         most = max(1, int(capacity.max_items * _BULK_SHARE))
-        self._bulk_items = Permits(most, "items of bulk work")
+        self._bulk_items = Permits(most, "items in bulk work")
         self._judged_items = Permits(most, "items for a judge")
-        self.bytes = Permits(capacity.max_bytes, "bytes of requests")
-        self.stream_bytes = Permits(capacity.max_stream_bytes, "bytes of streams")
-        self.waiting_bytes = Permits(capacity.max_stream_bytes * 3 // 8, "bytes of messages that wait for others")
+        self.bytes = Permits(capacity.max_bytes, "request bytes")
+        self.stream_bytes = Permits(capacity.max_stream_bytes, "stream bytes")
+        self.waiting_bytes = Permits(capacity.max_stream_bytes * 3 // 8, "bytes of waiting stream messages")
         self.slowed = SlowedMessages(capacity.max_stream_bytes // 8)
         self.streams = Permits(capacity.max_streams, "streams")
         self._max_wait_s = capacity.max_wait_s
@@ -117,26 +117,26 @@ class Admission:
 
     @property
     def overload_s(self) -> float:
-        """Seconds for which small requests have been refused; 0 without overload. For any thread."""
+        """Seconds since the server began to refuse small requests, or 0 without overload. Any thread may read it."""
         return self._overload.lasts_s
 
     @property
     def tokens_per_s(self) -> float:
-        """The measured rate of the encoders in tokens per second; 0 before the first measurement."""
+        """The encoders' measured rate in tokens per second, or 0 before the first measurement."""
         return self._encoders.rate.tokens_per_s
 
     @property
     def waiting_tokens(self) -> float:
-        """Tokens of the bulk work that waits for its turn."""
+        """The tokens in bulk work that waits for its turn."""
         return self._turns.waiting.tokens
 
     @property
     def wait_s(self) -> float:
-        """Seconds that an interactive request would wait now; 0 while that is unknown."""
+        """Seconds that an interactive request would wait now, or 0 if the encoders' rate is unknown."""
         return self._encoders.wait_s
 
     def is_interactive(self, work: Work) -> bool:
-        """Return True if the work is small enough to run at once; larger work takes turns as bulk work."""
+        """Return True if the work is small enough to run at once. Larger work takes turns as bulk work."""
         if not self.tokens_per_s:
             return work.items <= _SMALL_ITEMS
         return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
@@ -144,12 +144,12 @@ class Admission:
     def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
         """Admit a call before its request is received, based on the mean cost of its caller's small requests.
 
-        Call `depart` when an admitted call has ended. Errors as in `interactive`.
+        Call `depart` when an admitted call has ended. Errors are those of `interactive`.
 
         Args:
             caller: The caller.
-            left_s: Seconds until the call's deadline; None without one.
-            waited_s: Seconds that the call waited for the event loop; None if not measured.
+            left_s: Seconds until the call's deadline, or None without one.
+            waited_s: Seconds that the call waited for the event loop, or None if not measured.
         """
         left_s = math.inf if left_s is None else left_s
         if waited_s is not None:
@@ -167,7 +167,7 @@ class Admission:
         """Admit a small request for the block.
 
         Raises:
-            OverloadedError: It would wait too long or miss its deadline; nothing was started.
+            OverloadedError: The request would wait too long or miss its deadline. No work was started.
         """
         if work.judged:
             with self._judged_items.hold(work.items), self.items.hold(work.items):
@@ -189,10 +189,10 @@ class Admission:
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
-        """Admit a large request, whose parts then wait for their turns (`bulk`); arguments and errors as above.
+        """Admit a large request. Its parts then wait for their turns (`bulk`). Errors are those of `interactive`.
 
-        A request that is alone is admitted whatever its predicted cost, since refusing it would help nobody. So is a
-        request of a kind whose cost is unknown.
+        A request whose cost is unknown is always admitted. So is a request without other work in progress, since
+        refusing it would help nobody.
         """
         rate = self.tokens_per_s
         waiting = self._turns.waiting
@@ -211,12 +211,12 @@ class Admission:
 
     @asynccontextmanager
     async def bulk(self, work: Work, source: Hashable) -> AsyncIterator[None]:
-        """Wait for the turn of a part of a stream, a preparation or a large request, and admit it.
+        """Wait for the turn of a part of a stream, preparation or large request, then admit it for the block.
 
-        `source` identifies the stream or call, which take turns within their caller.
+        `source` identifies the stream or call. A caller's sources take turns.
         """
-        # Take the permits of the whole server last, so that nobody holds them while waiting.
-        if work.judged:  # such work waits in the judge's queue instead
+        # Take the server-wide permits last, so that no work holds them while it waits.
+        if work.judged:  # waits in the judge's queue instead of for an encoder
             async with self._judged_items.wait_for(work.items), self.items.wait_for(work.items):
                 take_turn(Turn(Lane.BULK))
                 yield
@@ -238,11 +238,11 @@ class Admission:
             self._shares.grow(turn.work.caller, tokens)
 
     def computed(self, tokens: int) -> None:
-        """Record computed tokens, of current or earlier work."""
+        """Record tokens computed for current or earlier work."""
         self._encoders.rate.computed(tokens)
 
     def _end(self, turn: Admitted) -> None:
-        """Learn the cost of work that has ended, and make room for other work."""
+        """Update the cost estimates with ended work, and let waiting work start."""
         work, caller = turn.work, turn.work.caller
         turn.ended = True
         self._costs.learn(caller.key, work.kind, work.size_bytes, turn.tokens)
@@ -265,7 +265,7 @@ class Admission:
         raise _refusal(f"the server is busy (calls wait {loop.wait_s:.2g} s for a CPU); retry later", after_s)
 
     def _check_encoders(self, caller: Caller, tokens: float, left_s: float) -> None:
-        """Raise OverloadedError if too much work is ahead of these tokens, unless the caller has little in progress."""
+        """Raise OverloadedError if too much work is ahead of the request, unless its caller has little in progress."""
         encoders = self._encoders
         rate, in_work = encoders.rate.tokens_per_s, encoders.in_work[Lane.INTERACTIVE]
         if not rate or not in_work or tokens <= _FREE_TOKENS:

@@ -1,4 +1,4 @@
-"""The objects that the handlers of all requests share, and the prompt files of requests and of the operator."""
+"""The objects that all request handlers share, and the operator's prompt files."""
 
 import asyncio
 import contextlib
@@ -27,16 +27,16 @@ from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 _log = logging.getLogger(__name__)
 
 CountResult: TypeAlias = Callable[[str, Status], None]
-"""A function called for every result with its metric and status."""
+"""A function that is called with each result's metric and status."""
 CountSynthetic: TypeAlias = Callable[[int, int], None]
-"""A function called with two counts of references: with a judge's sentence, and with their own text instead."""
+"""A function that is called with the numbers of references with a generated synthetic answer and without one."""
 
 _INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
-"""The lengths of prompts to read on a thread: shorter ones are names or fast to read, longer ones are refused."""
+"""Lengths of prompts to parse on a thread. A shorter prompt is a name or fast to parse; a longer one is refused."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
-    """Read long prompts on a thread, which caches them; planning raises the errors in them."""
+    """Parse and cache long prompts on a thread. Planning raises their errors later."""
     for spec in specs:
         metric = spec.WhichOneof("metric")
         if metric:
@@ -44,18 +44,18 @@ async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpe
 
 
 async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) -> None:
-    """Read a long prompt on a thread; planning raises an error in it."""
+    """Parse and cache a long prompt on a thread. Planning raises its error later."""
     if len(prompt) in _INLINE_CHARACTERS:
-        with contextlib.suppress(PromptError):  # planning raises it again, with the path of the field
+        with contextlib.suppress(PromptError):  # planning raises it again, with the field's path
             await asyncio.to_thread(prompts.find, metric, prompt)
 
 
 class PromptDirectoryError(OSError):
-    """An unreadable prompt directory, or an invalid file in it; the message names it."""
+    """An unreadable prompt directory or an invalid prompt file. The message names the directory or file."""
 
 
 def open_prompts(directory: Path | None) -> PromptLibrary:
-    """Return the prompts of a server: those of the package, and all `*.toml` of its own directory, if any.
+    """Return a server's prompts: the package's prompts, and all `*.toml` files in the directory, if any.
 
     Raises:
         PromptDirectoryError: The directory or a file in it cannot be used.
@@ -78,10 +78,11 @@ def open_prompts(directory: Path | None) -> PromptLibrary:
 
 @dataclass(frozen=True, slots=True)
 class NamedSet:
-    """The reference set of a scoring call; the name is "" without one.
+    """The reference set of a scoring call. `name` is "" if the call has no set.
 
     Attributes:
-        corpus_digest: The digest of its corpus when the call starts, 32 hex digits; "" if no metric uses the corpus.
+        corpus_digest: The digest of the set's corpus when the call starts, 32 hex digits, or "" if no metric uses the
+            corpus.
     """
 
     name: str
@@ -111,7 +112,7 @@ class RequestContext:
         object.__setattr__(self, "planner", planner)
 
     def within(self, namespace: str) -> Self:
-        """Return a context for a tenant's namespace, with its own sets, verdicts and cache entries."""
+        """Return a context for a tenant's namespace, with separate sets, verdicts and cache entries."""
         ports = self.ports.within(namespace)
         view = replace(self, ports=ports, scorer=self.scorer.within(ports, namespace))
         # Plans depend on specs and models, which all tenants share.
@@ -126,12 +127,12 @@ class RequestContext:
             )
 
     def total_s(self, deadline_s: float | None) -> float:
-        """Return the seconds for a call with the caller's deadline, or with the default if `deadline_s` is None."""
+        """Return the seconds that a call may take. `deadline_s` is the caller's deadline, or None for the default."""
         wanted_s = self.deadlines.default_s if deadline_s is None else max(0.0, deadline_s)
         return min(wanted_s, self.deadlines.max_s)
 
     def report_result(self, metric: str, item_index: int, result: MetricResult) -> None:
-        """Count and trace a result; log an INTERNAL one here, where the request is known."""
+        """Count and trace a result. Also log it if it is INTERNAL."""
         if result.status is Status.INTERNAL:
             _log.error("A result of %s is INTERNAL: %s", metric, result.message)
         self.count_result(metric, result.status)
@@ -153,7 +154,7 @@ class RequestContext:
         return judge
 
     async def plan_call(self, asked: Any, path: str = "") -> list[MetricPlan]:
-        """Resolve the metrics or the comparison of a request or a stream's config; raise as `plan`."""
+        """Resolve the metrics or the comparison in a request or a stream's config. The errors are those of `plan`."""
         if isinstance(asked, judging_pb2.CompareRequest | judging_pb2.CompareStreamConfig):
             spec = types_pb2.MetricSpec(compare=asked.parameters)
             await read_ahead(self.prompts, (spec,))
@@ -162,14 +163,14 @@ class RequestContext:
         return [] if nothing else await self.plan(asked.metrics, f"{path}metrics")
 
     async def plan(self, metrics: Sequence[types_pb2.MetricSpec], path: str = "metrics") -> list[MetricPlan]:
-        """Resolve the metrics of a request.
+        """Resolve a request's metrics.
 
         Raises:
-            InvalidRequestError: There is no metric, too many, or an invalid one.
+            InvalidRequestError: The request has no metric, too many or an invalid one.
             NothingLoadedError: None of the metrics can be computed here.
         """
         if not metrics:
-            raise InvalidRequestError(path, "name at least one metric")
+            raise InvalidRequestError(path, "must name at least one metric")
         if len(metrics) > self.limits.max_metrics_per_request:
             raise InvalidRequestError(
                 path,
@@ -179,11 +180,11 @@ class RequestContext:
         return self.planner.plan(metrics, path)
 
     async def find_set(self, written: str, plans: Iterable[MetricPlan], path: str = "reference_set") -> NamedSet:
-        """Read the name of a set, and look up its corpus if a metric or a digest in the name needs it.
+        """Parse a set's name, and look up its corpus if a metric or a digest in the name needs it.
 
         Raises:
-            InvalidRequestError: The name is invalid, or the set's corpus does not have the digest in the name.
-            SetUnavailableError: The name has a digest, and the store does not answer.
+            InvalidRequestError: The name is invalid, or it contains a digest that the set's corpus does not have.
+            SetUnavailableError: The name contains a digest, but the store does not answer.
         """
         if not written:
             return _NO_SET
@@ -197,9 +198,9 @@ class RequestContext:
                 raise InvalidRequestError(path, f"the corpus of {quoted(name)} has the digest {found}, not {digest}")
             return NamedSet(name, found)
         if not digest:
-            return NamedSet(name)  # each result has the error
+            return NamedSet(name)  # each result reports the failure
         if found.status is Status.NOT_PREPARED:
             raise InvalidRequestError(
-                path, f"{quoted(name)} has no complete corpus, so none with the digest {digest}: {found.message}"
+                path, f"{quoted(name)} has no complete corpus to match the digest {digest}: {found.message}"
             )
         raise SetUnavailableError(f"{path}: {found.message}")

@@ -1,4 +1,4 @@
-"""Convert items, pairs and results between wire and domain, with pauses while reading large requests."""
+"""Convert items, pairs and results between protobuf messages and domain objects, with pauses in large requests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -35,16 +35,15 @@ Row: TypeAlias = types_pb2.Item | judging_pb2.Pair
 T = TypeVar("T")
 
 ITEMS_PER_TURN: Final = 128
-"""Items read before other tasks get a turn: about 1 ms."""
+"""Number of items to convert before other tasks get a turn, in about 1 ms."""
 BYTES_PER_TURN: Final = 256 * 1024
-"""Bytes read before other tasks get a turn; a single larger element is read on a thread."""
+"""Number of bytes to convert before other tasks get a turn. A single larger element is converted on a thread."""
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
-"""The most pictures of an item for any metric; an item with more is not parsed. Metrics that show pictures to a judge
-have the lower limits of `ImageConfig`."""
+"""Maximum number of pictures per item. Metrics that show pictures to a judge also apply the limits in `ImageConfig`."""
 MAX_PART_CHARACTERS: Final = 8192
-"""The most characters of a text in a result's parts, so that a long text does not come back with each metric."""
+"""Maximum length of a string in a result's parts, so that a reply does not repeat a long text for each metric."""
 _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
     types_pb2.Item: ("id", "question", "prediction", "caption", "group"),
     judging_pb2.Pair: ("id", "question", "answer_a", "answer_b", "group"),
@@ -60,29 +59,29 @@ _PARTS: Final[Mapping[type[Parts], str]] = {kind: name for name, kind in PART_TY
 def read_reference_set(name: str, path: str = "reference_set") -> str:
     """Return the normalised name of a reference set; raise InvalidRequestError for an invalid name."""
     try:
-        # NFC may lengthen a text, so check first that it is not far too long.
+        # NFC may lengthen a string, so check first that it is not far too long.
         named = nfc(name) if len(name) <= MAX_NAME_BYTES else name
     except TooManyMarksError as error:
         raise InvalidRequestError(path, str(error)) from None
     if (size := byte_count(named)) > MAX_NAME_BYTES:
-        raise InvalidRequestError(path, f"has {size} bytes, a name has at most {MAX_NAME_BYTES}")
+        raise InvalidRequestError(path, f"has {size} bytes, at most {MAX_NAME_BYTES} are allowed")
     return named
 
 
 def reply_id(message: Row) -> str:
-    """Return the id of an item or pair for its reply; one that is too long, and so INVALID_INPUT, is cut."""
+    """Return an item's or pair's ID for its reply, shortened if it is over the limit and so INVALID_INPUT."""
     return message.id if byte_count(message.id) <= MAX_ID_BYTES else shortened(message.id)
 
 
 def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    """Convert an item or pair; INVALID_INPUT if it exceeds a limit or has too many combining marks in a row.
+    """Convert an item or pair, or return INVALID_INPUT if it exceeds a limit or has too many combining marks in a row.
 
-    Without `check_bytes`, the caller knows that the message is small enough, which saves counting.
+    Pass `check_bytes=False` if the message is known to be small enough.
     """
     references = message.references
     failure = _over_limit(len(references), limits)
     if failure is None and len(message.images) > _MAX_IMAGES:
-        failure = _invalid(f"images: {len(message.images)} of them, no item may have more than {_MAX_IMAGES}")
+        failure = _invalid(f"images: has {len(message.images)}, at most {_MAX_IMAGES} are allowed")
     if failure is None and (id_bytes := byte_count(message.id)) > MAX_ID_BYTES:
         failure = _invalid(f"id: has {id_bytes} bytes, at most {MAX_ID_BYTES} are allowed")
     texts: dict[str, str] = {name: getattr(message, name) for name in _TEXTS[type(message)]}
@@ -107,7 +106,7 @@ def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failu
 
 
 def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> ReferenceEntry | Failure:
-    """Convert an entry to prepare; INVALID_INPUT as in `read_row`."""
+    """Convert an entry to prepare; return INVALID_INPUT like `read_row`."""
     failure = _over_limit(len(message.references), limits)
     if failure is None:
         failure = _too_large([message.question, *message.references, *message.synthetic_answers], limits)
@@ -124,7 +123,7 @@ def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> Refere
 
 
 def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-    """Write a result into its message in place, without a copy; with its cost only if `diagnostics`."""
+    """Write a result into its message in place, without a copy. Include its cost only if `diagnostics` is True."""
     result = scored.result
     message.metric_index = metric_index
     fill_outcome(message, result)
@@ -141,7 +140,7 @@ def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: Scor
 
 
 def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, result: MetricResult) -> None:
-    """Write status, message and warnings of a result into its message."""
+    """Write a result's status, message and warnings into its message."""
     message.status = int(result.status)  # type: ignore[assignment]
     if result.message:
         message.message = result.message
@@ -152,7 +151,7 @@ def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, resul
 
 
 def fill_cost(message: types_pb2.MetricResult | judging_pb2.PairResult, scored: ScoredResult) -> None:
-    """Write cache hits and times of a result into its message."""
+    """Write a result's cache hits and times into its message."""
     fill_hits(message.cache_hits, scored.cache_hits)
     fill_timing(message.timing, scored.timing)
 
@@ -170,7 +169,7 @@ def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
 
 
 def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
-    """Write parts into their message, field by field; both sides use the same names."""
+    """Write parts into their message, field by field. Both have the same field names."""
     target: Any = getattr(message, _PARTS[type(parts)])
     target.SetInParent()
     for name in type(parts).__slots__:
@@ -190,7 +189,7 @@ def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
 def _over_limit(reference_count: int, limits: Limits) -> Failure | None:
     most = limits.max_references_per_item
     over = reference_count > most
-    return _invalid(f"references: {reference_count} of them, at most {most} are allowed") if over else None
+    return _invalid(f"references: has {reference_count}, at most {most} are allowed") if over else None
 
 
 def _too_large(strings: Sequence[str], limits: Limits, noun: str = "item") -> Failure | None:
@@ -199,12 +198,12 @@ def _too_large(strings: Sequence[str], limits: Limits, noun: str = "item") -> Fa
         return None
     size = sum(len(text) if text.isascii() else len(text.encode()) for text in strings)
     if size > limits.max_item_bytes:
-        return _invalid(f"{noun}: {size} bytes of text, at most {limits.max_item_bytes} are allowed")
+        return _invalid(f"{noun}: has {size} bytes of text, at most {limits.max_item_bytes} are allowed")
     return None
 
 
 def _over_marks(message: Message, error: TooManyMarksError) -> Failure:
-    """Return a failure that names the first invalid field; all fields are strings or lists of strings."""
+    """Return a failure that names the first field with too many marks."""
     for field, value in message.ListFields():
         if isinstance(value, str):
             if has_long_run(value):
@@ -250,7 +249,7 @@ def _fill_probabilities(
 
 
 def _fill_pair(result: judging_pb2.PairResult, _metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-    """Write the result of a pair; arguments as in `fill_result`."""
+    """Write a pair's result. The arguments are those of `fill_result`."""
     fill_outcome(result, scored.result)
     if scored.result.compared is not None:
         _fill_compared(result, scored.result.compared)
@@ -274,14 +273,14 @@ def _pair_characters(scored: ScoredResult) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CallForm:
-    """The messages of calls of one kind, and the functions that read and write them.
+    """The messages of a scoring or comparison call, and functions for them. A row is an item or a pair.
 
     Attributes:
-        rows: The name of the list of items or pairs, in requests and replies.
-        fill: Writes a result in place; arguments as in `fill_result`.
-        text_characters: Counts the characters of a result's parts with text of the row or a judge, which may be long.
+        rows: The name of the field with the rows, in requests and replies.
+        fill: A function that writes a result in place, with the arguments of `fill_result`.
+        text_characters: A function that counts the characters of the row's or judge's text in a result.
         least_result_bytes: The size of the shortest successful result.
-        single: True if a row itself is its only result; otherwise it has one for each metric.
+        single: True if a row in the reply is itself the only result. Otherwise it has a result for each metric.
     """
 
     rows: str
@@ -294,16 +293,16 @@ class CallForm:
     single: bool
 
     def rows_of(self, request: Any) -> Sequence[Any]:
-        """Return the rows of a request or of a stream's message."""
+        """Return the rows of a request or stream message."""
         rows: Sequence[Any] = getattr(request, self.rows)
         return rows
 
     def reply(self, provenance: Sequence[types_pb2.Provenance]) -> Any:
-        """Return the reply of a unary call, without rows."""
+        """Return the reply to a unary call, without rows."""
         return self.reply_type(provenance=provenance[0] if self.single else provenance)
 
     def streamed(self, provenance: Sequence[types_pb2.Provenance] = ()) -> Any:
-        """Return a message of a stream, without rows."""
+        """Return a reply message of a stream, without rows."""
         return self.streamed_type(provenance=(provenance[0] if provenance else None) if self.single else provenance)
 
     def add_row(self, reply: Any, index: int, identifier: str) -> Any:
@@ -311,11 +310,11 @@ class CallForm:
         return getattr(reply, self.rows).add(index=index, id=identifier)
 
     def add_result(self, row: Any) -> Any:
-        """Add a result to a row; return the message that `fill` writes."""
+        """Add an empty result to a row and return it. `fill` writes into it."""
         return row if self.single else row.results.add()
 
     def complete(self, row: Any) -> None:
-        """Mark a row as complete; a row with a single result needs no mark."""
+        """Mark a row as complete. A row with a single result needs no mark."""
         if not self.single:
             row.complete = True
 
@@ -345,10 +344,10 @@ PAIRS: Final = CallForm(
 async def read_in_turns(
     elements: Iterable[MessageT], read: Callable[[MessageT], T], request_bytes: int | None = None
 ) -> AsyncIterator[tuple[MessageT, T]]:
-    """Yield each element of a request with the outcome of `read`, and give other tasks their turns in between.
+    """Yield each element of a request with the result of `read`, and let other tasks run in between.
 
     A large element is read on a thread, since normalisation takes 0.1 s for a megabyte. If the whole request fits into
-    a turn, elements are not measured, since measuring means encoding.
+    one turn, elements are not measured, since measuring an element encodes it.
     """
     measures = request_bytes is None or request_bytes > BYTES_PER_TURN
     items = turn_bytes = 0

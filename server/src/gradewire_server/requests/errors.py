@@ -1,29 +1,29 @@
-"""The errors of requests.
+"""Errors that fail a whole request.
 
 RequestError
- ├─ InvalidRequestError     the request is invalid; names the field and its index
- ├─ OverloadedError         too much is in flight; has the time to retry after
- │   └─ QuotaExceededError  the tenant's quota of text is used up; has the time to retry after
+ ├─ InvalidRequestError     the request is invalid; the message names the field
+ ├─ OverloadedError         too much is in flight; retry after the given time
+ │   └─ QuotaExceededError  the tenant's text quota is used up; retry after the given time
  ├─ NothingLoadedError      no model that the request needs is loaded
  ├─ DeadlineExceededError   the request did not finish in time
- ├─ ModelReplacedError      a stream's model was replaced; send the rest on a new stream
- └─ SetUnavailableError     the request requires a set's corpus, and the store does not answer
+ ├─ ModelReplacedError      a stream's model was replaced; send the remaining items on a new stream
+ └─ SetUnavailableError     the request needs a set's corpus, but the store does not answer
 
-A failure of one item or of one metric is not an error of the request but the status of a result.
+If only one item or metric fails, the request succeeds, and the failure is the status of a result.
 """
 
 from gradewire_server.domain.items import MAX_MESSAGE_CHARACTERS, shortened
 
 
 class RequestError(Exception):
-    """The base of all errors of requests; the message is for the caller, and cut, since it is sent as a header."""
+    """The base class of request errors. The message, for the caller, is shortened because a header carries it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shortened(message, MAX_MESSAGE_CHARACTERS))
 
 
 class InvalidRequestError(RequestError):
-    """An invalid or too large request; `field` is the path of the wrong field."""
+    """A request that is invalid or too large. `field` is the path of the field at fault."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -31,7 +31,7 @@ class InvalidRequestError(RequestError):
 
 
 class OverloadedError(RequestError):
-    """A refusal because too much is in flight; nothing was started. Retry after `retry_after_s`."""
+    """A refusal because too much work is in flight. No work was started. Retry after `retry_after_s`."""
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)
@@ -39,11 +39,11 @@ class OverloadedError(RequestError):
 
 
 class QuotaExceededError(OverloadedError):
-    """A refusal because the tenant's quota of text is used up for now."""
+    """A refusal because the tenant's text quota is used up for now."""
 
 
 class NothingLoadedError(RequestError):
-    """A request of which no metric has the model that it needs."""
+    """A request none of whose metrics can be computed, because their models are unavailable."""
 
 
 class DeadlineExceededError(RequestError):
@@ -51,8 +51,8 @@ class DeadlineExceededError(RequestError):
 
 
 class ModelReplacedError(RequestError):
-    """A stream whose model, named in its provenance, was replaced; results already sent remain valid."""
+    """A stream whose model was replaced. The results sent before remain valid."""
 
 
 class SetUnavailableError(RequestError):
-    """A request that requires a set's corpus while the store does not answer."""
+    """A request that needs a set's corpus while the store does not answer."""

@@ -1,4 +1,4 @@
-"""The server's operations without a transport; gRPC services and embedded clients share them."""
+"""The server's operations without a transport. gRPC services and embedded clients share them."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream import stream
 
 _MAX_VIEWS: Final = 4096
-"""The most namespaces whose handlers are kept; each takes a few kilobytes."""
+"""Maximum number of namespaces whose handlers are cached. Each needs a few kilobytes."""
 
 
 async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
-    """List models (with the way to get missing ones), metrics (with the reason if one cannot run), and limits."""
+    """List models, metrics and limits. Say how to get missing models, and why metrics cannot run."""
     ports, metrics = context.ports, context.metrics
     encoders, graders = ports.encoders.statuses(), ports.grader_models.statuses()
     judges = ports.judge_models.statuses()
@@ -51,7 +51,7 @@ async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
 
 
 def _shared(message: type[Message], source: object) -> dict[str, Any]:
-    """Return the values of a message's fields that `source` has under the same names."""
+    """Return `source`'s attributes that are also fields of the message, by name."""
     names = [field.name for field in message.DESCRIPTOR.fields]
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
@@ -69,19 +69,19 @@ def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb
 
 
 def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
-    """Yield a note for each fit that cannot be used because this server has another version of its metric."""
+    """Yield a note for each calibration that is for another version of its metric than this server's."""
     for each in status.metadata.calibrations:
         info = metrics[each.metric].info if each.metric in metrics else None
         if info is not None and info.version != each.metric_version:
             yield (
-                f"the fit for {each.metric}/{each.metric_version} is not used, because this server has "
+                f"the calibration for {each.metric}/{each.metric_version} is not used, because this server has "
                 f"{info.name}/{info.version}. Run: gradewire models build {status.name} (for the catalog's fits) or "
                 f"gradewire calibrate FILE --metric {info.name} (for a new fit)"
             )
 
 
 def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str, str]:
-    """Return the metrics that an encoder cannot compute with default parameters, with the reasons."""
+    """Return the metrics that an encoder cannot compute with default parameters, and the reasons."""
     found = {}
     for name, metric in metrics.items():
         if metric.info.needs_model:
@@ -115,14 +115,14 @@ def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
 
 
 async def without_synonyms(lexicon: Lexicon) -> str:
-    """Return the reason why no synonyms can be looked up and what to do; "" if they can."""
+    """Return why synonyms cannot be looked up and what to do, or "" if they can."""
     # An empty request shows whether the lexicon works.
     synonyms = await lexicon.synonyms(())
     return synonyms.message if isinstance(synonyms, Failure) else ""
 
 
 def _metric(info: MetricInfo, missing: Mapping[str, str]) -> models_pb2.Metric:
-    """Describe a metric, and the reason if it cannot run; `missing` has a reason for each unmet need, else ""."""
+    """Describe a metric, with the reason if it cannot run. `missing` maps each need to why it is unmet, or to ""."""
     in_the_way = next((reason for need, reason in missing.items() if reason and getattr(info, need)), "")
     parameters = [models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters]
     fields = _shared(models_pb2.Metric, info) | {"parameters": parameters}
@@ -130,10 +130,10 @@ def _metric(info: MetricInfo, missing: Mapping[str, str]) -> models_pb2.Metric:
 
 
 class Handlers:
-    """The operations of a server: score, compare, complete, decide, prepare and list; one per process and event loop.
+    """A server's operations: score, compare, complete, decide, prepare and list. Make one per process and event loop.
 
-    Every `deadline_s` is in seconds from now; None is the default, and larger values are cut to the maximum. Items that
-    are not done shortly before the deadline get TIMEOUT results. All calls may be cancelled.
+    Every `deadline_s` is in seconds from now. None means the default, and values above the maximum mean the maximum.
+    Items that are not done shortly before the deadline get TIMEOUT results. All calls may be cancelled.
     """
 
     def __init__(self, context: RequestContext) -> None:
@@ -152,7 +152,7 @@ class Handlers:
         self._views: OrderedDict[str, Handlers] = OrderedDict()
 
     def within(self, namespace: str) -> "Handlers":
-        """Return the handlers of a tenant's namespace, which share limits, permits and models; "" returns these."""
+        """Return the handlers for a tenant's namespace, or `self` for "". All share limits, permits and models."""
         if not namespace:
             return self
         view = self._views.get(namespace)
@@ -163,7 +163,7 @@ class Handlers:
         return view
 
     async def close(self) -> None:
-        """Wait until cancelled work has ended; call this before closing the scorer's ports."""
+        """Wait until cancelled work has ended. Call it before you close the scorer's ports."""
         await self._score.close()
         await self._compare.close()
         for view in self._views.values():
@@ -174,7 +174,7 @@ class Handlers:
         return self._score.idle and self._compare.idle
 
     def _forget_views(self) -> None:
-        """Make room for a namespace: forget the least recently used ones, except those with running work."""
+        """Drop the least recently used namespaces without running work, to make room for a new one."""
         idle = [name for name, view in self._views.items() if view._idle]  # noqa: SLF001 - of the same class
         for name in idle[: max(0, len(self._views) + 1 - _MAX_VIEWS)]:
             del self._views[name]

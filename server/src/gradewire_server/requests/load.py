@@ -1,7 +1,7 @@
-"""The measured load: costs of requests, rate of encoders, rounds of the event loop, and what is in work for both.
+"""Measure the load of the encoders and the event loop.
 
-Three quantities are learned here, each by one class: `CostEstimates`, `ServiceRate` and `LoopRounds`. All else is
-counted from what is in work.
+`CostEstimates`, `ServiceRate` and `LoopRounds` estimate the cost of requests, the encoders' rate and the duration of
+the loop's rounds. The other classes count the work in progress.
 """
 
 import asyncio
@@ -16,52 +16,53 @@ from gradewire_server.domain.caller import Lane
 # Costs of requests.
 _UNKNOWN_TOKENS_PER_BYTE: Final = 1.0
 _COST_WEIGHT: Final = 0.1
-"""Weight of the newest request of a kind."""
+"""Weight of the newest request in the estimate for its kind."""
 _MAX_CALLERS: Final = 1024
 _MAX_KINDS: Final = 32
-"""The most kinds of one caller, so that it cannot displace the cost estimates of other callers."""
+"""Maximum number of request kinds per caller, so that no caller displaces the estimates for other callers."""
 
 # Rate of encoders.
 _RATE_WINDOW_S: Final = 0.25
 _RATE_RISE: Final = 0.5
 _RATE_FALL: Final = 0.1
-"""The weights of the newest window: too low an estimate refuses callers, so it rises faster than it falls."""
+"""Weights of the newest window. The estimate rises faster than it falls because too low an estimate refuses callers."""
 _LEAST_COMPUTED_SHARE: Final = 0.25
-"""Share of the expected tokens below which a window is ignored: its time went to caches, word metrics or failures."""
+"""Minimum share of the expected tokens that a window must compute. Other windows, spent on caches, word metrics or
+failures, are ignored."""
 _SATURATED_S: Final = 0.05
-"""Seconds of queued work throughout a window above which the encoders count as saturated."""
+"""Minimum queued work in seconds, throughout a window, for the encoders to count as saturated."""
 
 # Work of encoders.
 _BULK_AHEAD_S: Final = 0.25
-"""Seconds of bulk work admitted at a time: enough to keep the encoder busy, and the delay for work behind it."""
+"""Seconds of bulk work admitted at a time. It keeps the encoder busy, and later work may have to wait this long."""
 _ALLOWED_WAIT_S: Final = 0.1
 _ALLOWED_REQUESTS: Final = 8
-"""The longest wait of small requests: `_ALLOWED_WAIT_S`, or the time of `_ALLOWED_REQUESTS` of their kind. More work in
-progress would not speed anything up."""
+"""Maximum wait for small requests: `_ALLOWED_WAIT_S`, or the time for `_ALLOWED_REQUESTS` similar requests if that is
+longer. More work in progress would not make the encoders faster."""
 _MIN_IN_WORK_TOKENS: Final = 320
-"""The least allowed tokens of small requests in progress: eight short rows. With fewer, the encoder's batches would
-become small, the rate would fall, and even fewer would be admitted. An encoder reaches 97 % of its speed with batches
-of 112 tokens; 320 tokens give two workers such a batch and most of the next."""
+"""Tokens that small requests may always have in progress: eight short rows. With fewer, batches would become small, the
+rate would fall, and even fewer tokens would be admitted. An encoder reaches 97 % of its speed with batches of 112
+tokens; 320 tokens are one batch for each of two workers and most of the next."""
 
 # Calls on the event loop.
 _ROUNDS_TO_FIRST_STEP: Final = 2
-"""Rounds of the loop from gRPC's accepting a call to the call's first step."""
+"""Rounds of the loop between gRPC accepting a call and the call's first step."""
 _FIRST_STEPS_A_CALL: Final = 6
-"""The duration of a cached call, as a multiple of the wait for its first step."""
+"""Duration of a cached call, as a multiple of the wait for its first step."""
 _SOON_S: Final = 0.01
-"""The wait for a call's first step (two rounds) below which the loop is on time: the call takes about 60 ms in all."""
+"""Maximum wait for a call's first step (two rounds) if the loop is on time. Such a call takes about 60 ms in total."""
 _PATIENCE_S: Final = 0.1
-"""Seconds for which calls must be late before the loop counts as late: a shorter backlog is a burst."""
+"""Seconds for which calls must start late until the loop counts as late. A shorter backlog is only a burst."""
 _FEW_UNDER_WAY: Final = 160
-"""The number of calls in progress below which a late loop has other causes, such as other programs, so that refusals
-would not help. One connection may have 128 calls."""
+"""Minimum number of calls in progress for the loop to count as late. With fewer calls, other programs cause the delay,
+and refusals would not help. One connection may have 128 calls."""
 
 _OVERLOAD_PAUSE_S: Final = 2.0
-"""Seconds without a refusal after which an overload is over."""
+"""Seconds without a refusal until an overload counts as over."""
 
 
 class CostEstimates:
-    """The estimated tokens for each byte of a request, by caller and kind of request."""
+    """Estimated tokens per request byte, by caller and kind of request."""
 
     def __init__(self) -> None:
         self._callers: OrderedDict[str, OrderedDict[Hashable, float]] = OrderedDict()
@@ -94,10 +95,10 @@ class CostEstimates:
 
 
 class ServiceRate:
-    """The measured rate of the encoders in tokens per second; 0 before the first measurement.
+    """The encoders' measured rate in tokens per second, or 0 before the first measurement.
 
-    A window lowers the rate only if work was waiting throughout and consisted of tokens to compute: a server that is
-    idle, or that finds everything in its caches, is not slow.
+    A slow window lowers the rate only if tokens were waiting to be computed throughout. Otherwise the server was idle,
+    or found everything in its caches.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -110,7 +111,7 @@ class ServiceRate:
         self._least_in_work = math.inf
 
     def began(self) -> None:
-        """Start measuring after an idle time, which does not count."""
+        """Start to measure again after idle time. The idle time does not count."""
         self._seen_s = self._clock()
         self._pending_tokens = 0
 
@@ -119,7 +120,7 @@ class ServiceRate:
         self._pending_tokens += tokens
 
     def left(self, expected_tokens: float, in_work_tokens: float) -> None:
-        """Record work that has ended, finished or not, and the tokens that were in progress until now."""
+        """Record ended work, finished or not, and the tokens that were in progress before it ended."""
         now_s = self._clock()
         self._busy_s += now_s - self._seen_s
         self._seen_s = now_s
@@ -134,7 +135,8 @@ class ServiceRate:
 
     def _learn(self, measured: float) -> None:
         computing = self._computed_tokens > 0 and self._computed_tokens >= _LEAST_COMPUTED_SHARE * self._expected_tokens
-        # Compare with the measured rate: an estimate that is far too high would never count as saturated, nor fall.
+        # Compare with the measured rate. With a far too high estimate, no window would count as saturated, so the
+        # estimate would never fall.
         saturated = self._least_in_work > _SATURATED_S * measured
         if not self.tokens_per_s:
             self.tokens_per_s = measured if computing else 0.0
@@ -145,9 +147,9 @@ class ServiceRate:
 
 
 class EncoderBacklog:
-    """The encoders' work in progress by lane, in tokens and in parts (requests, or parts of bulk work), on one loop.
+    """The encoders' work in progress by lane, on one event loop: its tokens, and its number of requests or parts.
 
-    No small request waits longer than `max_wait_s`.
+    Small requests may wait at most `max_wait_s`.
     """
 
     def __init__(self, max_wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -158,13 +160,13 @@ class EncoderBacklog:
 
     @property
     def wait_s(self) -> float:
-        """Seconds that an interactive request would wait now; 0 while that is unknown."""
+        """Seconds that an interactive request would wait now, or 0 if the rate is unknown."""
         rate = self.rate.tokens_per_s
         return self.in_work[Lane.INTERACTIVE] / rate if rate else 0.0
 
     @property
     def is_idle(self) -> bool:
-        """True if nothing is in progress."""
+        """True if no work is in progress."""
         return not any(self.parts.values())
 
     def is_small(self, tokens: float) -> bool:
@@ -172,13 +174,13 @@ class EncoderBacklog:
         return tokens <= _BULK_AHEAD_S * self.rate.tokens_per_s
 
     def fits_bulk(self, tokens: float) -> bool:
-        """Return True if the encoders can take this much more bulk work."""
+        """Return True if bulk work with this many tokens can be added."""
         return self.is_small(self.in_work[Lane.BULK] + tokens)
 
     def allowed_tokens(self, tokens: float) -> float:
-        """Return the tokens of small requests that may be in progress when a request with these tokens comes.
+        """Return how many tokens small requests may have in progress when a request with `tokens` arrives.
 
-        Expensive requests are rare, so a few of them that wait are not yet an overload.
+        The limit grows with `tokens`, because a few waiting expensive requests, which are rare, are not an overload.
         """
         rate = self.rate.tokens_per_s
         allowed = max(_ALLOWED_WAIT_S * rate, _ALLOWED_REQUESTS * tokens, _MIN_IN_WORK_TOKENS)
@@ -196,7 +198,7 @@ class EncoderBacklog:
         self.in_work[lane] += tokens
 
     def leave(self, lane: Lane, tokens: float, expected_tokens: float | None = None) -> None:
-        """Record the end of work; `expected_tokens` is None for work that never started."""
+        """Record the end of work. `expected_tokens` is None if the work never started."""
         if expected_tokens is not None:
             self.rate.left(expected_tokens, sum(self.in_work.values()))
         self.parts[lane] -= 1
@@ -204,10 +206,10 @@ class EncoderBacklog:
 
 
 class LoopRounds:
-    """The duration of the last round of an event loop, measured one round at a time and only when calls start.
+    """The duration of an event loop's last measured round. Rounds are measured only when calls start.
 
-    gRPC does not report when it accepted a call. The time that the loop needs for a round shows how long new calls
-    have waited, because a round runs everything that is due.
+    gRPC does not report when it accepted a call. A round's duration shows how long new calls have waited, because a
+    round runs everything that is due.
     """
 
     def __init__(self) -> None:
@@ -216,11 +218,11 @@ class LoopRounds:
 
     @property
     def waited_s(self) -> float | None:
-        """Seconds that a call starting now has waited for its first step; None before the first measurement."""
+        """Seconds that a call starting now has waited for its first step, or None before the first measurement."""
         return None if self._round_s is None else _ROUNDS_TO_FIRST_STEP * self._round_s
 
     def measure(self) -> None:
-        """Measure the round that begins now, unless a measurement is running."""
+        """Measure the round that starts now, unless a measurement is running."""
         if not self._measuring:
             self._measuring = True
             asyncio.get_running_loop().call_soon(self._came_round, time.perf_counter())
@@ -231,7 +233,7 @@ class LoopRounds:
 
 
 class LoopBacklog:
-    """The calls in progress on one event loop, which the owner counts, and their delay."""
+    """The delay of calls on one event loop. The owner counts the calls in progress in `under_way`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -241,17 +243,17 @@ class LoopBacklog:
 
     @property
     def wait_s(self) -> float:
-        """Seconds that a call waits for the loop in all, estimated from the last one that started."""
+        """Seconds that a call waits for the loop in total, estimated from the last call that started."""
         return self._first_step_s * _FIRST_STEPS_A_CALL
 
     @property
     def calls_per_s(self) -> float:
-        """The calls that end in a second: those in progress, divided by the time of one (Little's law)."""
+        """Calls that end per second: the calls in progress, divided by the duration of one (Little's law)."""
         return self.under_way / self.wait_s if self.wait_s else 0.0
 
     @property
     def is_late(self) -> bool:
-        """True if many calls are in progress, and calls have started late for a while."""
+        """True if many calls are in progress and calls have started late for a while."""
         nobody_came = self._clock() - self._seen_s > self._first_step_s + _PATIENCE_S
         return not nobody_came and self.under_way >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
 
@@ -265,14 +267,14 @@ class LoopBacklog:
 
 
 class OverloadWatch:
-    """The duration of an overload, measured by the refusals of small requests."""
+    """The duration of an overload, measured from refusals of small requests."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._first_s = self._last_s = -_OVERLOAD_PAUSE_S
 
     def refused(self) -> None:
-        """Record a refusal because of too much queued work."""
+        """Record that a request was refused because too much work is queued."""
         now_s = self._clock()
         if now_s - self._last_s > _OVERLOAD_PAUSE_S:
             self._first_s = now_s
@@ -280,6 +282,6 @@ class OverloadWatch:
 
     @property
     def lasts_s(self) -> float:
-        """Seconds since the first of the continuing refusals; 0 after a pause. For any thread."""
+        """Seconds since the first refusal of the current overload, or 0 without one. Any thread may read it."""
         now_s = self._clock()
         return now_s - self._first_s if now_s - self._last_s <= _OVERLOAD_PAUSE_S else 0.0

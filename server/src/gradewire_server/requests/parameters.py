@@ -1,4 +1,4 @@
-"""Convert metric parameters between wire and domain by field names, so that a new metric needs no code here."""
+"""Convert metric parameters between messages and domain objects by field names. A new metric needs no code here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -19,11 +19,11 @@ from gradewire_server.requests.errors import InvalidRequestError
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A parameter with the same name in the message and in the dataclass.
+    """A parameter that has the same name in the message and in the dataclass.
 
     Attributes:
-        has_presence: True if the message distinguishes an unset value from a zero.
-        by_number: The domain value by enum number; empty for other fields.
+        has_presence: True if the message distinguishes an unset value from zero.
+        by_number: The domain values by enum number. It is empty if the field is not an enum.
     """
 
     name: str
@@ -41,9 +41,10 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
     beside: Mapping[str, str] = MappingProxyType({}),
     prompts: PromptLibrary = PACKAGE_PROMPTS,
 ) -> Parameters:
-    """Return a metric's parameters; an unset field gets the preset's value, or else the dataclass's default.
+    """Return a metric's parameters. An unset field gets the preset's value, or else the dataclass's default.
 
-    `model` and `beside` are the plain names of the resolved models; `path` is for messages (``metrics[1].smile``).
+    `model` and `beside` are the names of the resolved models, without digests. `path` is for messages, such as
+    ``metrics[1].smile``.
 
     Raises:
         InvalidRequestError: An enum number is unknown.
@@ -77,7 +78,7 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
 
 
 def write_spec(metric_name: str, parameters: Parameters) -> types_pb2.MetricSpec:
-    """Return the message with exactly these parameters, all defaults filled in."""
+    """Return the message with these parameters and all defaults filled in."""
     spec = types_pb2.MetricSpec()
     message: Message = getattr(spec, metric_name)
     message.SetInParent()
@@ -97,9 +98,9 @@ def write_line(
     beside: Mapping[str, str] = MappingProxyType({}),
     reference_set: str = "",
 ) -> str:
-    """Return the metric identifier that reproduces a score, with `reference_set` among its parameters if given.
+    """Return the metric identifier that reproduces a score. It includes `reference_set` if given.
 
-    `beside` has the digests of judge and grader by parameter.
+    `beside` contains the digests of judge and grader by parameter.
     """
     name = metric.info.name
     values: dict[str, Any] = {}
@@ -110,7 +111,7 @@ def write_line(
     if values.get("model"):
         values["model"] = with_digest(values["model"], model_digest)
     for parameter in (metric.info.judge_parameter, metric.info.grader_parameter):
-        # An unused judge or grader is not named.
+        # The identifier does not name an unused judge or grader.
         if named := values.pop(parameter, ""):
             values[parameter] = with_digest(named, beside.get(parameter, ""))
     if "prompt" in values:

@@ -1,4 +1,4 @@
-"""Plan a request: resolve the models of its metrics, check the lengths of strings, and write provenance."""
+"""Plan a request: resolve its metrics' models, check the lengths of strings, and write provenance."""
 
 import re
 from collections import OrderedDict
@@ -23,7 +23,7 @@ from gradewire_server.requests.parameters import read_parameters, write_line, wr
 from gradewire_server.scoring import MetricRequest
 
 LEAST_BOUND_BYTES: Final = min(PARAMETER_BYTES.values())
-"""The size of a message up to which none of its strings can be too long."""
+"""Size of a message below which no string can be too long."""
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 
 USABLE_STATES: Final = frozenset({"loaded", "built"})
@@ -37,16 +37,16 @@ _NO_REQUEST: Final = (
 
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHE_BYTES: Final = 4 << 20
-"""Bytes of cached specs. Inline prompt files are cached too, since reading them is the slowest part."""
+"""Maximum size of all cached specs. They include inline prompt files, since parsing those is the slowest part."""
 _MAX_REASONS_CHARACTERS: Final = 700
-"""The most characters of the metrics' failures in an error, to leave room for the list of available models."""
+"""Maximum length of the metrics' failures in an error message. The rest is for the list of available models."""
 
 Models: TypeAlias = Mapping[str, ModelStatus]
-"""The models of a metric by parameter: its own under "model", judge and grader under their parameters."""
+"""A metric's models by parameter: its own model under "model", judge and grader under their parameters."""
 
 
 def check_strings(message: Message) -> None:
-    """Raise ParameterError, with field, size and limit, if a string is too long."""
+    """Raise ParameterError if a string is too long."""
     for name, bound in _bounds(message.DESCRIPTOR):
         text = getattr(message, name)
         if len(text) * _MAX_UTF8_BYTES_PER_CHAR > bound and (size := byte_count(text)) > bound:
@@ -55,13 +55,13 @@ def check_strings(message: Message) -> None:
 
 @cache
 def _bounds(descriptor: Descriptor) -> tuple[tuple[str, int], ...]:
-    """Return the names of a message's strings with their limits; a test finds a string without a limit."""
+    """Return the names and limits of a message's strings. A test fails if a string has no limit."""
     strings = [field.name for field in descriptor.fields if field.type == FieldDescriptor.TYPE_STRING]
     return tuple((name, PARAMETER_BYTES[name]) for name in strings)
 
 
 def unusable_reason(status: ModelStatus) -> str:
-    """Return the reason why a model cannot be used and what to do, without the server's paths; "" if it can be used."""
+    """Return why a model cannot be used and what to do, or "" if it can be used. The text shows no paths."""
     if status.state in USABLE_STATES:
         return ""
     if status.message:
@@ -71,7 +71,7 @@ def unusable_reason(status: ModelStatus) -> str:
 
 
 def _metadata(info: MetricInfo, models: Models) -> ModelMetadata:
-    """Return the metadata of a metric's models."""
+    """Return the metadata of a metric's model, with the names of its judge and grader."""
     own = models["model"].metadata if "model" in models else NO_MODEL
     judge, grader = models.get(info.judge_parameter), models.get(info.grader_parameter)
     return replace(own, judge=_pinned(judge), grader=_pinned(grader))
@@ -82,7 +82,7 @@ def _pinned(model: ModelStatus | None) -> str:
 
 
 def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
-    """Return the model named NAME or NAME@DIGEST, or the default one for ""; or a failure if it cannot be used.
+    """Return the model named NAME or NAME@DIGEST, the default one for "", or a failure if the model cannot be used.
 
     Raises:
         ParameterError: The name is invalid.
@@ -114,8 +114,8 @@ class MetricPlan:
     """A metric of a request, with the provenance for reproducing its scores.
 
     Attributes:
-        request: The scorer's input, or the failure that every item gets. Its model is NAME@DIGEST, so that the engine
-            uses exactly the model in the provenance.
+        request: The scorer's input, or the failure that every item gets. The input names the model as NAME@DIGEST, so
+            that the engine uses exactly the model in the provenance.
     """
 
     request: MetricRequest | Failure
@@ -123,11 +123,11 @@ class MetricPlan:
 
     @property
     def judged(self) -> bool:
-        """True if it may ask a judge."""
+        """True if the metric may ask a judge."""
         return isinstance(self.request, MetricRequest) and self.request.metric.info.asks_judge
 
     def streamed(self) -> MetricRequest | Failure:
-        """Return the scorer's input for a stream: INVALID_PARAMETER if the metric needs all items of a request."""
+        """Return the scorer's input for a stream, or INVALID_PARAMETER if the metric needs all items of a request."""
         request = self.request
         if isinstance(request, Failure) or request.parameters.corpus is not Corpus.REQUEST:
             return request
@@ -135,13 +135,14 @@ class MetricPlan:
 
     @property
     def counts_prepared(self) -> bool:
-        """True if its weights come from the corpus of the call's reference set."""
+        """True if the metric computes its weights from the corpus of the call's reference set."""
         return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
 
     def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
-        """Return the provenance in a call with a reference set, which it names if the metric uses the set.
+        """Return the provenance for a call with a reference set.
 
-        It has the digest of the set's corpus if the metric uses the corpus and the digest is known.
+        If the metric uses the set, the provenance names it. If the metric also uses the set's corpus, the provenance
+        contains the corpus digest, unless that is unknown.
         """
         request = self.request
         if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
@@ -159,32 +160,32 @@ class MetricPlan:
 
 
 def with_model(parameters: Parameters, model: str) -> Parameters:
-    """Return the parameters with a model; unchanged if `model` is ""."""
-    # Parameters with a model have a field of that name.
+    """Return the parameters with their model replaced, or unchanged if `model` is ""."""
+    # If a metric has a model, its parameters have the field `model`.
     return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
 
 
 def extra_digests(info: MetricInfo, provenance: types_pb2.Provenance) -> dict[str, str]:
-    """Return the digests of the judge and grader that a metric uses in addition to its model, by parameter."""
+    """Return the digests of a metric's judge and grader, by parameter."""
     return {info.judge_parameter: provenance.judge_digest, info.grader_parameter: provenance.grader_digest}
 
 
 def failed_plan(error: ParameterError, path: str, spec: types_pb2.MetricSpec, metric: Metric[Any]) -> MetricPlan:
-    """Return a plan that gives every item INVALID_PARAMETER, with the parameter and its error."""
+    """Return a plan whose result for every item is INVALID_PARAMETER, with the parameter and its error."""
     return MetricPlan(Failure(Status.INVALID_PARAMETER, f"{path}.{error}"), failed_provenance(spec, metric))
 
 
 def failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
-    """Return the provenance of a metric that cannot be computed, with the parameters as sent in `spec`."""
+    """Return the provenance of a metric that cannot be computed, with the caller's parameters in `spec`."""
     provenance = types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)
-    # Do not send unknown fields back.
+    # Send no unknown fields back.
     provenance.metric.DiscardUnknownFields()
     getattr(provenance.metric, metric.info.name).SetInParent()
     return provenance
 
 
 class Planner:
-    """A planner that resolves metric specs to plans and caches these."""
+    """A planner that resolves metric specs to plans, and caches the plans."""
 
     def __init__(
         self,
@@ -203,16 +204,16 @@ class Planner:
         self._cache_bytes = 0
 
     def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
-        """Resolve the metrics of a call, which may repeat one; `path` is for messages.
+        """Resolve a call's metrics. A metric may occur several times. `path` is for messages.
 
         Raises:
-            InvalidRequestError: A spec has no metric, or an unknown enum number.
-            NothingLoadedError: Every metric fails, at least one because its model is not available.
+            InvalidRequestError: A spec has no metric or an unknown enum number.
+            NothingLoadedError: All metrics fail, at least one because its model is not available.
         """
         return self._checked([self._plan_metric(spec, f"{path}[{index}]") for index, spec in enumerate(specs)])
 
     def plan_comparison(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
-        """Resolve the comparison of a call; raise as `plan`."""
+        """Resolve a call's comparison. The errors are those of `plan`."""
         (plan,) = self._checked([self._plan(spec, self._comparisons[spec.WhichOneof("metric") or ""], path)])
         return plan
 
@@ -244,14 +245,14 @@ class Planner:
                 if now is not None and not isinstance(now, Failure) and now.digest != digest:
                     raise ModelReplacedError(
                         f"model {name} was replaced: its digest was {digest} and is now {now.digest}. Results so far "
-                        "remain valid; send the other items on a new stream"
+                        "remain valid; send the remaining items on a new stream"
                     )
 
     def _plan_metric(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
         name = spec.WhichOneof("metric")
         metric = None if name is None else self._metrics.get(name)
         if name in self._comparisons:
-            raise InvalidRequestError(f"{path}.{name}", "compares two answers and scores no item: call Judging.Compare")
+            raise InvalidRequestError(f"{path}.{name}", "grades pairs of answers, not items: call Judging.Compare")
         if name is None or metric is None:
             known = ", ".join(self._metrics)
             raise InvalidRequestError(path, f"has no metric or an unknown one; this server has {known}")
@@ -260,7 +261,7 @@ class Planner:
     def _plan(self, spec: types_pb2.MetricSpec, metric: Metric[Any], path: str) -> MetricPlan:
         message: Message = getattr(spec, metric.info.name)
         size = spec.ByteSize()
-        if size > LEAST_BOUND_BYTES:  # else none of its strings can be too long
+        if size > LEAST_BOUND_BYTES:  # else no string can be too long
             try:
                 check_strings(message)
             except ParameterError as error:
@@ -332,11 +333,11 @@ class Planner:
         )
         pinned = with_model(parameters, _pinned(model))
         values: dict[str, Any] = {parameter: _pinned(each) for parameter, each in beside.items()}
-        pinned = replace(pinned, **values) if values else pinned  # a copy may read a long prompt again
+        pinned = replace(pinned, **values) if values else pinned  # a copy may parse a long prompt again
         return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
 
     def _find_models(self, message: Message, info: MetricInfo, path: str) -> dict[str, ModelStatus | Failure]:
-        """Look up a metric's models by parameter; the judge last, since the metric may not need it."""
+        """Look up a metric's models by parameter. The judge comes last, since the metric may not need it."""
         known: dict[str, ModelIndex] = {}
         if info.needs_judge or info.needs_grader or info.needs_model:
             known["model"] = self._models_of(info)
@@ -352,7 +353,7 @@ class Planner:
         return self._graders if info.needs_grader else self._encoders
 
     def _needs_judge(self, metric: Metric[Any], message: Message, path: str, models: Models) -> bool:
-        """Return True if the request names a judge, or the metric would ask one."""
+        """Return True if the request names a judge or the metric would ask one."""
         if getattr(message, metric.info.judge_parameter):
             return True
         name = models["model"].name if "model" in models else ""

@@ -1,4 +1,4 @@
-"""Handle References.Prepare: register a reference set (immutable ones by digest), fill the cache, report progress."""
+"""Handle References.Prepare: register a reference set (an immutable one by digest), fill the cache, report progress."""
 
 import asyncio
 import re
@@ -37,9 +37,9 @@ _Entry: TypeAlias = tuple[str, tuple[str, ...]]
 _DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
 
 NAME: Final = "synthetic"
-"""The metric name of the prompts, also in the provenance."""
+"""The metric name in prompt files for synthetic answers, and in their provenance."""
 VERSION: Final = 1
-"""The version of the generation; raise it whenever different sentences may be accepted."""
+"""Version of the answer generation. Raise it after a change that may accept different sentences."""
 
 
 def check_whole(read: Sequence[ReferenceEntry | Failure]) -> None:
@@ -56,15 +56,15 @@ async def admit(
     reference_set: str,
     entries: Sequence[ReferenceEntry],
 ) -> str:
-    """Return the digest that seals an immutable set, or "" for a set that may grow, before storing any entry.
+    """Check a request before any entry is stored. Return the digest of an immutable set, or "" if the set may grow.
 
     Raises:
-        InvalidRequestError: The set is, or is to become, immutable, but has other content.
+        InvalidRequestError: The set is immutable or is to become so, but its content does not match the request.
         SetUnavailableError: The store does not answer.
     """
     expected = request.expected_digest
     if expected and not request.immutable:
-        raise InvalidRequestError("expected_digest", "needs immutable; set that too, or leave this out")
+        raise InvalidRequestError("expected_digest", "needs immutable; set immutable too, or leave expected_digest out")
     if expected and _DIGEST.fullmatch(expected) is None:
         raise InvalidRequestError("expected_digest", "must be 32 hex digits")
     expected = expected.lower()
@@ -79,8 +79,8 @@ async def admit(
         raise InvalidRequestError("entries", "an immutable set needs at least one entry")
     if sealed and sealed != wanted:
         message = (
-            f"{quoted(reference_set)} is immutable with the digest {sealed}, and these entries have {wanted}; "
-            "use another name"
+            f"{quoted(reference_set)} is immutable with the digest {sealed}, but these entries have the digest "
+            f"{wanted}; use another name"
         )
         raise InvalidRequestError("reference_set", message)
     known = await _known_entries(context, reference_set)
@@ -91,7 +91,7 @@ async def admit(
         raise InvalidRequestError("reference_set", message)
     may_grow = request.immutable and digest != wanted
     if not (may_grow or all_given):
-        message = f"{quoted(reference_set)} is immutable (digest {wanted}) and takes no new entries; use another name"
+        message = f"{quoted(reference_set)} is immutable (digest {wanted}) and accepts no new entries; use another name"
         raise InvalidRequestError("reference_set", message)
     if not sealed:
         _stored_entries(await sets.seal(reference_set, wanted))
@@ -111,13 +111,13 @@ async def check_complete(context: RequestContext, reference_set: str, seal: str)
     found = _stored_entries(found)
     if found != seal:
         raise InvalidRequestError(
-            "reference_set", f"{quoted(reference_set)} has the digest {found}, but was sealed with {seal}"
+            "reference_set", f"{quoted(reference_set)} has the digest {found}, but was registered with {seal}"
         )
     return found
 
 
 async def _known_entries(context: RequestContext, reference_set: str) -> AbstractSet[_Entry]:
-    """Return the entries of a set; empty if it does not exist yet."""
+    """Return a set's entries, or none if the set does not exist yet."""
     there = await context.ports.reference_sets.entries(reference_set)
     if isinstance(there, Failure) and there.status is Status.NOT_PREPARED:
         return frozenset()
@@ -125,13 +125,13 @@ async def _known_entries(context: RequestContext, reference_set: str) -> Abstrac
 
 
 def _compared(known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> tuple[bool, bool]:
-    """Return two flags: True if the set has no other entries than these, and True if it has all of them."""
+    """Return two flags: True if all known entries are given, and True if all given entries are known."""
     given = set(entries_of((entry.question, entry.references) for entry in entries))
     return known <= given, given <= known
 
 
 def _stored_entries(found: T | Failure) -> T:
-    """Return a store's answer; raise an error for a failure."""
+    """Return a store's answer, or raise the error for a failure."""
     if not isinstance(found, Failure):
         return found
     if found.status is Status.INVALID_INPUT:
@@ -148,12 +148,12 @@ class Generation:
 
     @property
     def digests(self) -> tuple[str, str]:
-        """The digests of judge and prompt; answers by another judge or prompt belong to another set."""
+        """The digests of judge and prompt. Answers from another judge or prompt belong to a different set."""
         return self.provenance.model_digest, self.provenance.prompt_digest
 
 
 async def plan_generation(context: RequestContext, request: references_pb2.PrepareRequest) -> Generation | None:
-    """Read a request's options for generating synthetic answers; None without them.
+    """Return a request's options for generating synthetic answers, or None if it has none.
 
     Raises:
         InvalidRequestError: The judge's name or the prompt is invalid.
@@ -197,13 +197,13 @@ async def prepare(
     deadline_s: float | None = None,
     caller: Caller = LOCAL,
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-    """Yield progress, with `complete` in the last message; without `deadline_s`, it may take any time.
+    """Yield progress messages; the last has `complete` set. Without `deadline_s`, preparing may take any time.
 
     Raises:
         InvalidRequestError: The request is invalid; the message names the field.
-        SetUnavailableError: The store does not return the content of an immutable set.
+        SetUnavailableError: The store does not return an immutable set's content.
         NothingLoadedError: No metric of the request can be computed here, or the judge is not available.
-        DeadlineExceededError: The deadline passed; prepared entries are kept, and the same call continues from there.
+        DeadlineExceededError: The deadline passed. Prepared entries are kept, and a repeated call continues from there.
     """
     ends_s = None if deadline_s is None else time.monotonic() + deadline_s
     context.check_count(len(request.entries), "entries")
@@ -240,7 +240,7 @@ async def prepare(
     step = entries_per_chunk(writing=generation is not None)
     async with aclosing(chunks):
         while (left := len(entries) + refused - progress.entries_done) > 0:
-            # Hold the turn only during the work: a caller that does not read progress must not block permits.
+            # Hold the turn only during the work, so that a caller that does not read progress blocks no permits.
             count = min(step, left)
             work = Work(caller, kind, size_bytes * count // len(read), count, judged=generation is not None)
             async with context.admission.bulk(work, source=id(request)):

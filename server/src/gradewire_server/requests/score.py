@@ -1,4 +1,4 @@
-"""Handle Scoring.Score and Judging.Compare: grade all items or pairs of a request and reply in their order."""
+"""Handle Scoring.Score and Judging.Compare: grade all items or pairs of a request and reply in the same order."""
 
 import asyncio
 import logging
@@ -29,16 +29,16 @@ _FRAME_BYTES: Final = 2
 _LARGE_FRAME_BYTES: Final = 5
 """Bytes around a nested message with the longest possible length."""
 _SMALL: Final = 128
-"""The least length that takes more than one byte."""
+"""Shortest message length whose encoding needs more than one byte."""
 _LEAST_ITEM_BYTES: Final = 4
-"""The bytes around an item, and its field `complete`."""
+"""Bytes around an item, plus its field `complete`."""
 
 ITEMS_PER_SLICE: Final = 64
-"""Items in a slice for the scorer: enough to share texts, few enough to give other requests their turn soon."""
+"""Number of items scored together: enough to share texts, few enough to give other requests their turn soon."""
 
 _PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
 
-_LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before this was scored; allow more time or send fewer")
+_LATE: Final = Failure(Status.TIMEOUT, "the deadline passed before scoring ended; allow more time or send fewer items")
 _LEAST_MARGIN_S: Final = 0.05
 _MARGIN_SHARE: Final = 0.05
 _MARGIN_PER_PAIR_S: Final = 0.0005
@@ -53,7 +53,7 @@ class ReplySize:
     """A counter for the bytes of one reply.
 
     Attributes:
-        overflowed: True after something did not fit.
+        overflowed: True after an item or result did not fit.
     """
 
     def __init__(self, max_bytes: int, items: int, provenance_bytes: int, form: CallForm) -> None:
@@ -69,7 +69,7 @@ class ReplySize:
     def check_room_for(self, requests: Sequence["MetricRequest | Failure"]) -> None:
         """Raise InvalidRequestError if even the shortest possible results are too large for the reply.
 
-        The size of a failed metric's results is known, since it has the same failure for each item.
+        The size of a failed metric's results is known, since every item gets the same failure.
         """
         self._metrics = len(requests)
         per_item = _LEAST_ITEM_BYTES + sum(self._least_bytes(index, request) for index, request in enumerate(requests))
@@ -101,7 +101,7 @@ class ReplySize:
         fit = max(0, int((self._max_bytes - self._fixed_bytes) / bytes_per_item))
         return InvalidRequestError(
             self.form.rows,
-            f"the reply for {self._items} of them would exceed the limit of {self._max_bytes} bytes; "
+            f"the reply for {self._items} {self.form.rows} would exceed the limit of {self._max_bytes} bytes; "
             + (f"send about {fit} at a time" if fit else "request fewer metrics at a time"),
         )
 
@@ -114,13 +114,13 @@ class ReplySize:
 
 
 class ItemReplies:
-    """The items of a reply, with a slot for each item and metric that is filled when its result arrives.
+    """A reply's items, with a slot for each item and metric. A slot is filled when its result arrives.
 
-    The first result that does not fit is left out, and so are all later ones.
+    After the first result that does not fit, all results are dropped.
 
     Attributes:
-        items: The valid items, which are to be scored.
-        on_overflow: Called once, at the first result that does not fit.
+        items: The valid items to score.
+        on_overflow: A function that is called once, at the first result that does not fit.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ItemReplies:
         self._closed = False
 
     def add(self, message: Row, item: Item | Failure) -> None:
-        """Add the next item or pair of the request; an invalid one gets its results at once."""
+        """Add the next item or pair of the request. If `item` is a failure, fill in its results at once."""
         row = self._form.add_row(self._reply, self._count, reply_id(message))
         self._form.complete(row)
         self._count += 1
@@ -163,7 +163,7 @@ class ItemReplies:
             self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
-        """Fill in a result of `items[item_index]`; ignore it after `close`."""
+        """Fill in a result for `items[item_index]`. Do nothing after `close`."""
         if self._closed:
             return
         self._report_result(self._metric_names[metric_index], self._indices[item_index], scored.result)
@@ -191,7 +191,7 @@ class ItemReplies:
 
 
 class ItemScoring:
-    """The scoring of one request's items."""
+    """The scoring of one request's items, at once or in slices."""
 
     def __init__(
         self, scorer: Scorer, replies: ItemReplies, requests: Sequence[MetricRequest | Failure], named: NamedSet
@@ -203,7 +203,7 @@ class ItemScoring:
         self._corpora = scorer.corpora_of(replies.items, reference_set=named.name, corpus_digest=named.corpus_digest)
 
     def recall(self) -> bool:
-        """Answer a small request from remembered results; return True if that completes it."""
+        """Answer a small request from remembered results; return True if they complete it."""
         items, metrics = len(self._replies.items), len(self._requests)
         if not 0 < items * metrics <= RECALLED_AT_ONCE:
             return False
@@ -211,11 +211,11 @@ class ItemScoring:
         return len(self._remembered) == items * metrics
 
     async def at_once(self, deadline_s: float) -> None:
-        """Score all items together; results missing at `deadline_s` (`time.monotonic()` seconds) become TIMEOUT."""
+        """Score all items together. Missing results become TIMEOUT at `deadline_s` (`time.monotonic()` seconds)."""
         await self._score(0, len(self._replies.items), deadline_s)
 
     async def in_slices(self, admission: Admission, work: Work, deadline_s: float) -> None:
-        """Score the items in slices, each when it gets its turn."""
+        """Score the items in slices. Each slice waits for its turn."""
         count = len(self._replies.items)
         async with asyncio.TaskGroup() as slices:
             for start in range(0, count, ITEMS_PER_SLICE):
@@ -242,7 +242,7 @@ class ItemScoring:
 
 
 class ScoreHandler(Generic[RequestT, ReplyT]):
-    """A handler of unary requests of one form, which also keeps scoring tasks past their deadline until they end."""
+    """A handler of unary requests. It keeps scoring tasks that were cancelled at their deadline until they end."""
 
     def __init__(self, context: RequestContext, form: CallForm) -> None:
         self._context = context
@@ -255,7 +255,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         return not self._cancelled
 
     async def close(self) -> None:
-        """Wait until cancelled work has ended."""
+        """Wait until all cancelled work has ended."""
         if self._cancelled:
             await asyncio.wait(self._cancelled)
 
@@ -267,15 +267,15 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         size_bytes: int | None = None,
         caller: Caller = LOCAL,
     ) -> ReplyT:
-        """Grade the items or pairs of a request; the reply has the same order.
+        """Grade the items or pairs of a request. The reply has the same order.
 
-        Without `deadline_s`, the default applies. Pass `size_bytes`, if known, to save measuring the request.
+        Without `deadline_s`, the default deadline applies. Pass `size_bytes`, if known, to save measuring the request.
 
         Raises:
-            InvalidRequestError: The request is invalid; the message names the field.
+            InvalidRequestError: The request is invalid. The message names the field.
             NothingLoadedError: None of the metrics can be computed here.
-            OverloadedError: Too much is in flight to finish in time.
-            DeadlineExceededError: The deadline passed before scoring began.
+            OverloadedError: Too much work is in flight to finish in time.
+            DeadlineExceededError: The deadline passed before scoring started.
         """
         context, form = self._context, self._form
         started = time.monotonic()
@@ -330,14 +330,14 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
     async def _until(
         self, ends_s: float, replies: ItemReplies, metrics: int, work: Callable[[float], Coroutine[Any, Any, None]]
     ) -> None:
-        """Score the items; shortly before `ends_s`, cancel the rest and report it as late."""
+        """Score the items. Shortly before `ends_s`, cancel unfinished work and fill in TIMEOUT results."""
         left_s = ends_s - time.monotonic()
         if left_s <= 0:
-            raise DeadlineExceededError("the deadline passed before scoring began")
+            raise DeadlineExceededError("the deadline passed before scoring started")
         margin_s = reply_margin_s(left_s, len(replies.items) * metrics)
-        # Give scoring an earlier deadline, by another margin, so that it can still score what was computed by then.
+        # Scoring stops a second margin earlier, so that there is time to finish results whose inputs are computed.
         scoring = asyncio.create_task(work(ends_s - 2 * margin_s))
-        replies.on_overflow = scoring.cancel  # further results would be dropped
+        replies.on_overflow = scoring.cancel  # all further results would be dropped
         try:
             await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
         finally:
@@ -352,7 +352,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
             scoring.result()
 
     def _cancel(self, scoring: asyncio.Task[None]) -> None:
-        """Cancel work that is no longer needed; the caller does not wait for the cancellation to finish."""
+        """Cancel work that is no longer needed, without waiting for the cancellation to finish."""
         scoring.cancel()
         self._cancelled.add(scoring)
         scoring.add_done_callback(self._on_done)
@@ -366,7 +366,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
 
 
 def _clear_frames(cancelled: asyncio.Task[None]) -> None:
-    """Free the objects of a cancelled task, which its error would keep alive through the frames of its traceback."""
+    """Free a cancelled task's objects. The frames in its error's traceback would keep them alive."""
     try:
         cancelled.exception()
     except asyncio.CancelledError as error:
@@ -374,17 +374,17 @@ def _clear_frames(cancelled: asyncio.Task[None]) -> None:
 
 
 def _is_urgent(request: RequestT) -> bool:
-    """Return True if a request may go before bulk work; raise InvalidRequestError for an unknown priority."""
+    """Return True if a request's priority is not bulk; raise InvalidRequestError if it is unknown."""
     if request.priority not in _PRIORITIES:
         raise InvalidRequestError("priority", f"{request.priority} is not a value of gradewire.v1.Priority")
     return request.priority != scoring_pb2.PRIORITY_BULK
 
 
 def reply_margin_s(left_s: float, pairs: int) -> float:
-    """Return the seconds to reserve at the end of a call, so that its reply arrives before the deadline.
+    """Return the seconds to reserve at a call's end, so that its reply arrives before the deadline.
 
-    They cover filling in every (item, metric) pair on a busy event loop; at most 1 s and a fifth of `left_s`, which may
-    be negative.
+    They are enough to fill in every (item, metric) pair on a busy event loop, but at most 1 s and a fifth of `left_s`,
+    which may be negative.
     """
     wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
     return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

@@ -1,4 +1,4 @@
-"""Handle ScoreStream and CompareStream: read while the window has room, score, and send results as they arrive."""
+"""Handle ScoreStream and CompareStream: read items while the window has room, score them, and send each result."""
 
 import asyncio
 import time
@@ -27,14 +27,14 @@ _MAX_REPLY_CHARS: Final = 1 << 20
 
 
 _BYTES_PER_PLACE: Final = 512
-"""Bytes of an item for each place in the window: a longer text has more windows to embed."""
+"""Bytes of an item per place in the stream window. A longer item needs more places because it has more text windows."""
 _MOST_PLACES: Final = 10
-"""The most places of one item: no metric reads more windows of a text."""
+"""Maximum number of places per item. No metric uses more text windows."""
 
 
 @dataclass(slots=True)
 class OpenItem:
-    """An item with its number of missing results and its number of places in the window."""
+    """An unfinished item, with its numbers of missing results and of places in the stream window."""
 
     index: int
     id: str
@@ -43,7 +43,7 @@ class OpenItem:
 
 
 class Outbox:
-    """A queue of replies; `get` returns them in order."""
+    """A queue that collects results in reply messages."""
 
     def __init__(self, form: CallForm) -> None:
         self._form = form
@@ -53,14 +53,14 @@ class Outbox:
         self._finished = False
 
     def put(self, item: OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-        """Add a result; with cost and time only if `diagnostics`."""
+        """Add a result. Include its cost and time only if `diagnostics` is True."""
         if not self._replies or self._replies[-1].full:
             self._replies.append(_Reply(self._form))
         self._replies[-1].put(item, metric_index, scored, diagnostics=diagnostics)
         self._ready.set()
 
     def finish(self, reading: asyncio.Task[None]) -> None:
-        """End the queue: everything was read and scored, or `reading` failed."""
+        """End the queue after `reading` has scored everything, or pass on its error."""
         if not reading.cancelled() and (error := reading.exception()) is not None:
             self.fail(error)
         self._finished = True
@@ -72,7 +72,7 @@ class Outbox:
         self._ready.set()
 
     async def get(self) -> tuple[Any, int] | None:
-        """Return the next message and the window places that it frees; None at the end. Raise a pending error."""
+        """Return the next message and the number of window places that it frees, or None at the end; raise errors."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error
@@ -85,7 +85,7 @@ class Outbox:
 
 
 class _Reply:
-    """A reply that is being filled."""
+    """A reply message that is being filled."""
 
     def __init__(self, form: CallForm) -> None:
         self._form = form
@@ -114,7 +114,7 @@ class _Reply:
 
 
 _Slice: TypeAlias = Sequence[tuple[Row, int]]
-"""Items or pairs that are scored together, each with its number of places in the window."""
+"""Items or pairs to score together, each with its number of places in the stream window."""
 
 
 def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
@@ -132,14 +132,14 @@ def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
 
 
 def _text_bytes(message: Row) -> int:
-    """Return the size of an item without its pictures, which no encoder reads."""
+    """Return an item's size without its pictures, since no encoder reads pictures."""
     return message.ByteSize() - sum(image.ByteSize() for image in message.images)
 
 
 class ScoreStream:
-    """One stream; call `run` once.
+    """One stream. Call `run` once.
 
-    The window limits its memory: an item leaves the window when the caller has read its last result.
+    The window limits the stream's memory: an item leaves the window when the caller has read its last result.
     """
 
     def __init__(self, context: RequestContext, form: CallForm, *, deadline_s: float | None, caller: Caller) -> None:
@@ -147,7 +147,7 @@ class ScoreStream:
         self._context = context
         self._caller = caller
         self._ends_s = None if deadline_s is None else time.monotonic() + deadline_s
-        self._window = Permits(context.limits.stream_window_items, "items of a stream")
+        self._window = Permits(context.limits.stream_window_items, "items in a stream")
         self._out = Outbox(form)
         self._plans: list[MetricPlan] = []
         self._requests: list[MetricRequest | Failure] = []
@@ -159,7 +159,7 @@ class ScoreStream:
         self._slices: set[asyncio.Task[None]] = set()
 
     async def run(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
-        """Yield replies; raise the first error of reading or scoring, after which nothing more is sent."""
+        """Yield replies; raise the first error from reading or scoring."""
         config = await anext(requests, None)
         if config is None:
             return
@@ -180,7 +180,7 @@ class ScoreStream:
 
     async def _next(self) -> tuple[Any, int] | None:
         try:
-            async with asyncio.timeout_at(self._ends_s):  # the event loop has the same clock
+            async with asyncio.timeout_at(self._ends_s):  # the event loop also uses time.monotonic()
                 return await self._out.get()
         except TimeoutError as error:
             raise DeadlineExceededError("the stream did not finish within its deadline") from error
@@ -198,7 +198,7 @@ class ScoreStream:
         return self._form.streamed(provenance)
 
     async def _read(self, requests: AsyncIterator[Any]) -> None:
-        """Read until the caller has sent everything, then wait for the slices."""
+        """Read all messages of the caller, then wait for the slices."""
         async for message in requests:
             await self._take(message)
             del message  # an idle stream keeps no messages
@@ -270,7 +270,7 @@ class ScoreStream:
         self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
 
     def _until_s(self, seconds: float) -> float:
-        """Return the time in `seconds` from now, or the stream's own deadline if that is earlier."""
+        """Return the time `seconds` from now, or the stream's deadline if that is earlier."""
         soonest = time.monotonic() + seconds
         return soonest if self._ends_s is None else min(soonest, self._ends_s)
 
@@ -283,8 +283,8 @@ def stream(
     deadline_s: float | None = None,
     caller: Caller = LOCAL,
 ) -> AsyncGenerator[Any]:
-    """Score a stream; yield results as they arrive. Iterating raises the errors of `ScoreHandler.run`.
+    """Score a stream; yield results when they are ready. Iterating raises the errors of `ScoreHandler.run`.
 
-    Without `deadline_s`, the stream may run without limit, and the items of each message have the default deadline.
+    Without `deadline_s`, the stream has no time limit, and each message's items have the default deadline.
     """
     return ScoreStream(context, form, deadline_s=deadline_s, caller=caller).run(requests)

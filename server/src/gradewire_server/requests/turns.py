@@ -1,4 +1,4 @@
-"""Permits for requests in flight, callers' shares of them, and the order of turns of waiting work."""
+"""Permits for requests in flight, callers' shares of them, and the order in which waiting work gets its turn."""
 
 import asyncio
 import time
@@ -14,15 +14,15 @@ from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.load import EncoderBacklog, LoopBacklog
 
 _NO_PERMIT_RETRY_S: Final = 0.5
-"""The retry hint when permits are used up: other requests release theirs within about this time."""
+"""Retry delay when permits are used up. Other requests release their permits within about this time."""
 _PARTS_OF_LIMIT: Final = 4
-"""The limit of slowed messages is divided into this many parts; a tenant holds at most one part, or one message."""
+"""Number of equal parts of the limit for slowed messages. A tenant uses at most one part, or one larger message."""
 
 
 class Permits:
-    """Permits of one kind, on one event loop; `taken` is their current number.
+    """A limited number of permits, for one event loop. `taken` is the number in use.
 
-    A request for more than the whole limit is granted when nothing else is in flight, as it could never be otherwise.
+    A request for more permits than the whole limit is granted when no permit is in use. Otherwise it could never run.
     """
 
     def __init__(self, limit: int, unit: str) -> None:
@@ -32,7 +32,7 @@ class Permits:
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
     def take(self, count: int) -> None:
-        """Take `count` permits without waiting, until `release`; errors as in `hold`."""
+        """Take `count` permits without waiting; raise OverloadedError if too few are left. Call `release` later."""
         taken = self.taken
         if taken and taken + count > self.limit:
             raise OverloadedError(
@@ -43,7 +43,7 @@ class Permits:
 
     @contextmanager
     def hold(self, count: int) -> Iterator[None]:
-        """Take `count` permits for the block without waiting; raise OverloadedError if there are too few."""
+        """Take `count` permits for the block without waiting; raise OverloadedError if too few are left."""
         self.take(count)
         try:
             yield
@@ -60,7 +60,7 @@ class Permits:
             self.release(count)
 
     async def acquire(self, count: int) -> None:
-        """Wait for permits, first come, first served. Streams do so: they are slowed down instead of refused."""
+        """Wait for permits, first come, first served. Streams wait like this, so they slow down instead of failing."""
         if not self._waiting and self._fits(count):
             self.taken += count
             return
@@ -97,24 +97,24 @@ class Permits:
 
 
 class SlowedMessages:
-    """Received messages that wait for a quota, on one event loop."""
+    """Received messages that wait for their tenant's quota, on one event loop."""
 
     def __init__(self, limit_bytes: int) -> None:
-        self._all = Permits(limit_bytes, "bytes of messages that wait for quotas")
+        self._all = Permits(limit_bytes, "bytes of messages waiting for quotas")
         self._share_bytes = max(1, limit_bytes // _PARTS_OF_LIMIT)
         self._by_tenant: dict[str, Permits] = {}
 
     @property
     def taken(self) -> int:
-        """The bytes of waiting messages."""
+        """Total bytes of the waiting messages."""
         return self._all.taken
 
     @contextmanager
     def hold(self, tenant: str, size_bytes: int) -> Iterator[None]:
-        """Hold a tenant's message for the block; raise OverloadedError if there is no room for it."""
+        """Count a tenant's message as waiting in the block; raise OverloadedError if it exceeds a limit."""
         own = self._by_tenant.get(tenant)
         if own is None:
-            own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages that wait for the quota")
+            own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages waiting for a quota")
         try:
             with own.hold(size_bytes), self._all.hold(size_bytes):
                 yield
@@ -124,18 +124,18 @@ class SlowedMessages:
 
 
 _MIN_PARTS: Final = 2
-"""Bulk parts that are admitted whatever their size: one is read while another's texts are computed."""
+"""Number of parts of bulk work that may always run, whatever their size: one is read while another is computed."""
 
 _ACTIVE_S: Final = 1.0
-"""Seconds after its last admission or refusal for which a caller's share stays reserved."""
+"""Seconds for which a caller's share stays reserved after the caller's last admission or refusal."""
 _FORGET_EVERY_S: Final = 0.1
 _FEW: Final = 0.5
-"""Fraction of its share of requests below which a caller has few in progress."""
+"""Fraction of a caller's share of requests. A caller with less in progress has few (`CallerShares.has_few`)."""
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Bulk work that waits for its turn; `counted` is True while its tokens are in the sum of waiting tokens."""
+    """Bulk work that waits for its turn. `counted` is True while `FairWaiting.tokens` includes its tokens."""
 
     tokens: float
     granted: Future[None]
@@ -144,12 +144,12 @@ class Waiter:
 
 @dataclass(slots=True)
 class _Line:
-    """A node of a tree of waiting lines: the root has lines of callers, these have lines of sources with waiters.
+    """A queue in a tree. The root contains a line for each caller, and each of these a line for each source.
 
     Attributes:
-        weight: Its weight among its sibling lines.
-        finish: The tokens it has had, divided by its weight; the line with the least has the next turn.
-        clock: The least `finish` among its own lines, from which a new line starts.
+        weight: The weight compared with sibling lines.
+        finish: The tokens granted to this line, divided by its weight. The sibling with the lowest value is next.
+        clock: The `finish` of the inner line that had the last turn, before that turn. New inner lines start with it.
     """
 
     weight: float = 1.0
@@ -159,19 +159,19 @@ class _Line:
     waiters: deque[Waiter] = field(default_factory=deque)
 
     def line(self, key: Hashable, weight: float = 1.0) -> "_Line":
-        """Return the line of a key, created if it does not exist."""
+        """Return the inner line with a key. Create it if it does not exist."""
         found = self.lines.get(key)
         if found is None:
             found = self.lines[key] = _Line(weight, self.clock)
         return found
 
     def next(self) -> Hashable:
-        """Return the key of the line whose turn is next."""
+        """Return the key of the inner line whose turn is next."""
         return min(self.lines.items(), key=lambda each: each[1].finish)[0]
 
 
 class FairWaiting:
-    """The waiters of all callers; the next one belongs to the caller that has had the least for its weight."""
+    """The waiters of all callers. The next turn goes to the caller with the fewest granted tokens for its weight."""
 
     def __init__(self) -> None:
         self._all = _Line()
@@ -182,11 +182,11 @@ class FairWaiting:
 
     @property
     def callers(self) -> int:
-        """The number of callers with waiting work."""
+        """Number of callers with waiting work."""
         return len(self._all.lines)
 
     def add(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
-        """Append a waiter to the line of its source (a stream or a call)."""
+        """Append a waiter to the line for its source (a stream or call)."""
         self._all.line(caller.key, caller.weight).line(source).waiters.append(waiter)
         self.tokens += waiter.tokens
 
@@ -201,7 +201,7 @@ class FairWaiting:
         return None
 
     def pop(self) -> None:
-        """Remove the next waiter, and count its tokens for its source and its caller."""
+        """Remove the next waiter, and charge its tokens to its source and caller."""
         caller, source = self._next()
         queue = self._all.lines[caller]
         line = queue.lines[source]
@@ -217,7 +217,7 @@ class FairWaiting:
         return caller, self._all.lines[caller].next()
 
     def drop_gone(self) -> None:
-        """Drop all cancelled waiters at once: there may be thousands, and dropping them singly would take too long."""
+        """Drop all cancelled waiters together. There may be thousands, and dropping them singly would take too long."""
         for caller, queue in list(self._all.lines.items()):
             for source, line in list(queue.lines.items()):
                 for waiter in line.waiters:
@@ -237,7 +237,7 @@ class FairWaiting:
 
 
 class BulkTurns:
-    """The turns of bulk work, on one event loop; while the loop is late, one part is in progress at a time."""
+    """The turns of bulk work, on one event loop. While the loop is late, only one part may be in progress."""
 
     def __init__(self, encoders: EncoderBacklog, loop: LoopBacklog) -> None:
         self._encoders = encoders
@@ -245,7 +245,7 @@ class BulkTurns:
         self.waiting = FairWaiting()
 
     async def take(self, caller: Caller, source: Hashable, tokens: float) -> None:
-        """Wait for the turn of a part with these tokens, and count it. Call `grant` whenever work has ended."""
+        """Wait for the turn of a part with these tokens, and count it as work. Call `grant` whenever work has ended."""
         if not self.waiting and self._has_room(tokens):
             self._encoders.enter(Lane.BULK, tokens)
             return
@@ -264,7 +264,7 @@ class BulkTurns:
             raise
 
     def grant(self) -> None:
-        """Grant turns as long as there is room."""
+        """Grant turns while the encoders can accept more bulk work."""
         while (waiter := self.waiting.peek()) is not None and self._has_room(waiter.tokens):
             self.waiting.pop()
             self._encoders.enter(Lane.BULK, waiter.tokens)
@@ -286,7 +286,7 @@ class _Share:
 
 
 class CallerShares:
-    """The small requests in progress by caller, on one event loop."""
+    """Each caller's small requests in progress, on one event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -295,7 +295,7 @@ class CallerShares:
         self._forgot_s = clock()
 
     def enter(self, caller: Caller, tokens: float) -> None:
-        """Record a caller's admitted work."""
+        """Record an admitted request of a caller."""
         share = self._of(caller)
         share.requests += 1
         share.tokens += tokens
@@ -305,17 +305,16 @@ class CallerShares:
         self._of(caller).tokens += tokens
 
     def leave(self, caller: Caller, tokens: float) -> None:
-        """Record the end of work, with its whole cost in tokens."""
+        """Record the end of a request, with its total cost in tokens."""
         share = self._of(caller)
         share.requests -= 1
         share.tokens = max(0.0, share.tokens - tokens) if share.requests else 0.0
 
     def has_room(self, caller: Caller, tokens: float, in_work_tokens: float, allowed_tokens: float) -> bool:
-        """Return True if a caller with these additional tokens stays within its share of `allowed_tokens`.
+        """Return True if a caller with `tokens` more stays within its share of `allowed_tokens`.
 
-        A single caller has all of them; several have shares by weight, however much the others request. A caller with
-        nothing in progress is admitted up to twice `allowed_tokens`, because among many callers a share may be smaller
-        than one request.
+        Shares are by weight among active callers, however much each requests. Among many callers a share may be smaller
+        than one request, so a caller without requests in progress also has room up to twice `allowed_tokens`.
         """
         share = self._of(caller)
         if not share.requests and in_work_tokens <= 2 * allowed_tokens:
@@ -323,14 +322,15 @@ class CallerShares:
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
 
     def has_few(self, caller: Caller, requests: int) -> bool:
-        """Return True if a caller, among others, has less than half of its share of the requests in progress."""
+        """Return True if a caller has less than half its share of the `requests` in progress."""
         share = self._of(caller)
         return share.requests < _FEW * requests * share.weight / self._weights
 
     def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
-        """Return the seconds after which a refused caller may retry, later than all earlier promises to it.
+        """Return the seconds after which a refused caller may retry.
 
-        This way, refused requests do not all come back at once. `work_s` is the time of its request on an idle server.
+        Each promise to a caller is later than the last, up to `longest_s`, so that refused requests do not all come
+        back at once. `work_s` is the duration of the request on an idle server.
         """
         share = self._of(caller)
         after_s = max(0.0, share.promised_s - share.seen_s) + work_s * self._weights / share.weight

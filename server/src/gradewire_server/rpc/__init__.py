@@ -1,1 +1,1 @@
-"""The server over gRPC and HTTP: messages, tokens, deadlines, the table of errors, health and the log; no scoring."""
+"""The gRPC and HTTP transport: messages, tokens, deadlines, error codes, health and the log."""

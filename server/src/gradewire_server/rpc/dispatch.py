@@ -1,4 +1,4 @@
-"""Dispatch every call to its handler, with token, permits, parsing, deadline, errors, trace and log."""
+"""Dispatch calls to their handlers, and manage tokens, permits, parsing, deadlines, errors, traces and the log."""
 
 import asyncio
 import itertools
@@ -63,16 +63,16 @@ _log = logging.getLogger(__name__)
 
 _KEYS: Final = frozenset({TRACEPARENT_KEY, TRACESTATE_KEY, EVENTS_KEY, EVALUATED_KEY})
 _FAULTS: Final = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
-"""The codes that OpenTelemetry counts as server errors; the others are the caller's."""
+"""Status codes that OpenTelemetry counts as server errors. All other codes are the caller's errors."""
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _PRIVATE: Final = "unix:"
-"""The address prefix of peers on the socket that only the server's own gateway can use."""
+"""Address prefix of peers on the private socket, which only this server's gateway can use."""
 _CHECKS: Final = 10
 
 
 def trace_headers(context: GrpcContext) -> TraceHeaders:
-    """Read the trace headers of a call; binary values count as missing."""
+    """Return a call's trace headers. Binary values count as missing."""
     found = {
         key: value for key, value in context.invocation_metadata() or () if key in _KEYS and isinstance(value, str)
     }
@@ -83,7 +83,7 @@ def trace_headers(context: GrpcContext) -> TraceHeaders:
 
 
 def end_call_span(span: "OtelSpan", record: CallRecord) -> None:
-    """Set the outcome of a call on its span, and end the span."""
+    """Record a call's outcome in its span, and end the span."""
     span.set(RPC_STATUS, record.code)
     span.set(REQUEST_ID, record.request_id)
     if record.tenant:
@@ -101,10 +101,10 @@ ResultT = TypeVar("ResultT")
 
 
 class Calls:
-    """A factory of gRPC method handlers for the services' functions, which tracks the calls in flight.
+    """A factory for gRPC method handlers that also tracks the calls in flight.
 
-    Without authentication, every call is allowed; without a tracer, none is traced. `process` is this process's
-    INDEX/COUNT, which is sent to callers; "" for a single process.
+    Without `authentication` every call is allowed, and without `tracer` no call is traced. `process` is this process's
+    INDEX/COUNT, which replies show to callers, or "" for a single process.
     """
 
     def __init__(  # noqa: PLR0913 - what surrounds a call; half of it by name
@@ -139,9 +139,9 @@ class Calls:
             await self._idle.wait()
 
     async def quiet(self, for_s: float) -> None:
-        """Wait until no call is in flight and none has come for `for_s` seconds.
+        """Wait until no call is in flight and no call has arrived for `for_s` seconds.
 
-        Check many times: if the process gets no CPU time during that period, calls may be waiting unseen.
+        It checks many times because calls may wait unseen while the process gets no CPU time.
         """
         calm = 0
         while calm < _CHECKS:
@@ -152,7 +152,7 @@ class Calls:
     def unary(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], Awaitable[Message]]
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Return the handler of a call with one request and one reply."""
+        """Return the handler for a call with one request and one reply."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
@@ -173,13 +173,13 @@ class Calls:
 
             return await self._around(method.name, telemetry, context, body)
 
-        # Register it as a stream with one message: only so can we check the token before receiving the message.
+        # A stream handler lets us check the token before we receive the message.
         return grpc.stream_unary_rpc_method_handler(handle)
 
     def server_stream(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], AsyncGenerator[Message]]
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Return the handler of a call with one request and many replies."""
+        """Return the handler for a call with one request and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
@@ -196,7 +196,7 @@ class Calls:
         method: Method[RequestT],
         run: Callable[[Handlers, AsyncIterator[RequestT], RpcCall], AsyncGenerator[Message]],
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Return the handler of a call with many requests and many replies."""
+        """Return the handler for a call with many requests and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
@@ -218,22 +218,22 @@ class Calls:
     def _open(
         self, method: Method[RequestT], call: RpcCall, context: GrpcContext
     ) -> tuple[Handlers, Messages[RequestT]]:
-        """Return the handlers of the caller's namespace, and the messages of the call.
+        """Return the handlers for the caller's namespace, and the call's messages.
 
         Raises:
-            DeadlineExceededError: The call waited inside gRPC past its deadline.
+            DeadlineExceededError: The deadline passed before gRPC delivered the call.
             PermissionDeniedError: The caller's token does not allow the method.
             NotServingError: The server is loading or shutting down.
         """
         if call.deadline_s == 0:
-            raise DeadlineExceededError("the deadline passed before the call was started")
+            raise DeadlineExceededError("the deadline passed before the call started")
         method.check_scope(call.caller)
         handlers = self._lifecycle.handlers().within(call.caller.namespace)
         return handlers, Messages(method, call, self.receiver, handlers.context, context)
 
     @property
     def _of_process(self) -> tuple[tuple[str, str], ...]:
-        """Return trailing metadata with this process's index, and with a mark if callers should use another process."""
+        """Trailing metadata with this process's index, and with a mark if callers should use another process."""
         return self._stopping if self._lifecycle.others_serve else self._process
 
     async def _around(
@@ -265,13 +265,13 @@ class Calls:
                 code = "DEADLINE_EXCEEDED"
             raise
         except Exception as error:  # the error table covers all errors
-            if context.cancelled():  # nobody waits for a status, and gRPC would raise an error when it is sent
+            if context.cancelled():  # nobody waits for a status, and gRPC would raise an error if we sent one
                 raise asyncio.CancelledError from error
             if isinstance(error, QuotaExceededError):
                 self._telemetry.tenants.refused(call.caller)
             status = _failed(error, call)
             code = status.code.name
-            # Otherwise its traceback would keep a large message alive until the collector checks old objects.
+            # The traceback would keep a large message alive until the garbage collector checks old objects.
             traceback.clear_frames(error.__traceback__)
             await end_with(status, context, self._of_process)
         else:
@@ -291,7 +291,7 @@ class Calls:
                 self._idle.set()
 
     def _caller(self, authorization: str, peer: str) -> Caller:
-        """Return the caller; raise UnauthenticatedError without a required token."""
+        """Return the caller; raise UnauthenticatedError if a token is required but missing or wrong."""
         if self._authentication is None:
             return anonymous_caller(peer)
         caller = self._authentication.caller(authorization, peer)

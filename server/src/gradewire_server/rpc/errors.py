@@ -1,11 +1,11 @@
-"""The table that maps the errors of calls to gRPC codes, and the errors that only a transport has.
+"""Map call errors to gRPC codes, and define the errors that only a transport raises.
 
-RequestError                other subclasses: requests/errors.py
- ├─ UnauthenticatedError    no token, or a wrong one
- ├─ PermissionDeniedError   a token without the required scope, which the message names
- └─ NotServingError         loading or shutting down; another replica may be ready
+RequestError                requests/errors.py has its other subclasses
+ ├─ UnauthenticatedError    the token is missing or wrong
+ ├─ PermissionDeniedError   the token lacks the required scope, which the message names
+ └─ NotServingError         the server is loading or shutting down; another replica may be ready
 
-Any other error is a defect: the caller gets the request id, and the log gets the details.
+Any other exception is a defect. The caller then gets the request ID, and the log contains the details.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from gradewire_server.requests.errors import (
 )
 
 _STATUS_FLUSH_S: Final = 1.0
-"""Seconds to wait until the final status is flushed: it follows replies that the caller may never read."""
+"""Timeout for sending the final status. gRPC sends it after replies that the caller may never read."""
 
 AnyContext: TypeAlias = aio.ServicerContext[Any, Any]
 Trailing: TypeAlias = tuple[tuple[str, str], ...]
@@ -79,11 +79,11 @@ class WireStatus:
 
 
 def to_wire(error: Exception, request_id: str) -> WireStatus:
-    """Look up an error in the table; any other error is a defect, whose text stays in the server."""
+    """Return the status for an error. If the error is not in the table, the status does not show its text."""
     code = ERROR_TABLE.get(type(error)) if isinstance(error, RequestError) else None
     trailing: Trailing = ((REQUEST_ID_KEY, request_id),)
     if code is None:
-        details = f"internal error; the server's log has the details under request id {request_id}"
+        details = f"internal error; see request ID {request_id} in the server's log"
         return WireStatus(grpc.StatusCode.INTERNAL, details, trailing)
     if isinstance(error, OverloadedError):
         trailing = (*trailing, (PUSHBACK_KEY, str(max(1, round(error.retry_after_s * 1000)))))
@@ -95,10 +95,10 @@ def to_wire(error: Exception, request_id: str) -> WireStatus:
 async def abort(
     context: AnyContext, code: grpc.StatusCode, details: str = "", trailing_metadata: Trailing = ()
 ) -> NoReturn:
-    """End a call like `context.abort`, but without keeping a traceback.
+    """End a call like `context.abort`, but drop the exception's traceback.
 
-    gRPC keeps the exception with the call, and the traceback refers to the call. Thousands of refused calls would be
-    left to Python's garbage collector, which takes 0.1 s for them. Nobody reads the traceback after this step.
+    gRPC keeps the exception with the call, and the traceback refers to the call. Without this, Python's garbage
+    collector would need 0.1 s to free thousands of refused calls. Nobody reads the traceback later.
     """
     try:
         await context.abort(code, details, trailing_metadata)
@@ -113,7 +113,7 @@ async def end_with(status: WireStatus, context: AnyContext, of_process: Trailing
         async with asyncio.timeout(_STATUS_FLUSH_S):
             await abort(context, status.code, status.details, (*status.trailing_metadata, *of_process))
     except TimeoutError:
-        # gRPC has the status, and delivers it when the caller continues reading.
+        # gRPC has the status, and sends it when the caller continues to read.
         raise asyncio.CancelledError from None
 
 

@@ -1,4 +1,4 @@
-"""The gRPC server, with our services, health and reflection on one port."""
+"""The gRPC server: gradewire's services, health and reflection on one port."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -20,35 +20,35 @@ from gradewire_server.settings.transport import Tls
 from gradewire_server.tenants.tokens import Authentication
 
 _MIN_PING_INTERVAL_MS: Final = 10_000
-"""The least interval of clients' keepalive pings."""
+"""Minimum interval between a client's keepalive pings."""
 
 _MAX_IDLE_MS: Final = 60_000
-"""Milliseconds after which a connection without calls is closed, so that idle ones do not block others for longer.
-Clients reconnect by themselves."""
+"""Time after which the server closes a connection without calls, so that it does not block other clients. Clients
+reconnect automatically."""
 _PING_EVERY_MS: Final = 60_000
 _PING_TIMEOUT_MS: Final = 20_000
 _HANDSHAKE_TIMEOUT_MS: Final = 20_000
 _MAX_STREAMS: Final = 128
-"""The most open calls of a connection; further ones wait in the client."""
+"""Maximum number of open calls per connection. Further calls wait in the client."""
 _MAX_PENDING: Final = 1024
-"""The number of waiting calls of a method above which gRPC drops some as CANCELLED, and all above 1.5 times as many.
+"""Number of waiting calls to one method above which gRPC drops some as CANCELLED, and all above 1.5 times the number.
 
-Calls that are accepted are refused with a hint. A flood over eight connections has at most this many waiting calls."""
+The server refuses accepted calls with a retry delay instead. Eight connections can have at most this many calls."""
 _MAX_PENDING_S: Final = 2
-"""Whole seconds after which gRPC ends a waiting call as CANCELLED; clients take that as
-overload and retry before their deadlines."""
+"""Whole seconds after which gRPC ends a waiting call as CANCELLED. Clients treat this as overload and retry before
+their deadlines."""
 _UNCOMPRESSED: Final = 1
-"""A bit mask with bit 0, "identity". The size of an unpacked message is unknown beforehand: 30 kB of gzip can hold
-30 MB, and the memory guard counts the bytes received."""
+"""Bit mask that allows only uncompressed messages (bit 0, "identity"). The memory guard counts received bytes, but
+30 kB of gzip can unpack to 30 MB."""
 _STREAM_WINDOW_BYTES: Final = 64 * 1024
-"""The most bytes of a message that is not being read yet."""
+"""Maximum number of message bytes that gRPC receives before the server reads them."""
 
 Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]]
-"""The handlers by service and method."""
+"""Method handlers by service and method."""
 
 
 def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
-    """Return the method handlers of all our services."""
+    """Return the method handlers for all of gradewire's services."""
     score = Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest, Scope.SCORE, rows="items", metrics="metrics")
     score_stream = Method(
         f"{SCORING}/ScoreStream",
@@ -113,7 +113,7 @@ def make_server(  # noqa: PLR0913 - the last four by name
 ) -> aio.Server:
     """Return a server that is not listening yet.
 
-    `authentication` checks calls of health and reflection, which are open without it. `shared` is True if
+    `authentication` checks calls to health and reflection. Without it these services need no token. `shared` is True if
     other processes of this server also listen on the address.
     """
     server = aio.server(
@@ -121,7 +121,7 @@ def make_server(  # noqa: PLR0913 - the last four by name
             *_connection_options(max_connections),
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
-            # By default, two servers could silently share a port, each with half of the calls.
+            # By default, two servers could share a port by mistake, and each would get half of the calls.
             ("grpc.so_reuseport", int(shared)),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
             ("grpc.keepalive_permit_without_calls", 1),
@@ -130,15 +130,15 @@ def make_server(  # noqa: PLR0913 - the last four by name
             ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING * 3 // 2),
             ("grpc.compression_enabled_algorithms_bitset", _UNCOMPRESSED),
             ("grpc.max_concurrent_streams", _MAX_STREAMS),
-            # This limit also counts answered calls that are not cleaned up yet: of 300 calls that a client made at
-            # once over one connection, half ended as UNAVAILABLE.
+            # This limit also counts answered calls that are not cleaned up yet. When a client made 300 calls at once
+            # over one connection, half of them ended as UNAVAILABLE.
             ("grpc.http.overload_protection", 0),
         ],
     )
     names = (*(name for name in ALL_SERVICES if name), JUDGING, SERVICE_NAME, reflection.SERVICE_NAME)
     generic = [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
     server.add_generic_rpc_handlers((*generic, *standard_services(lifecycle, names, authentication)))
-    # These are accepted separately from other methods, whose calls wait for each other.
+    # gRPC accepts calls to Score separately. Calls to all other methods wait in one common queue.
     server.add_registered_method_handlers(SCORING, {"Score": services[SCORING]["Score"]})
     return server
 
@@ -146,7 +146,7 @@ def make_server(  # noqa: PLR0913 - the last four by name
 async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, private: str = "") -> int:
     """Start a server on `address` (HOST:PORT); return its port.
 
-    `private` is a second address without TLS (``unix:PATH``) for processes that may open it; "" for none.
+    `private` is a second address (``unix:PATH``) without TLS, for processes that may open the file, or "" for none.
 
     Raises:
         BindError: The address is in use or not on this machine.
@@ -163,15 +163,15 @@ async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, pr
 
 
 def _connection_options(max_connections: int) -> list[tuple[str, int]]:
-    """Return the options that limit the memory and the file descriptors of connections."""
+    """Return the options that limit the memory and file descriptors for connections."""
     return [
         ("grpc.max_allowed_incoming_connections", most_connections(max_connections)),
         ("grpc.max_connection_idle_ms", _MAX_IDLE_MS),
-        # A lost peer sends nothing: without pings, its connection would never count as idle while a call is open.
+        # A lost peer sends nothing. Without pings, its connection would stay open as long as it has an open call.
         ("grpc.keepalive_time_ms", _PING_EVERY_MS),
         ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_TIMEOUT_MS),
-        # Otherwise a stream's window grows with the speed of its sender, even if nobody reads.
+        # By default, a stream's window grows with the sender's speed, even if the server does not read.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _STREAM_WINDOW_BYTES),
     ]

@@ -1,4 +1,4 @@
-"""The phases and health of the server, and gRPC's services for health and reflection, with limits and tokens."""
+"""The server's phase and health, and gRPC's services for health and reflection, with limits and tokens."""
 
 import asyncio
 import logging
@@ -22,19 +22,19 @@ from gradewire_server.tenants.tokens import Authentication
 _log = logging.getLogger(__name__)
 
 COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
-"""The services that need the engine."""
+"""Services that need the engine."""
 ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
 _MAX_MESSAGE_BYTES: Final = 4096
-"""The most bytes of a request: names are far shorter, and a health watch keeps its request in memory."""
+"""Maximum size of a request. Service names are far shorter, and a health watch keeps its request in memory."""
 
 _Status = health_pb2.HealthCheckResponse
 
 
 class Lifecycle:
-    """The phase of the server, and its handlers while it has any.
+    """The server's phase and health, and its handlers once it has loaded.
 
     Attributes:
-        others_serve: True if this process stops while others go on; callers are then sent to those.
+        others_serve: True if this process stops while other processes keep serving. Callers should then use those.
     """
 
     def __init__(self, telemetry: RpcTelemetry) -> None:
@@ -49,16 +49,16 @@ class Lifecycle:
         self._changed = asyncio.Event()
 
     def loaded(self, handlers: Handlers) -> None:
-        """Accept calls from now on, but do not report it yet."""
+        """Accept calls from now on, but do not report SERVING yet."""
         self._handlers = handlers
 
     def serving(self, handlers: Handlers) -> None:
-        """Accept calls from now on, and report it."""
+        """Accept calls from now on, and report SERVING."""
         self._handlers = handlers
         self._become(Phase.SERVING)
 
     def draining(self) -> None:
-        """Report NOT_SERVING, so that no new callers come, but still accept calls."""
+        """Report NOT_SERVING to keep new callers away, but still accept calls."""
         self._become(Phase.DRAINING)
 
     def stopping(self) -> None:
@@ -69,9 +69,10 @@ class Lifecycle:
         """Record and report the state of models, judges and stores.
 
         Args:
-            degraded: Problems with which scoring goes on.
-            broken: Problems that stop the engine, and so the services that need it.
-            judging: True if judges are available, which only affects the judging service; None without judges.
+            degraded: Problems that do not stop scoring.
+            broken: Problems that stop the engine and the services that need it.
+            judging: True if judges are available, None if the server has no judges. It only affects the judging
+                service.
         """
         self._beat_s = time.monotonic()
         self._judging = judging
@@ -80,7 +81,7 @@ class Lifecycle:
         self._become(self.phase)
 
     def handlers(self) -> Handlers:
-        """Return the handlers of calls; raise NotServingError while loading and when stopping."""
+        """Return the handlers; raise NotServingError if the server is loading or stopping."""
         if self._handlers is None:
             raise NotServingError("the server is still loading its models; retry later or use another replica")
         if self.phase is Phase.STOPPING:
@@ -88,7 +89,7 @@ class Lifecycle:
         return self._handlers
 
     def report(self) -> dict[str, Any]:
-        """Return the state for /healthz; for any thread."""
+        """Return the state for /healthz. Any thread may call it."""
         return {
             "phase": self.phase.value,
             "degraded": [*self._degraded, *self._broken],
@@ -98,11 +99,11 @@ class Lifecycle:
 
     @property
     def ready(self) -> bool:
-        """True if new callers are welcome; for any thread."""
+        """True if the server wants new callers. Any thread may read it."""
         return self.phase is Phase.SERVING and not self._broken
 
     def is_serving(self, service: str) -> bool | None:
-        """Return True if a service ("" for the whole server) is healthy; None for an unknown service."""
+        """Return True if a service ("" for the whole server) is healthy, or None for an unknown service."""
         if service not in ALL_SERVICES and (service != JUDGING or self._judging is None):
             return None
         if self.phase is not Phase.SERVING:
@@ -110,7 +111,7 @@ class Lifecycle:
         return bool(self._judging) if service == JUDGING else service == MODELS or not self._broken
 
     async def changes(self) -> AsyncGenerator[None]:
-        """Yield now, and whenever the state may have changed."""
+        """Yield once now, and again whenever the state may have changed."""
         while True:
             changed = self._changed
             yield
@@ -126,9 +127,9 @@ class Lifecycle:
 def standard_services(
     lifecycle: Lifecycle, names: tuple[str, ...], authentication: Authentication | None
 ) -> list[grpc.GenericRpcHandler]:
-    """Return the handlers of health and of reflection, which lists `names`.
+    """Return the handlers for health and for reflection, which lists `names`.
 
-    With `authentication`, each call needs a valid token with any scope.
+    With `authentication`, each call needs a valid token. Its scope does not matter.
     """
     statuses = {None: _Status.SERVICE_UNKNOWN, False: _Status.NOT_SERVING, True: _Status.SERVING}
 
@@ -176,18 +177,18 @@ def _guarded(
     answer: Callable[[AsyncIterator[Any], AnyContext], AsyncIterator[Message]],
     authentication: Authentication | None,
 ) -> "grpc.RpcMethodHandler[Any, Any]":
-    """Return the handler of a method: to gRPC a stream of bytes, whichever shape it has to its callers."""
+    """Return a method's handler. It reads and writes streams of bytes, which also works for unary calls."""
 
     async def requests(messages: AsyncIterator[bytes], context: AnyContext) -> AsyncGenerator[Message]:
         async for data in messages:
             if len(data) > _MAX_MESSAGE_BYTES:
-                text = f"message: has {len(data)} bytes; a request of {method} has at most {_MAX_MESSAGE_BYTES}"
+                text = f"message: has {len(data)} bytes, at most {_MAX_MESSAGE_BYTES} are allowed for {method}"
                 await abort(context, grpc.StatusCode.INVALID_ARGUMENT, text)
             try:
                 yield request_type.FromString(data)
             except DecodeError:
                 _log.warning("%s sent %s a message that cannot be parsed", context.peer(), method)
-                await abort(context, grpc.StatusCode.INVALID_ARGUMENT, f"message: is no request of {method}")
+                await abort(context, grpc.StatusCode.INVALID_ARGUMENT, f"message: is not a valid request for {method}")
 
     async def handle(messages: AsyncIterator[bytes], context: AnyContext) -> AsyncGenerator[bytes]:
         if authentication is not None:

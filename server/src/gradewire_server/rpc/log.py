@@ -1,4 +1,4 @@
-"""The log: a JSON line for each call on stderr, written off the event loop, bounded and without users' texts."""
+"""The log on stderr: one JSON line per call, without users' texts. A thread writes it, at a limited rate."""
 
 import asyncio
 import json
@@ -19,27 +19,27 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 _log = logging.getLogger(__name__)
 MESSAGES_PER_S: Final = 5
-"""The most messages a second from one place in the code."""
+"""Maximum number of messages per second from one place in the code."""
 _WINDOW_S: Final = 1.0
 _FLUSH_AFTER_S: Final = 0.2
 _MAX_WAITING: Final = 10_000
 _FAILED_PER_S: Final = 50
-"""The failed calls of a method and code that are logged in a second; one line counts the rest."""
+"""Maximum number of failed calls logged per second for each method and code. One line counts the omitted calls."""
 _MAX_CHARACTERS: Final = 256
-"""The most characters of each text of a record."""
+"""Maximum length of each string in a log line."""
 _MAX_LISTED: Final = 64
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
 _CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
-"""The error that gRPC raises if nobody waits for a reply: the deadline has passed or the caller has disconnected."""
+"""gRPC's error if nobody waits for a reply, because the deadline has passed or the caller has disconnected."""
 _BROKEN_METADATA: Final = "Invalid encoding on "
-"""The start of gRPC's two messages about metadata that are not UTF-8, which include the value and a traceback."""
+"""First words of gRPC's two messages about metadata that is not UTF-8. They contain the value and a traceback."""
 
 
 class RateBound(Generic[KeyT]):
-    """A limit of events of a kind within a second, which counts the rest; for any thread."""
+    """A limit on events of each kind per second. It counts the omitted events, and any thread may use it."""
 
     def __init__(self, per_s: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_s = per_s
@@ -49,12 +49,12 @@ class RateBound(Generic[KeyT]):
 
     @property
     def waiting(self) -> bool:
-        """True if there are omitted events that `left_out` has not returned yet."""
+        """True if `left_out` has not returned all omitted events yet."""
         with self._lock:
             return any(window.left_out for window in self._windows.values())
 
     def admit(self, kind: KeyT) -> bool:
-        """Return True if another event of this kind is within the limit."""
+        """Count an event of this kind; return True if it is within the limit."""
         with self._lock:
             now_s = self._clock()
             window = self._windows.setdefault(kind, _Window(now_s, now_s))
@@ -67,7 +67,7 @@ class RateBound(Generic[KeyT]):
             return False
 
     def left_out(self, *, at_once: bool = False) -> dict[KeyT, int]:
-        """Return the omitted events by kind since the last call; each kind at most once a second, unless `at_once`."""
+        """Return the events omitted since the last call by kind, each kind at most once a second unless `at_once`."""
         with self._lock:
             now_s = self._clock()
             found = {}
@@ -82,7 +82,7 @@ class RateBound(Generic[KeyT]):
 
 @dataclass(slots=True)
 class _Window:
-    """The counts of a kind: events since `started_s`, and omitted ones since the last report at `told_s`."""
+    """The events of one kind since `started_s`, and those omitted since the last report at `told_s`."""
 
     started_s: float
     told_s: float
@@ -91,11 +91,11 @@ class _Window:
 
 
 class FloodFilter(logging.Filter):
-    """A log filter that limits the messages from each place in the code, and recognises gRPC's lost calls.
+    """A log filter that limits the messages from each place in the code, and shortens two of gRPC's messages.
 
-    A reply that nobody waits for is not a defect, although gRPC logs a traceback: it becomes a counted line of
-    level DEBUG. Neither are metadata that are not UTF-8, and their value may be a token. Any other exception
-    of a handler is logged unchanged.
+    gRPC logs a traceback for a reply that nobody waits for. This is not a defect, so the filter counts it and logs it
+    at level DEBUG. gRPC also logs metadata that is not UTF-8. Its value may be a token, so the filter removes it. All
+    other exceptions from handlers are logged unchanged.
     """
 
     def __init__(self, *, per_s: int = MESSAGES_PER_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -112,7 +112,7 @@ class FloodFilter(logging.Filter):
                 return False
             record.levelno, record.levelname, record.exc_info = logging.DEBUG, "DEBUG", None
         elif record.name == _GRPC_LOGGER and str(record.msg).startswith(_BROKEN_METADATA):
-            record.msg, record.args, record.exc_info = "a caller sent metadata that are not UTF-8", (), None
+            record.msg, record.args, record.exc_info = "a caller sent metadata that is not UTF-8", (), None
             record.levelno, record.levelname = logging.WARNING, "WARNING"
         if self._bound.admit((record.name, record.pathname, record.lineno)):
             return True
@@ -120,9 +120,9 @@ class FloodFilter(logging.Filter):
         return False
 
     def report(self, *, at_once: bool = False) -> None:
-        """Log the number of omitted messages, a line for each place; call it regularly."""
+        """Log the number of omitted messages for each place in the code. Call it regularly."""
         for (name, _, line), count in self._bound.left_out(at_once=at_once).items():
-            _log.warning("omitted %d more messages of %s (line %d)", count, name, line)
+            _log.warning("omitted %d more messages from %s (line %d)", count, name, line)
 
 
 def _is_lost_call(record: logging.LogRecord) -> bool:
@@ -131,18 +131,18 @@ def _is_lost_call(record: logging.LogRecord) -> bool:
 
 
 request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
-"""The id of the current call; tasks that the call starts inherit it."""
+"""The current call's ID. Tasks that the call starts inherit it."""
 
 
 @dataclass(slots=True)
 class CallRecord:
-    """The log record of a call, filled while it runs.
+    """A call's log record, which is filled while the call runs.
 
     Attributes:
-        method: ``gradewire.v1.Scoring/Score``.
-        tenant: The name of the caller's tenant; "" without one.
-        metrics: The names of the requested metrics, of which the first are logged.
-        at: The path of the wrong field, for INVALID_ARGUMENT.
+        method: The method's full name, such as ``gradewire.v1.Scoring/Score``.
+        tenant: The caller's tenant, or "" without one.
+        metrics: The names of the requested metrics. The log shows only the first `_MAX_LISTED`.
+        at: The path of the invalid field, for INVALID_ARGUMENT.
     """
 
     request_id: str
@@ -159,7 +159,7 @@ class CallRecord:
 
 
 class RequestLog:
-    """A buffer of records that a thread writes a few times a second; records that do not fit are counted."""
+    """A buffer of records that a thread writes a few times a second. It drops and counts records that do not fit."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class RequestLog:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="gradewire-log")
 
     def add(self, record: CallRecord) -> None:
-        """Log a finished call: failures always (if the level allows), successes by the configured share."""
+        """Log a finished call if its level is enabled. Of the successful calls, log only the configured share."""
         if _level(record.code) < self._level:
             return
         if record.code == "OK" and self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
@@ -194,7 +194,7 @@ class RequestLog:
         self._flush_soon()
 
     async def close(self) -> None:
-        """Write the remaining records, and end the thread."""
+        """Write the remaining records and end the thread."""
         if self._timer is not None:
             self._timer.cancel()
         self._flush(at_once=True)
@@ -262,10 +262,10 @@ def _iso(time_s: float) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """A formatter of server messages as JSON lines, with the request id of the call that caused them."""
+    """A formatter that writes server messages as JSON lines, with the request ID of the call that caused them."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
+        """Return a record as a JSON line."""
         line = {
             "time": _iso(record.created),
             "level": record.levelname.lower(),
@@ -280,7 +280,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_log(level: str) -> FloodFilter:
-    """Make this process log to standard error, with a limit for repeated messages."""
+    """Log to standard error from now on, with a limit for repeated messages; return the filter with that limit."""
     flood = FloodFilter()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())

@@ -1,4 +1,4 @@
-"""Messages on the wire: count fields and memory before parsing, and parse large messages in slices."""
+"""Count a message's fields and estimate its memory before parsing, and parse large messages in slices."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
 _MAX_OTHER_FIELDS: Final = 1024
-"""The most other fields of a message than items, entries and metrics: far more than any version has."""
+"""Maximum number of fields besides items, entries and metrics, far more than any version of a message has."""
 _VARINT: Final = 0
 _FIXED_64: Final = 1
 _BYTES: Final = 2
@@ -32,25 +32,25 @@ _LIMIT_OF: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 _PER_BYTE: Final = 6
-"""Memory for each byte: the raw message, its protobuf, its texts, and metrics' words, windows and normal forms."""
+"""Bytes of memory per message byte: the raw message, the protobuf object, strings, and metrics' words, windows and
+normalised texts."""
 _PER_STRING: Final = 120
-"""Memory for each string or picture in a list: in protobuf, as an object, and its slot in a tuple."""
+"""Bytes of memory per string or picture in a list: in protobuf, as a Python object, and its slot in a tuple."""
 _PER_ITEM: Final = 1500
 _PER_RESULT: Final = 1200
-"""Memory for a result with its parts, times and sources."""
+"""Bytes of memory per result, with its parts, times and sources."""
 _MAX_STRINGS: Final = 500_000
-"""The most strings of a message: far more than users send, in 60 MB."""
+"""Maximum number of strings in a message. It is far more than users send, and needs 60 MB."""
 _SMALL_BYTES: Final = 4096
 _SLICE_BYTES: Final = 1 << 20
 _LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
-"""The tags of lists of strings and pictures in items and entries, and the last byte of a tag that is longer than
-necessary."""
+"""Tags of string and picture lists in items and entries, and the last byte of an unnecessarily long tag."""
 _STRINGS_AT_ONCE: Final = 16_384
 
 _BYTES_AT_ONCE: Final = 512 * 1024
-"""Bytes of a slice, which is parsed in at most 5 ms unless a single text or picture is larger."""
+"""Maximum bytes in a slice. Parsing one takes at most 5 ms, unless a single string or picture is larger."""
 _FIELDS_AT_ONCE: Final = 4096
-"""Fields in a slice, which take a few milliseconds."""
+"""Maximum number of fields in a slice. They take a few milliseconds."""
 
 M = TypeVar("M", bound=Message)
 
@@ -60,7 +60,7 @@ class MalformedError(DecodeError):
 
 
 class CountedList(NamedTuple):
-    """A list of items, entries or metrics in a message, and the attribute of `Limits` with its limit."""
+    """A list of items, entries or metrics in a message, and the name of its limit in `Limits`."""
 
     path: str
     limit: str
@@ -68,7 +68,7 @@ class CountedList(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CountedFields:
-    """The counted fields of a message by number: lists, and messages with such fields."""
+    """A message's counted fields by number: lists, and nested messages that contain lists."""
 
     lists: Mapping[int, CountedList] = field(default_factory=dict)
     inner: Mapping[int, "CountedFields"] = field(default_factory=dict)
@@ -76,20 +76,20 @@ class CountedFields:
 
 @dataclass(slots=True)
 class Counts:
-    """The numbers of items (or pairs or entries) and metrics in a message."""
+    """The number of items (or pairs or entries) and the number of metrics in a message."""
 
     items: int = 0
     metrics: int = 0
 
     def memory_bytes(self, size_bytes: int, strings: int) -> int:
-        """Return an upper estimate of the memory of a message of this size and of its answer."""
+        """Return an upper estimate of the memory for a message with this size and for its reply."""
         results = self.items * (_PER_ITEM + _PER_RESULT * max(1, self.metrics))
         return _PER_BYTE * size_bytes + _PER_STRING * strings + results
 
 
 @cache
 def counted_in(descriptor: Descriptor) -> CountedFields:
-    """Return the counted fields of a message type: items, entries and metrics, also in nested messages."""
+    """Return a message type's counted fields: items, entries and metrics, also in nested messages."""
     lists, inner = {}, {}
     for each in descriptor.fields:
         if each.type != FieldDescriptor.TYPE_MESSAGE:
@@ -99,7 +99,7 @@ def counted_in(descriptor: Descriptor) -> CountedFields:
         elif not each.is_repeated and each.message_type is not None:
             below = counted_in(each.message_type)
             if below.lists or below.inner:
-                # A list that is wrapped in a message has the same name twice; users see it once.
+                # If a list is wrapped in a message of the same name, users see the name only once.
                 outer = {
                     number: one if one.path == each.name else one._replace(path=f"{each.name}.{one.path}")
                     for number, one in below.lists.items()
@@ -109,10 +109,10 @@ def counted_in(descriptor: Descriptor) -> CountedFields:
 
 
 def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str = "") -> Counts:
-    """Count items, entries and metrics in the bytes of a message; about 0.3 µs for each.
+    """Count items, entries and metrics in a message's bytes, in about 0.3 µs each.
 
     Raises:
-        InvalidRequestError: There are more than allowed, or too many other fields.
+        InvalidRequestError: The message has too many items, entries, metrics or other fields.
         MalformedError: The message cannot be parsed.
     """
     counts, others = Counts(), 0
@@ -120,7 +120,7 @@ def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str 
         if counted is None:
             others += 1
             if others > _MAX_OTHER_FIELDS:
-                text = f"has more than {_MAX_OTHER_FIELDS} fields beside items and metrics"
+                text = f"has more than {_MAX_OTHER_FIELDS} fields besides items and metrics"
                 raise InvalidRequestError("message", text)
             continue
         if counted.limit == _LIMIT_OF["metrics"]:
@@ -129,13 +129,13 @@ def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str 
             count = counts.items = counts.items + 1
         most = getattr(limits, counted.limit)
         if count > most:
-            text = f"more than {most} of them; at most {most} are allowed in one message"
+            text = f"has more than {most}; at most {most} are allowed in one message"
             raise InvalidRequestError(f"{path}{counted.path}", text)
     return counts
 
 
 def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[tuple[int, int, CountedList | None]]:
-    """Yield start and end of each field, also in nested messages, and its list if it is counted."""
+    """Yield each field's start and end, and its list if it is counted. Nested messages are included."""
     for number, body, stop in fields_of(data, start, end):
         counted = fields.lists.get(number) if body else None
         yield body, stop, counted
@@ -144,10 +144,12 @@ def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[
 
 
 def fields_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the fields of a message: number, start of a text or message (otherwise 0), and end of the field.
+    """Yield each field of a message: its number, the start of its content, and its end.
+
+    The start is 0 unless the field is a string, bytes or a message.
 
     Raises:
-        MalformedError: While iterating.
+        MalformedError: While iterating, if the bytes are not a message.
     """
     position = start
     while position < end:
@@ -171,7 +173,7 @@ def _skip(data: bytes, position: int, end: int, kind: int) -> int:
         position += 8
     elif kind == _FIXED_32:
         position += 4
-    else:  # a group, which our messages do not have
+    else:  # a group; our messages have no groups
         raise MalformedError
     if position > end:
         raise MalformedError
@@ -179,7 +181,7 @@ def _skip(data: bytes, position: int, end: int, kind: int) -> int:
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return a number and its end."""
+    """Return a varint and the position after it."""
     if position < end:
         byte = data[position]
         if byte < 0x80:
@@ -195,10 +197,10 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> int:
-    """Return an upper estimate of the memory of a message, which `count_fields` has checked, and of its answer.
+    """Return an upper estimate of the memory for a message that `count_fields` has checked, and for its reply.
 
     Raises:
-        InvalidRequestError: The message has too many references, synthetic answers, captions and pictures.
+        InvalidRequestError: The message has too many strings and pictures.
         MalformedError: The message cannot be parsed.
     """
     strings = await _strings_at_most(data)
@@ -208,7 +210,7 @@ async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> i
 
 
 async def _strings_at_most(data: bytes) -> int:
-    """Return an upper bound of the strings: the bytes that could be a tag of one, including some within texts."""
+    """Return an upper bound for the number of strings: the bytes that could be a string's tag, also within texts."""
     if len(data) <= _SMALL_BYTES:
         return sum(map(data.count, _LIST_TAGS))
     found = 0
@@ -221,7 +223,7 @@ async def _strings_at_most(data: bytes) -> int:
 
 
 async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
-    """Count the fields of all items and entries exactly, for texts full of bytes that look like tags."""
+    """Count the fields of all items and entries exactly, in case many bytes within texts look like tags."""
     found = 0
     for start, end, counted in _walk(data, 0, len(data), counted_in(descriptor)):
         if counted is None:
@@ -231,7 +233,7 @@ async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
             if not count % _STRINGS_AT_ONCE:
                 await give_way()
             if found + count > _MAX_STRINGS:
-                problem = f"more than {_MAX_STRINGS} texts and pictures in one message; send fewer items"
+                problem = f"has more than {_MAX_STRINGS} strings and pictures in one message; send fewer items"
                 raise InvalidRequestError(counted.path, problem)
         found += count
     return found
@@ -247,7 +249,7 @@ async def parse(kind: type[M], data: bytes) -> M:
 
 
 async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
-    """Merge the fields between `start` and `end` into a message; merge large nested messages field by field."""
+    """Merge the fields between `start` and `end` into a message, and large nested messages field by field."""
     messages = _messages_in(message.DESCRIPTOR)
     begin = position = start
     for count, (number, body, stop) in enumerate(fields_of(data, start, end), 1):
@@ -271,7 +273,7 @@ async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
 
 @cache
 def _messages_in(descriptor: Descriptor) -> Mapping[int, FieldDescriptor]:
-    """Return the message fields of a message by number, without maps."""
+    """Return a message's fields whose type is a message, by number, without maps."""
     return {
         field.number: field
         for field in descriptor.fields

@@ -1,4 +1,4 @@
-"""The messages of calls between bytes and protobuf, with limits for size, memory and waiting time."""
+"""Receive, parse and send the messages of calls, with limits for size, memory and waiting time."""
 
 import asyncio
 import math
@@ -22,24 +22,24 @@ from gradewire_server.rpc.method import Method, RequestT, RpcCall
 from gradewire_server.tenants.quota import charge, charge_stream
 
 _CALL_OVERHEAD_BYTES: Final = 128
-"""Headers and frames around a message."""
+"""Bytes of headers and frames around a message."""
 _MAX_PEERS: Final = 16_384
 _SMALL_BYTES: Final = 64 * 1024
-"""The size up to which messages are accepted even while memory is short."""
+"""Maximum size of messages that are accepted even while memory is short."""
 IDLE_STREAM_S: Final = 600.0
-"""Seconds after which an idle stream ends: one that sends nothing and has nothing in progress."""
+"""Seconds after which the server ends an idle stream: the caller sends nothing, and no item is in progress."""
 _RETRY_AFTER_S: Final = 1.0
 _CLOCK_S: Final = 0.001
-"""Seconds by which the loop may call a timer early."""
+"""Seconds by which the event loop may fire a timer early."""
 
 _STREAM_SHARE: Final = 8
-"""The divisor for one stream's share of the memory of all streams."""
+"""One stream may use this fraction (1/8) of the memory for all streams."""
 
 _RESULTS_AT_ONCE: Final = 4096
-"""Results that are serialised at a time, in a few milliseconds."""
+"""Number of results serialised at a time, in a few milliseconds."""
 
 _SMALL_MESSAGE_BYTES: Final = 2048
-"""The size of a small message: with at most 1 024 fields, it takes at most 0.1 MB parsed."""
+"""Maximum size of a small message. It has at most 1 024 fields, and needs at most 0.1 MB when parsed."""
 
 GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
 ResultT = TypeVar("ResultT")
@@ -47,13 +47,13 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(slots=True, eq=False)
 class _Expected:
-    """A message for which a task waits.
+    """A message that a task waits for.
 
     Attributes:
-        due_s: The end of `within_s`, by the loop's clock.
-        in_work: Called at that time; True extends the wait.
+        due_s: The time when `within_s` is over, by the loop's clock.
+        in_work: A function that is called at `due_s`. If it returns True, the wait is extended.
         ended: True after the wait was ended.
-        shed: True if it was ended because memory is short.
+        shed: True if the wait was ended because memory is short.
     """
 
     task: "asyncio.Task[object]"
@@ -65,17 +65,17 @@ class _Expected:
     shed: bool = False
 
     def end(self) -> None:
-        """End the wait of the task."""
+        """End the task's wait."""
         self.ended = True
         self.task.cancel()
 
 
 class Receiver:
-    """The receiver of all calls' messages, on one event loop.
+    """A receiver for all calls' messages, on one event loop.
 
     Attributes:
         memory_is_short: True to refuse large messages.
-        delivered: The delivered bytes of each connection, by the peer's address.
+        delivered: The number of delivered bytes per connection, by the peer's address.
     """
 
     def __init__(self) -> None:
@@ -93,10 +93,10 @@ class Receiver:
         within_s: float,
         in_work: Callable[[], bool] = lambda: False,
     ) -> bytes | None:
-        """Return the next message of a call; None at the end.
+        """Return a call's next message, or None at the end.
 
-        When `within_s` is over, the wait is repeated as long as `in_work` returns True. `read` is the method of gRPC's
-        context: its iterator would keep the last message until the next one, and closing it early would cost a task.
+        After each `within_s`, the wait is extended if `in_work` returns True. `read` is gRPC's `context.read`. gRPC's
+        iterator is not used because it keeps the last message until the next one arrives, and costs a task to close.
 
         Raises:
             TimeoutError: The message did not arrive in time.
@@ -104,7 +104,7 @@ class Receiver:
         """
         task = asyncio.current_task()
         if task is None:
-            raise RuntimeError("messages are received in tasks")
+            raise RuntimeError("receive messages only in a task")
         loop = task.get_loop()
         expected = _Expected(task, peer, within_s, loop.time() + within_s, in_work)
         cancelling = task.cancelling()
@@ -114,7 +114,7 @@ class Receiver:
         try:
             data = await read()
         except asyncio.CancelledError:
-            # This works like `asyncio.timeout`, but without a timer for each message, since nearly all arrive at once.
+            # This works like `asyncio.timeout` without a timer per message, since nearly all messages arrive at once.
             if not expected.ended or task.uncancel() > cancelling:
                 raise
             if expected.shed:
@@ -122,26 +122,26 @@ class Receiver:
             raise TimeoutError from None
         finally:
             self._expected.discard(expected)
-            del expected, task  # breaks the cycle of an error's traceback, its frame, and the task with the error
-        if not isinstance(data, bytes):  # the end, for which gRPC returns a special object
+            del expected, task  # breaks the reference cycle between an error, its traceback's frame, and the task
+        if not isinstance(data, bytes):  # gRPC returns a special object at the end
             return None
         self._take(peer, len(data))
         return data
 
     def _take(self, peer: str, size_bytes: int) -> None:
         if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
-            # Most likely, this connection is gone; if not, it will count as having sent more than it did.
+            # The oldest connection is most likely closed. If it is not, its earlier bytes will count as undelivered.
             self.delivered.pop(next(iter(self.delivered)))
         self.delivered[peer] = self.delivered.pop(peer, 0) + size_bytes + _CALL_OVERHEAD_BYTES
         if self.memory_is_short and size_bytes > _SMALL_BYTES:
             raise _memory_is_short()
 
     def waiting(self) -> set[str]:
-        """Return the connections with a call that waits for a message; for any thread."""
+        """Return the connections with a call that waits for a message. Any thread may call it."""
         return {each.peer for each in list(self._expected)}
 
     def shed(self, peer: str) -> int:
-        """End the calls of a connection that wait for a message; return their number."""
+        """End the calls on a connection that wait for a message; return their number."""
         found = [each for each in self._expected if each.peer == peer and not each.ended]
         for each in found:
             each.shed = True
@@ -155,7 +155,7 @@ class Receiver:
         self._looking = loop.call_at(at_s, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """End the waits that are overdue; one check serves all waits that start before the next one."""
+        """End overdue waits, and schedule the next check for the wait that ends first."""
         self._looking, self._look_at_s = None, math.inf
         now_s = loop.time() + _CLOCK_S
         for each in self._expected:
@@ -172,29 +172,29 @@ class Receiver:
 
 def _memory_is_short() -> OverloadedError:
     return OverloadedError(
-        "the server's memory is taken by messages that are on their way; come back later, or send smaller messages",
+        "messages in transit use up the server's memory; retry later, or send smaller messages",
         retry_after_s=_RETRY_AFTER_S,
     )
 
 
 class StreamMemory:
-    """The memory of one stream within that of all streams, on one event loop."""
+    """The memory that one stream uses, within its own limit and the limit for all streams, on one event loop."""
 
     def __init__(self, shared: Permits, limit_bytes: int) -> None:
         self._shared = shared
-        self._own = Permits(max(1, limit_bytes // _STREAM_SHARE), "bytes of a stream")
+        self._own = Permits(max(1, limit_bytes // _STREAM_SHARE), "bytes in a stream")
         self._held: deque[tuple[int, int]] = deque()
         self._items = 0
         self._done = 0
 
     def in_work(self) -> bool:
-        """Return True while results of a message are missing or unread."""
+        """Return True if a message has missing or unread results."""
         return bool(self._held)
 
     async def take(self, size_bytes: int, items: int) -> None:
-        """Wait until there is room for a message with this size in memory.
+        """Wait until the limits allow a message with this size in memory, then count it.
 
-        The room is released when `items` more items are done; at once if there are none.
+        The message counts until its `items` are done. Without items it does not count.
         """
         if not items:
             return
@@ -208,13 +208,13 @@ class StreamMemory:
         self._held.append((self._items, size_bytes))
 
     def done(self, items: int) -> None:
-        """Record items whose last result was read by the caller."""
+        """Record items whose last result the caller has read."""
         self._done += items
         while self._held and self._held[0][0] <= self._done:
             self._release(self._held.popleft()[1])
 
     def close(self) -> None:
-        """Release all memory of the stream."""
+        """Release the stream's memory."""
         while self._held:
             self._release(self._held.popleft()[1])
 
@@ -224,7 +224,7 @@ class StreamMemory:
 
 
 async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> bytes:
-    """Return the bytes of a reply; of a reply above `max_bytes`, only the first ones, but more than `max_bytes`."""
+    """Serialise a reply. If it exceeds `max_bytes`, return only the first part, which is longer than `max_bytes`."""
     metrics = max(1, len(reply.provenance))
     if len(reply.items) * metrics <= _RESULTS_AT_ONCE:
         return reply.SerializeToString()
@@ -244,7 +244,7 @@ async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> b
 
 @dataclass(slots=True, eq=False)
 class Messages(Generic[RequestT]):
-    """The messages of one call, with the server's limits, deadlines and permits."""
+    """One call's messages, with the server's limits, deadlines and permits."""
 
     method: Method[RequestT]
     call: RpcCall
@@ -253,11 +253,11 @@ class Messages(Generic[RequestT]):
     context: GrpcContext
 
     async def answer(self, respond: Callable[[RequestT], Awaitable[ResultT]]) -> ResultT:
-        """Receive the call's only request, and respond to it while holding its memory.
+        """Receive the call's only request, and respond to it while its memory is reserved.
 
         Raises:
             DeadlineExceededError: The request did not arrive in time.
-            InvalidRequestError: The request is missing, too large, or cannot be parsed.
+            InvalidRequestError: The request is missing, is too large, or cannot be parsed.
             OverloadedError: Memory is short.
             QuotaExceededError: The tenant's quota is used up.
         """
@@ -267,10 +267,10 @@ class Messages(Generic[RequestT]):
         except TimeoutError:
             raise DeadlineExceededError(f"the request did not arrive within {stall_s:g} s") from None
         if data is None:
-            raise InvalidRequestError("message", "is missing; the call ended without one")
+            raise InvalidRequestError("message", "is missing: the call ended without a request")
         charge(self.call.caller, len(data))
         request, size_bytes = await self._measured(data)
-        # Leave a quarter of the memory of requests to others, however large this one is.
+        # Leave a quarter of the memory for other requests, however large this request is.
         with bytes_of_all.hold(min(size_bytes, bytes_of_all.limit * 3 // 4)):
             if request is None:
                 request = await self._parse(data)
@@ -279,11 +279,10 @@ class Messages(Generic[RequestT]):
             return await respond(request)
 
     async def requests(self, held: StreamMemory) -> AsyncGenerator[RequestT]:
-        """Yield the requests of a stream; each holds its memory until its last result was read.
+        """Yield a stream's requests. Each reserves its memory until the caller has read its last result.
 
         Raises:
-            DeadlineExceededError: The stream is idle: nothing arrived and nothing was in progress for
-                `IDLE_STREAM_S`.
+            DeadlineExceededError: For `IDLE_STREAM_S`, no request arrived and no item was in progress.
             InvalidRequestError: A message is too large or cannot be parsed.
             OverloadedError: Memory is short, or too many messages wait for other streams.
         """
@@ -312,14 +311,14 @@ class Messages(Generic[RequestT]):
         if len(data) > max_bytes:
             raise InvalidRequestError(
                 "items",
-                f"the reply would have {len(data)} bytes or more, at most {max_bytes} are allowed; send fewer",
+                f"the reply would have {len(data)} bytes or more, at most {max_bytes} are allowed; send fewer items",
             )
         self.call.saw_reply(len(data))
         return data
 
     async def send(self, replies: AsyncGenerator[Message], held: StreamMemory | None = None) -> None:
         """Send replies as they arrive; raise DeadlineExceededError if the caller does not read for `stall_s`."""
-        # Send the headers first: gRPC cannot send a status to a call that stalls while headers and a reply leave.
+        # Send the headers first. gRPC cannot send a status to a call that stalls while it sends headers and a reply.
         await self.context.send_initial_metadata(((ACCEPTED_KEY, "1"),))
         stall_s = self.served.deadlines.stall_s
         async with aclosing(replies):
@@ -329,17 +328,17 @@ class Messages(Generic[RequestT]):
                     async with asyncio.timeout(stall_s):
                         await self.context.write(data)
                 except TimeoutError:
-                    raise DeadlineExceededError(f"none of the replies was read for {stall_s:g} s") from None
+                    raise DeadlineExceededError(f"the caller read no reply for {stall_s:g} s") from None
                 if held is not None:
                     held.done(_done_rows(reply))
 
     @property
     def descriptor(self) -> Any:
-        """The protobuf descriptor of its requests."""
+        """The protobuf descriptor of the call's requests."""
         return self.method.request_type.DESCRIPTOR
 
     async def _next(self, held: StreamMemory) -> bytes | None:
-        """Return the next message of a stream; None at the end."""
+        """Return a stream's next message, or None at the end."""
         try:
             return await self.receiver.receive(
                 self.context.read, self.call.record.peer, within_s=IDLE_STREAM_S, in_work=held.in_work
@@ -350,10 +349,7 @@ class Messages(Generic[RequestT]):
             ) from None
 
     async def _measured(self, data: bytes) -> tuple[RequestT | None, int]:
-        """Return the request if it is already parsed, and the memory that it counts for.
-
-        A small message is parsed at once.
-        """
+        """Return the parsed request if its message is small, else None, and the request's estimated memory."""
         if len(data) > _SMALL_MESSAGE_BYTES:
             return None, await self._memory_bytes(data, self._count(data))
         self.call.saw_request(len(data))
@@ -381,11 +377,11 @@ class Messages(Generic[RequestT]):
             raise self._unreadable() from None
 
     def _unreadable(self) -> InvalidRequestError:
-        return InvalidRequestError("message", f"is no {self.descriptor.full_name}, or a text in it is not UTF-8")
+        return InvalidRequestError("message", f"is not a {self.descriptor.full_name}, or a string is not UTF-8")
 
 
 def _done_rows(reply: Message) -> int:
-    """Return the number of items or pairs whose last result is in a stream's reply."""
+    """Return the number of items or pairs that a stream's reply completes."""
     if isinstance(reply, judging_pb2.CompareStreamResponse):
         return len(reply.pairs)
     return sum(item.complete for item in reply.items) if isinstance(reply, scoring_pb2.ScoreStreamResponse) else 0

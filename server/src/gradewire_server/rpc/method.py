@@ -1,4 +1,4 @@
-"""A method of a service, and a call of it with its content and its caller's rights."""
+"""A service's methods and their calls, with the content of requests and the scopes that they need."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ RequestT = TypeVar("RequestT", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[RequestT]):
-    """A method of a service (``gradewire.v1.Scoring/Score``), and the paths of its requests' content, "" for none.
+    """A service's method (``gradewire.v1.Scoring/Score``). A field path is "" if the request lacks that content.
 
     Attributes:
-        scope: The scope that a token needs; None if any token will do.
-        rows: The path of the items, pairs, questions or entries.
-        metrics: The path of the metrics.
-        judges: The path of the part that always needs a judge; "" if the metrics or `may_judge` decide.
+        scope: The scope that a token needs, or None if any valid token is enough.
+        rows: The field path of the items, pairs, questions or entries.
+        metrics: The field path of the metrics.
+        judges: The field path to name in an error if every request needs a judge, else "".
         may_judge: The name of a field that needs a judge if it is set.
-        metric: The name of the only metric of its requests.
+        metric: The metric's name if all requests use the same metric.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Method(Generic[RequestT]):
             raise _denied(caller, self.name, self.scope)
 
     def row_count(self, request: RequestT) -> int:
-        """Return the number of items, pairs, questions or entries; without rows, 1 if it always asks a judge."""
+        """Return the number of rows. If the method has no rows, return 1 if every request needs a judge, else 0."""
         return len(attrgetter(self.rows)(request)) if self.rows else int(bool(self.judges))
 
     def specs(self, request: RequestT) -> Sequence[types_pb2.MetricSpec]:
-        """Return the metrics of a request."""
+        """Return a request's metrics."""
         found: Sequence[types_pb2.MetricSpec] = attrgetter(self.metrics)(request) if self.metrics else ()
         return found
 
@@ -59,9 +59,9 @@ class RpcCall:
     """A call in progress.
 
     Attributes:
-        deadline_s: Seconds until the caller's deadline; None without one.
-        waited_s: Seconds that it waited for its first step, by the loop's last round; None if not measured.
-        caller: The caller, once known.
+        deadline_s: Seconds until the caller's deadline, or None without one.
+        waited_s: Seconds that the call waited for its first step, estimated by `LoopRounds`, or None if not measured.
+        caller: The caller. It is `LOCAL` until the token is checked.
     """
 
     record: CallRecord
@@ -71,7 +71,7 @@ class RpcCall:
     caller: Caller = LOCAL
 
     def see(self, method: Method[Any], request: Any, context: RequestContext) -> None:
-        """Count a message's content; raise PermissionDeniedError if it needs a judge without the token's permission."""
+        """Count a message's content; raise PermissionDeniedError if it needs a judge and the token lacks that scope."""
         if count := method.row_count(request):
             self.record.items += count
             self.telemetry.items.inc(count)
@@ -105,12 +105,12 @@ class RpcCall:
 def _denied(caller: Caller, what: str, scope: Scope) -> PermissionDeniedError:
     good_for = ", ".join(sorted(caller.scopes))
     return PermissionDeniedError(
-        f"{what}: needs a token with the scope {scope}; this one of {caller.key} has {good_for}"
+        f"{what}: needs a token with the scope {scope}; the token of {caller.key} has {good_for}"
     )
 
 
 def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
-    """Return a function that runs the handlers' method `name` with a call's request, deadline, size and caller."""
+    """Return a function that calls `Handlers.NAME` with a call's request, deadline, size and caller."""
 
     def run(handlers: Any, request: Any, call: RpcCall) -> Awaitable[Message]:
         handler: Callable[..., Awaitable[Message]] = getattr(handlers, name)
@@ -120,7 +120,7 @@ def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
 
 
 def run_stream(name: str) -> Callable[[Any, Any, RpcCall], AsyncGenerator[Message]]:
-    """Return a function that runs the handlers' streaming method `name` with a call's deadline and caller."""
+    """Return a function that calls the streaming method `Handlers.NAME` with a call's requests, deadline and caller."""
 
     def run(handlers: Any, requests: Any, call: RpcCall) -> AsyncGenerator[Message]:
         handler: Callable[..., AsyncGenerator[Message]] = getattr(handlers, name)

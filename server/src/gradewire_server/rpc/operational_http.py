@@ -1,7 +1,7 @@
-"""The operational HTTP server, on its own port and threads: /metrics, /healthz (alive, and degraded parts), /readyz.
+"""The operational HTTP server for /metrics, /healthz (alive, and what is degraded) and /readyz.
 
-Its threads answer even if the server's event loop does not. Each connection has one request. There are at most
-`MAX_CONNECTIONS` connections: a further one replaces the oldest that has not sent its request yet.
+It has its own port and threads, which answer even if the server's event loop hangs. Each connection is for one request.
+At most `MAX_CONNECTIONS` may be open. A new connection replaces the oldest one that has not sent its request yet.
 """
 
 import json
@@ -31,19 +31,19 @@ _log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 32
 MAX_HEAD_BYTES: Final = 16 << 10
-"""The most bytes of request line and headers together."""
+"""Maximum size of request line and headers together."""
 REQUEST_S: Final = 5.0
-"""Seconds for a connection to send its request, and to take the reply."""
+"""Timeout for a client to send its request, and to read the reply."""
 _POLL_S: Final = 3600.0
-"""Seconds between the library's checks for a shutdown, which `close` does not need."""
+"""Seconds between the library's checks for a shutdown. `close` does not need these checks."""
 _SILENT_S: Final = 30.0
-"""Seconds without an answer after which the event loop counts as dead."""
+"""Seconds after which an event loop without a sign of life counts as dead."""
 _PATHS: Final = ("/metrics", "/healthz", "/readyz")
 _JSON: Final = "application/json"
 
 
 class HttpSide(ThreadingTCPServer):
-    """A small HTTP server, which starts at construction and ends with `close`; port 0 takes a free one.
+    """A small HTTP server that runs from construction until `close`. Port 0 means any free port.
 
     With `authentication`, /metrics needs a token with the scope admin.
 
@@ -67,13 +67,13 @@ class HttpSide(ThreadingTCPServer):
         self.lifecycle = lifecycle
         self.authentication = authentication
         self._lock = threading.Lock()
-        self._asking: dict[socket.socket, None] = {}  # connections without a request yet, oldest first
+        self._asking: dict[socket.socket, None] = {}  # connections that have sent no request yet, oldest first
         self._open = 0
         super().__init__((host, port), _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = bound_socket(host, port, "http-port", backlog=MAX_CONNECTIONS)
         self.port: int = self.socket.getsockname()[1]
-        if tls is not None:  # the connection's thread makes the handshake, with its first read
+        if tls is not None:  # the connection's thread does the handshake when it first reads
             self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self.serve_forever, args=(_POLL_S,), name="gradewire-http", daemon=True)
         self._thread.start()
@@ -86,7 +86,7 @@ class HttpSide(ThreadingTCPServer):
         self.server_close()
 
     def keep_open(self, connection: socket.socket) -> None:
-        """Protect a connection, which has sent its request, from being replaced."""
+        """Protect a connection from being replaced, because it has sent its request."""
         with self._lock:
             self._asking.pop(connection, None)
 
@@ -95,7 +95,7 @@ class HttpSide(ThreadingTCPServer):
         with self._lock:
             self._open += 1
             self._asking[request] = None
-            if self._open > MAX_CONNECTIONS:  # if all others have sent their requests, this cuts the new one itself
+            if self._open > MAX_CONNECTIONS:  # if all older ones have sent requests, this cuts the new connection
                 oldest = next(iter(self._asking))
                 del self._asking[oldest]
                 _cut(oldest)
@@ -115,13 +115,13 @@ class HttpSide(ThreadingTCPServer):
 
 
 def _cut(connection: socket.socket) -> None:
-    """Shut down a socket, which wakes the thread that waits for it."""
+    """Shut down a socket, to wake the thread that waits for it."""
     with suppress(OSError):  # already closed
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def server_tls(files: Tls) -> ssl.SSLContext:
-    """Return the TLS context of `HttpSide`, without client certificates; raise OSError if a file cannot be used."""
+    """Return a TLS context for `HttpSide`; raise OSError if a file cannot be used. Clients need no certificates."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files.cert, files.key)
     return context
@@ -130,7 +130,7 @@ def server_tls(files: Tls) -> ssl.SSLContext:
 def open_http(
     listen: ListenConfig, port: int, registry: Collector, lifecycle: Reporter, authentication: Authentication
 ) -> HttpSide:
-    """Start the operational HTTP server with these settings; arguments and errors as in `HttpSide`."""
+    """Start the operational HTTP server with these settings. The other arguments and errors are those of `HttpSide`."""
     http = HttpSide(
         listen.host,
         port,
@@ -144,11 +144,11 @@ def open_http(
 
 
 class _HeadTooLargeError(Exception):
-    """A request line with headers above `MAX_HEAD_BYTES`."""
+    """A request whose line and headers exceed `MAX_HEAD_BYTES`."""
 
 
 class _Head:
-    """A reader of request line and headers with a limit in bytes."""
+    """A reader for request line and headers, with a size limit."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
             ready = side.lifecycle.ready
             self._state(ready, {"ready": ready, "phase": side.lifecycle.report()["phase"]})
         else:
-            self.send_error(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PATHS)}")
+            self.send_error(HTTPStatus.NOT_FOUND, f"unknown path; use one of {', '.join(_PATHS)}")
 
     do_HEAD = do_GET  # noqa: N815 - the library's name
 
@@ -207,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         headers = {}
         if code == HTTPStatus.NOT_IMPLEMENTED:
-            code, message = HTTPStatus.METHOD_NOT_ALLOWED, f"{self.path.partition('?')[0]} takes GET and HEAD"
+            code, message = HTTPStatus.METHOD_NOT_ALLOWED, f"{self.path.partition('?')[0]} accepts GET and HEAD"
             headers = {"Allow": "GET, HEAD"}
         elif code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             headers = {"WWW-Authenticate": "Bearer"}
@@ -222,14 +222,14 @@ class _Handler(BaseHTTPRequestHandler):
         _log.debug(format, *args)
 
     def _metrics(self, side: HttpSide) -> None:
-        """Answer with the metrics of all tenants, if the caller may see them."""
+        """Send all tenants' metrics if the caller may see them."""
         if side.authentication is not None:
             caller = side.authentication.caller(self.headers.get("authorization", ""), "")
             if caller is None:
-                text = "the header Authorization: Bearer TOKEN with a token of this server is needed"
+                text = "send the header Authorization: Bearer TOKEN with one of this server's tokens"
                 return self.send_error(HTTPStatus.UNAUTHORIZED, text)
             if Scope.ADMIN not in caller.scopes:
-                text = f"metrics need a token with the scope {Scope.ADMIN}: they tell of all tenants"
+                text = f"metrics need a token with the scope {Scope.ADMIN}, because they cover all tenants"
                 return self.send_error(HTTPStatus.FORBIDDEN, text)
         encode, content_type = choose_encoder(self.headers.get("accept", ""))
         return self._reply(HTTPStatus.OK, encode(side.registry), content_type)

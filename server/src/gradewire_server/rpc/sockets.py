@@ -1,4 +1,4 @@
-"""Sockets of the server: binding, limits of file descriptors, and received bytes by connection."""
+"""The server's sockets: binding, file descriptor limits, and received bytes by connection."""
 
 import ctypes
 import errno
@@ -19,7 +19,7 @@ _KEPT_FOR_OTHERS: Final = 128
 """File descriptors reserved for stores, models, HTTP, threads and the event loop."""
 _BYTES: Final = struct.Struct("=Q")
 _BYTES_AT: Final = 128
-"""The offset of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
+"""Offset of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
 _TCP_INFO_BYTES: Final = 256
 _ADDRESS_BYTES: Final = 128
 _PORT: Final = struct.Struct(">H")
@@ -27,11 +27,11 @@ _NO_ADDRESS: Final = struct.pack("=H14x", socket.AF_UNSPEC)
 
 
 class BindError(OSError):
-    """An address on which the server cannot listen."""
+    """An address that the server cannot listen on."""
 
 
 def bind_error(address: str, flag: str) -> BindError:
-    """Return an error with the reason why an address (HOST:PORT) could not be bound, and the flag for its port."""
+    """Return an error that says why HOST:PORT could not be bound. `flag` is the name of the port's flag."""
     return BindError(f"cannot listen on {address}: {_bind_problem(address, flag)}")
 
 
@@ -40,7 +40,7 @@ def _bind_problem(address: str, flag: str) -> str:
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, ValueError, OverflowError):
-        return f"{host} is no name or address that is known here: set another host"
+        return f"{host} is not a known name or address: choose another host"
     family, kind, protocol, _, address_found = found[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -50,7 +50,7 @@ def _bind_problem(address: str, flag: str) -> str:
             if error.errno == errno.EADDRINUSE:
                 return f"another program listens on port {port}: end it, or choose another port with --{flag}"
             if error.errno == errno.EACCES:
-                return f"port {port} is for the administrator: choose one above 1023 with --{flag}"
+                return f"port {port} needs administrator rights: choose a port above 1023 with --{flag}"
             return f"{host} is not an address of this machine ({error.strerror}): choose another with --host"
     return f"port {port} was taken a moment ago: try again, or choose another port with --{flag}"
 
@@ -58,8 +58,8 @@ def _bind_problem(address: str, flag: str) -> str:
 def bound_socket(host: str, port: int, flag: str, *, backlog: int = 0) -> socket.socket:
     """Return a socket that is bound exclusively; raise BindError if the address is not available.
 
-    For a name with several addresses, it takes the first IPv4 one; port 0 takes a free one. `flag` is for the
-    message. The socket listens only with a `backlog`.
+    If the host name has several addresses, use the first IPv4 address. Port 0 means any free port. `flag` is for the
+    message. The socket listens only if `backlog` is not 0.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -79,31 +79,31 @@ def bound_socket(host: str, port: int, flag: str, *, backlog: int = 0) -> socket
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the process's soft limit of open files, which is low for the sake of old programs, to the hard limit."""
+    """Raise the process's soft limit for open files to the hard limit. Systems keep it low only for old programs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError) as error:  # an unlimited hard limit may exceed the system's own
-        _log.warning("The limit of open files stays at %d: %s", soft, error)
+        _log.warning("cannot raise the limit for open files, which stays at %d: %s", soft, error)
 
 
 def most_connections(wanted: int) -> int:
-    """Return the wanted number of connections, or less if there are too few file descriptors."""
+    """Return the wanted number of connections, or fewer if there are too few file descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
     most = max(1, soft - _KEPT_FOR_OTHERS)
     if most < wanted:
         _log.warning(
-            "max_connections is %d, but file descriptors suffice for %d: raise ulimit -n (now %d)", wanted, most, soft
+            "max_connections is %d, but file descriptors allow only %d: raise ulimit -n (now %d)", wanted, most, soft
         )
     return min(wanted, most)
 
 
 def listening_sockets(port: int) -> Iterator[socket.socket]:
-    """Yield duplicates of this process's sockets that listen on a TCP port; each is closed before the next."""
+    """Yield duplicates of this process's sockets that listen on a TCP port. Each is closed before the next one."""
     for link in list(Path("/proc/self/fd").iterdir()):
         with suppress(FileNotFoundError):  # closed meanwhile
             if not str(link.readlink()).startswith("socket:"):
@@ -114,10 +114,10 @@ def listening_sockets(port: int) -> Iterator[socket.socket]:
 
 
 def stop_listening(port: int) -> None:
-    """Send new connections to the other processes that listen on the port; existing connections stay.
+    """Stop accepting connections, so that other processes on the port get them. Existing connections stay.
 
-    gRPC listens until its server stops, and stopping drops calls that it has read but not delivered yet. So its
-    sockets are shut down, which gRPC takes as broken sockets.
+    gRPC listens until its server stops, and stopping drops calls that it has read but not delivered yet. So this
+    function shuts down gRPC's listening sockets instead. gRPC treats them as broken.
     """
     for ours in listening_sockets(port):
         with suppress(OSError):  # gRPC has closed it
@@ -140,18 +140,14 @@ def _duplicate(descriptor: int) -> socket.socket:
 
 
 class Received(NamedTuple):
-    """A connection with its file descriptor and its received bytes."""
+    """A connection's file descriptor and number of received bytes."""
 
     descriptor: int
     size_bytes: int
 
 
 class Sockets:
-    """The connections to one port of this process; empty on systems other than Linux.
-
-    Args:
-        port: The port of the server.
-    """
+    """This process's connections on the server's port. It is empty on systems other than Linux."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -161,7 +157,7 @@ class Sockets:
         self._size = ctypes.c_uint32()
 
     def received(self, least_bytes: int) -> dict[str, Received]:
-        """Return the connections that received at least so many bytes, by the peer's address as gRPC writes it."""
+        """Return the connections with at least `least_bytes` received, by the peer's address in gRPC's format."""
         libc = self._libc
         if libc is None:
             return {}
@@ -180,10 +176,10 @@ class Sockets:
         return found
 
     def cut(self, peer: str, descriptor: int) -> bool:
-        """End the connection to `peer` at once; received but unread data are dropped.
+        """End the connection to `peer` at once, and drop received but unread data.
 
         Returns:
-            True if it still existed; the descriptor's number may already belong to another connection.
+            True if the connection still existed. The descriptor may belong to another connection by now.
         """
         libc = self._libc
         if libc is None:
@@ -224,10 +220,10 @@ class Sockets:
 
 
 def end_connection(descriptor: int, libc: ctypes.CDLL | None = None) -> None:
-    """End a TCP connection at once, without waiting.
+    """Reset a TCP connection without waiting, and drop its data.
 
-    A socket that is only shut down still delivers received data, perhaps megabytes. Connecting it
-    to no address makes Linux reset it and drop its data.
+    A socket that is only shut down still delivers received data, perhaps megabytes. Connecting it to AF_UNSPEC makes
+    Linux reset it and drop the data.
 
     Raises:
         OSError: The connection no longer exists.

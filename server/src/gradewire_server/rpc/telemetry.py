@@ -1,4 +1,4 @@
-"""The Prometheus metrics of calls, and snapshots of the load from all metrics."""
+"""Prometheus metrics for calls, and snapshots of the load."""
 
 import asyncio
 import math
@@ -25,21 +25,21 @@ _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1
 _LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _LATENESS_EVERY_S: Final = 0.025
 _SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
-"""Buckets of sizes, 64 B to 64 MiB."""
+"""Buckets for sizes, 64 B to 64 MiB."""
 
 _ADMISSION: Final = (
     ("items.taken", "gradewire_items_in_flight", "Items that hold a permit."),
     ("bytes.taken", "gradewire_requests_in_flight_bytes", "Request bytes that hold a permit."),
-    ("wait_s", "gradewire_admission_wait_seconds", "What a small request would wait for now, as predicted."),
+    ("wait_s", "gradewire_admission_wait_seconds", "Predicted wait for a small request that arrives now."),
     (
         "tokens_per_s",
         "gradewire_service_rate_tokens",
-        "Tokens of text that the encoders get through in a second, as measured under load.",
+        "Tokens that the encoders compute per second, measured under load.",
     ),
-    ("waiting_tokens", "gradewire_bulk_waiting_tokens", "Tokens of bulk work that waits for its turns."),
-    ("overload_s", "gradewire_overload_seconds", "How long small requests have been refused; 0 without overload."),
+    ("waiting_tokens", "gradewire_bulk_waiting_tokens", "Tokens in bulk work that waits for its turn."),
+    ("overload_s", "gradewire_overload_seconds", "Time since small requests were first refused; 0 without overload."),
 )
-"""The gauges of an admission: attribute path, name and help."""
+"""The admission gauges: attribute path, name and help."""
 
 SNAPSHOT_SAMPLES: Final = (
     "gradewire_calls_total",
@@ -53,23 +53,23 @@ SNAPSHOT_SAMPLES: Final = (
     "gradewire_judge_queue_items",
     "gradewire_engine_memory_bytes",
 )
-"""The samples that a snapshot reads; tests compare them with the documentation and the server's metrics."""
+"""The samples that a snapshot reads. Tests compare them with the documentation and the server's metrics."""
 
 
 class TenantTelemetry:
-    """The metrics of tenants: calls, text and refusals. Labels are looked up once."""
+    """Metrics by tenant: calls, text and refusals."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, registry=registry)
         calls = counter("gradewire_tenant_calls", "Calls that have ended, by tenant and gRPC code.", ("tenant", "code"))
         tokens = counter(
             "gradewire_tenant_text_tokens",
-            "Tokens of text that a tenant's calls have sent, as quotas count them; what was refused is left out.",
+            "Text tokens in a tenant's accepted calls, as counted for quotas.",
             ("tenant",),
         )
         refusals = counter(
             "gradewire_quota_refusals",
-            "Calls that were refused because their tenant's quota of text is used up.",
+            "Calls that were refused because their tenant's text quota is used up.",
             ("tenant",),
         )
         self._calls, self._tokens, self._refusals = cache(calls.labels), cache(tokens.labels), cache(refusals.labels)
@@ -91,10 +91,10 @@ class TenantTelemetry:
 
 
 class MethodTelemetry:
-    """The metrics of a method, with labels already looked up.
+    """One method's metrics, with labels already looked up.
 
     Attributes:
-        calls: A function that returns the counter of finished calls with a code.
+        calls: A function that returns the counter for finished calls with a gRPC code.
     """
 
     def __init__(self, telemetry: "RpcTelemetry", method: str) -> None:
@@ -108,9 +108,9 @@ class MethodTelemetry:
 
 
 class RpcTelemetry:
-    """The metrics of calls; their labels (methods, codes, metrics, statuses, tenants) are bounded.
+    """Metrics for calls. The number of label values (methods, codes, metrics, statuses, tenants) is limited.
 
-    The gauges of admission are 0 until `expose_admission`.
+    The admission gauges are 0 until `expose_admission`.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -125,27 +125,27 @@ class RpcTelemetry:
             buckets=_DURATION_BUCKETS_S,
         )
         self.in_flight = gauge("gradewire_calls_in_flight", "Calls being served.", ("method",))
-        self.request_bytes = sizes("gradewire_request_message_bytes", "Size of messages that come in.")
-        self.reply_bytes = sizes("gradewire_reply_message_bytes", "Size of messages that go out.")
-        self.items = counter("gradewire_items", "Items and entries that have come in.", ("method",))
+        self.request_bytes = sizes("gradewire_request_message_bytes", "Size of received messages.")
+        self.reply_bytes = sizes("gradewire_reply_message_bytes", "Size of sent messages.")
+        self.items = counter("gradewire_items", "Received items and entries.", ("method",))
         self.tenants = TenantTelemetry(registry)
-        self.serving = gauge("gradewire_serving", "1 while health says SERVING, else 0.")
-        self.degraded = gauge("gradewire_degraded", "How many things work less well than they should (see /healthz).")
+        self.serving = gauge("gradewire_serving", "1 while the health service reports SERVING, else 0.")
+        self.degraded = gauge("gradewire_degraded", "Number of current problems (see /healthz).")
         self.log_dropped = counter(
             "gradewire_log_records_dropped",
-            "Request log records left out: too many failed calls of one kind, or writing was too slow.",
+            "Dropped request log records: too many similar failed calls, or writing was too slow.",
         )
         self.log_left_out = counter(
-            "gradewire_log_messages_left_out", "Messages of the server left out of a flooded log."
+            "gradewire_log_messages_left_out", "Server messages that were omitted because the log was flooded."
         )
-        self.lost_replies = counter("gradewire_lost_replies", "Replies that had nobody to go to when gRPC took them.")
-        self.gateway_restarts = counter("gradewire_gateway_restarts", "HTTP gateways that were lost and started again.")
+        self.lost_replies = counter("gradewire_lost_replies", "Replies whose caller was gone when gRPC sent them.")
+        self.gateway_restarts = counter("gradewire_gateway_restarts", "Restarts of a lost HTTP gateway.")
         self.messages_shed = counter(
-            "gradewire_messages_shed", "Messages in transit that were ended because memory was short."
+            "gradewire_messages_shed", "Messages in transit that were dropped because memory was short."
         )
         self.loop_late = histogram(
             "gradewire_event_loop_late_seconds",
-            "How late the event loop comes to what is due, looked at every 25 ms.",
+            "Delay of the event loop's timers, measured every 25 ms.",
             buckets=_LATE_BUCKETS_S,
         )
         Info("gradewire_build", "Version of the server.", registry=registry).info({"version": version("gradewire")})
@@ -153,7 +153,7 @@ class RpcTelemetry:
         self._results = cache(results.labels)
         self._synthetic = counter(
             "gradewire_synthetic_answers",
-            "Synthetic answers that calls of Prepare had a judge write, by outcome.",
+            "Synthetic answers that a judge wrote for Prepare calls, by outcome.",
             ("outcome",),
         )
         self.count_synthetic(0, 0)
@@ -164,18 +164,18 @@ class RpcTelemetry:
         self._results(metric, status.name).inc()
 
     def count_synthetic(self, generated: int, fallback: int) -> None:
-        """Count references by the kind of their synthetic answers."""
+        """Count references with a generated synthetic answer, and references that got none."""
         self._synthetic.labels("generated").inc(generated)
         self._synthetic.labels("fallback").inc(fallback)
 
     def expose_admission(self, admission: Admission) -> None:
-        """Expose the gauges of `admission`."""
+        """Export the gauges of `admission`."""
         for path, gauge in self._admission.items():
             gauge.set_function(partial(attrgetter(path), admission))
 
 
 async def watch_lateness(late: Callable[[float], None]) -> None:
-    """Report the delay of the event loop in seconds, until cancelled."""
+    """Call `late` with the event loop's delay in seconds, again and again, until cancelled."""
     while True:
         due_s = time.monotonic() + _LATENESS_EVERY_S
         await asyncio.sleep(_LATENESS_EVERY_S)
@@ -185,7 +185,7 @@ async def watch_lateness(late: Callable[[float], None]) -> None:
 class Snapshots:
     """Snapshots of the load, taken on the server's event loop.
 
-    `together` returns the metrics of all processes; None if `registry` has all metrics.
+    `together` returns the metrics of all processes. It is None if `registry` contains all metrics.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Snapshots:
         self._report = report
 
     async def take(self) -> monitoring_pb2.SnapshotResponse:
-        """Return the current load; numbers of a missing part (no judge, no cache) are 0."""
+        """Return the current load. Values for missing parts, such as a judge or cache, are 0."""
         if self._together is None:
             samples = _by_name([*self._registry.collect(), *self._process.collect()])
         else:
@@ -229,7 +229,7 @@ class Snapshots:
 
 
 def _by_name(metrics: Iterable[Metric]) -> defaultdict[str, list[Sample]]:
-    """Return samples by name, without those of snapshot calls themselves."""
+    """Return samples by name, without those for snapshot calls."""
     found: defaultdict[str, list[Sample]] = defaultdict(list)
     for metric in metrics:
         for sample in metric.samples:
@@ -247,7 +247,7 @@ def _sum(samples: Iterable[Sample]) -> int:
 
 
 def _buckets(samples: Iterable[Sample]) -> tuple[list[float], list[int]]:
-    """Return the finite bucket bounds, and the calls in each bucket over all methods."""
+    """Return the finite bucket bounds, and the number of calls in each bucket, over all methods."""
     up_to: defaultdict[float, float] = defaultdict(float)
     for sample in samples:
         up_to[float(sample.labels["le"])] += sample.value

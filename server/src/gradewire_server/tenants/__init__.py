@@ -1,1 +1,1 @@
-"""Tenants: who has which token, what a token is good for, how much text a tenant may send, and what it did."""
+"""Tenants: their tokens, the tokens' scopes, and quotas for text."""

@@ -1,4 +1,4 @@
-"""Quotas of text: token buckets that fill over time, and the charges of messages that draw from them."""
+"""Text quotas: token buckets that fill over time, and the charges for messages."""
 
 import asyncio
 import time
@@ -18,17 +18,17 @@ _MINUTE_S: Final = 60.0
 
 
 def text_tokens(size_bytes: int) -> int:
-    """Return the tokens of text that a message counts for: one for each four bytes.
+    """Return the number of text tokens charged for a message: one for every four bytes.
 
-    Running a tokenizer would cost as much as a warm row, and models' tokenizers differ. This way, a message always has
-    the same charge, whatever is cached, and callers can compute it beforehand.
+    A tokenizer would cost as much as scoring a cached row, and each model has a different one. With this rule a message
+    always has the same charge, and callers can compute it beforehand.
     """
     return -(-size_bytes // _BYTES_PER_TOKEN)
 
 
 @dataclass(slots=True)
 class Level:
-    """The tokens left in a bucket (below 0 for a debt) at a point in time."""
+    """The tokens left in a bucket at the time `seen_s`. A negative number is a debt."""
 
     size: float
     left: float
@@ -37,20 +37,23 @@ class Level:
     def fill(self, now_s: float) -> None:
         """Add the tokens that have accrued since the last call."""
         self.left = min(self.size, self.left + max(0.0, now_s - self.seen_s) * self.size / _MINUTE_S)
-        self.seen_s = max(self.seen_s, now_s)  # another process may have read a later time and updated it first
+        self.seen_s = max(self.seen_s, now_s)  # another process may have written a later time before
 
     def resize(self, size: float) -> None:
-        """Change the size of the bucket; tokens already drawn stay drawn."""
+        """Change the bucket's size. Tokens already drawn stay drawn."""
         self.left += size - self.size
         self.size = size
 
 
 class TokenBucket(Quota):
-    """The quota of one tenant, on one event loop.
+    """One tenant's quota, on one event loop.
 
-    The bucket holds the tokens of one minute. A larger message needs a full bucket and leaves a debt, which has to fill
-    up before the next message. `level` opens a level that several processes share, given the size of a full bucket and
-    the time; without it, the bucket has its own level.
+    A full bucket contains the tokens for one minute. A larger message needs a full bucket and leaves a debt. The tenant
+    must wait until the debt is paid off before it can send its next message.
+
+    Args:
+        level: A function that opens a level shared by several processes. Its arguments are the size of a full bucket
+            and the time. Without it, the bucket has a private level.
     """
 
     def __init__(
@@ -69,7 +72,7 @@ class TokenBucket(Quota):
             self.set_rate(tokens_per_minute)
 
     def set_rate(self, tokens_per_minute: int) -> None:
-        """Change the quota; tokens already drawn stay drawn."""
+        """Change the quota. Tokens already drawn stay drawn."""
         self._size, now_s = float(tokens_per_minute), self._clock()
         with self._level(self._size, now_s) as level:
             level.fill(now_s)
@@ -98,21 +101,21 @@ class TokenBucket(Quota):
 
 
 def charge(caller: Caller, size_bytes: int) -> None:
-    """Draw a message from the tenant's quota; raise QuotaExceededError if too little of it is left."""
+    """Charge a message to the tenant's quota; raise QuotaExceededError if too few tokens are left."""
     if caller.quota is not None:
         pause_s = caller.quota.take(text_tokens(size_bytes))
         if pause_s > 0:
             raise QuotaExceededError(
-                f"tenant {caller.key} has used up its quota of text (quota_tokens_per_minute); this message needs "
+                f"tenant {caller.key} has used up its text quota (quota_tokens_per_minute); this message needs "
                 f"{text_tokens(size_bytes)} tokens",
                 retry_after_s=pause_s,
             )
 
 
 async def charge_stream(caller: Caller, size_bytes: int, slowed: SlowedMessages) -> None:
-    """Draw a stream's message from the tenant's quota, as soon as enough of it is left.
+    """Charge a stream's message to the tenant's quota. Wait until enough tokens are left.
 
-    Waiting messages are counted in `slowed` and take no permits from other requests.
+    While a message waits, it counts in `slowed` and takes no permits from other requests.
 
     Raises:
         QuotaExceededError: Too many messages of the tenant, or of all tenants, are already waiting.
@@ -125,7 +128,7 @@ async def charge_stream(caller: Caller, size_bytes: int, slowed: SlowedMessages)
             await quota.wait(tokens)
     except OverloadedError as error:
         raise QuotaExceededError(
-            f"tenant {caller.key} has used up its quota of text (quota_tokens_per_minute), and too many messages of "
+            f"tenant {caller.key} has used up its text quota (quota_tokens_per_minute), and too many messages in "
             "its streams are waiting; use fewer streams or retry later",
             retry_after_s=error.retry_after_s,
         ) from None

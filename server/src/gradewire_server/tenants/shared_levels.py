@@ -1,9 +1,9 @@
-"""The levels of tenants' quotas, in a file that several processes of this machine share.
+"""Tenants' quota levels in a file that several processes on this machine share.
 
-Each tenant has a record: the digest of its name, and its level. A process locks the file for each access (3 µs); the
-system releases the lock if a process dies. A process that is stopped or waits for a CPU may hold the lock for long, and
-the event loop must not wait. Without the lock, a process therefore draws from the level it saw last, and settles when
-it gets the lock again. All processes use the system's monotonic clock.
+Each tenant has a record: the digest of its name, and its level. A process locks the file for each access (3 µs). If a
+process dies, the system releases the lock. A process that is stopped or waits for a CPU may hold the lock for a long
+time, but the event loop must not wait. So a process without the lock draws from the level that it last read, and
+writes its draws to the file when it gets the lock again. All processes use the system's monotonic clock.
 """
 
 import fcntl
@@ -28,12 +28,12 @@ _PATIENCE_S: Final = 0.001
 
 @dataclass(slots=True)
 class _Seen:
-    """A tenant's level as this process last saw it, less the tokens that this process has drawn since.
+    """A tenant's level that this process last read, minus the tokens that this process has drawn since.
 
     Attributes:
-        offset: The position in the file; None before it was looked up.
-        owed: Tokens drawn without the lock.
-        size: A new size that was set without the lock, or None.
+        offset: The level's position in the file, or None until it is looked up.
+        owed: The tokens drawn without the lock.
+        size: The new size if it was changed without the lock, or None.
     """
 
     level: Level
@@ -43,7 +43,7 @@ class _Seen:
 
 
 class SharedLevels:
-    """The levels of all tenants in a file, which is created if it is missing. Belongs to one event loop."""
+    """All tenants' levels in a file, for one event loop. It creates the file if it is missing."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -52,7 +52,7 @@ class SharedLevels:
 
     @contextmanager
     def of(self, tenant: str, size: float, now_s: float) -> Iterator[Level]:
-        """Yield a tenant's level and write it back after the context; a new tenant gets a full one of `size`."""
+        """Yield a tenant's level, and write it back after the context. A new tenant gets a full level of `size`."""
         seen = self._seen.get(tenant)
         if seen is None:
             seen = self._seen[tenant] = _Seen(Level(size, size, now_s))
@@ -103,7 +103,7 @@ class SharedLevels:
 
 @contextmanager
 def _without_lock(seen: _Seen, now_s: float) -> Iterator[Level]:
-    """Yield the level seen last, and record the changes made to it."""
+    """Yield the level that was last read, and record the changes to it."""
     level = seen.level
     level.fill(now_s)
     before = replace(level)

@@ -1,4 +1,4 @@
-"""Read the tenants of a tokens file (TOML). Errors name the table and the key, and never show a token."""
+"""Read tenants from a tokens file (TOML). Errors name the table and the key, and never show a token."""
 
 import re
 import tomllib
@@ -10,15 +10,15 @@ from typing import Any, Final
 from gradewire_server.domain.caller import Scope
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""The form of names of tenants and namespaces; a colon would separate parts of a cache key."""
+"""Pattern for names of tenants and namespaces. Colons are not allowed because they separate the parts of cache keys."""
 USUAL_SCOPES: Final = frozenset({Scope.SCORE, Scope.PREPARE, Scope.JUDGE})
-"""The default scopes of a tenant: all except those that reveal other tenants."""
+"""A tenant's default scopes: all except those that reveal other tenants."""
 
 MAX_FILE_BYTES: Final = 4 << 20
 MAX_WEIGHT: Final = 1000.0
 MAX_QUOTA_TOKENS_PER_MINUTE: Final = 10**12
 _TOKEN: Final = re.compile(r"[!-~]{1,1024}")
-"""The form of tokens: printable ASCII without blanks, as a header can carry it."""
+"""Pattern for tokens: printable ASCII without spaces, so that a token fits in a header."""
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 _KEYS: Final = ("namespace", "token", "token_sha256", "scopes", "weight", "quota_tokens_per_minute")
 _EMPTY_SHA256: Final = sha256(b"").digest()
@@ -29,13 +29,12 @@ class Tenant:
     """A tenant.
 
     Attributes:
-        name: The name of its table.
-        namespace: The namespace of the sets, verdicts and cache entries that it sees, also those of other tenants of
-            the namespace.
-        token_sha256: SHA-256 of each of its tokens, 32 bytes; at least one.
-        scopes: The operations that its tokens allow; at least one.
-        weight: Its share of turns relative to other callers, above 0.
-        quota_tokens_per_minute: Tokens of text that it may send in a minute; None for no limit.
+        name: The name of the tenant's table.
+        namespace: The namespace for sets, verdicts and cache entries. Tenants in the same namespace share these.
+        token_sha256: The SHA-256 digests of the tenant's tokens, 32 bytes each; at least one.
+        scopes: The operations that the tokens allow; at least one.
+        weight: The tenant's share of turns relative to other callers, above 0.
+        quota_tokens_per_minute: Maximum number of text tokens per minute, or None for no limit.
     """
 
     name: str
@@ -47,11 +46,13 @@ class Tenant:
 
 
 class TokensFileError(ValueError):
-    """An invalid tokens file; the message names the table and the key, and shows no token."""
+    """An invalid tokens file. The message names the table and the key, and shows no token."""
 
 
 def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
-    """Return the tenants of a tokens file in order; a tenant shares the server's namespace only if its table says so.
+    """Return a tokens file's tenants in order.
+
+    A tenant shares the server's namespace (`own_namespace`) only if its table says so explicitly.
 
     Raises:
         TokensFileError: The text is not TOML, has no tenant, or has an invalid value.
@@ -59,7 +60,7 @@ def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        # The parser's message has the line and column, and at most one character of the text.
+        # The parser's message contains the line, the column, and at most one character of the text.
         raise TokensFileError(f"is not valid TOML: {error}") from None
     if not tables:
         raise TokensFileError("has no tenant, so nobody could call; write a table [NAME] with a token for each tenant")
@@ -67,8 +68,8 @@ def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
     own = tables.get(own_namespace)
     if own is not None and "namespace" not in own:
         raise TokensFileError(
-            f"[{own_namespace}] namespace: a tenant of this name would share the server's own namespace; give the "
-            f'tenant another name or namespace, or write namespace = "{own_namespace}" if that is intended'
+            f"[{own_namespace}] namespace: a tenant with this name would share the server's own namespace; give the "
+            f'tenant another name or namespace, or write namespace = "{own_namespace}" if you want that'
         )
     _check_distinct(tenants)
     return tenants
@@ -76,12 +77,12 @@ def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
 
 def _tenant(name: str, table: object) -> Tenant:
     if NAME.fullmatch(name) is None:
-        raise TokensFileError(f"[{name[:64]!r}]: a tenant's name has 1 to 64 letters, digits, '_', '.' or '-'")
+        raise TokensFileError(f"[{name[:64]!r}]: a tenant's name must be 1 to 64 letters, digits, '_', '.' or '-'")
     if not isinstance(table, dict):
         raise TokensFileError(f"{name}: must be a table; write [{name}] and its keys below it")
     unknown = [key for key in table if key not in _KEYS]
     if unknown:
-        raise TokensFileError(f"[{name}] {unknown[0][:64]!r}: unknown key; take one of {', '.join(_KEYS)}")
+        raise TokensFileError(f"[{name}] {unknown[0][:64]!r}: unknown key; use one of {', '.join(_KEYS)}")
     return Tenant(
         name=name,
         namespace=_read(name, table, "namespace", _namespace, name),
@@ -106,7 +107,7 @@ def _digests(name: str, table: Mapping[str, Any]) -> tuple[bytes, ...]:
     hashed = _read(name, table, "token_sha256", _hashes, ())
     found = tuple(dict.fromkeys((*clear, *hashed)))
     if not found:
-        raise TokensFileError(f"[{name}] token: is missing; give a token, or its SHA-256 as token_sha256")
+        raise TokensFileError(f"[{name}] token: is missing; set a token, or its SHA-256 as token_sha256")
     return found
 
 
@@ -122,7 +123,7 @@ def _tokens(value: object) -> list[bytes]:
     texts = _texts(value)
     for text in texts:
         if _TOKEN.fullmatch(text) is None:
-            raise ValueError("a token has 1 to 1024 printable ASCII characters without blanks")
+            raise ValueError("a token must be 1 to 1024 printable ASCII characters without spaces")
     return [sha256(text.encode()).digest() for text in texts]
 
 
@@ -130,7 +131,7 @@ def _hashes(value: object) -> list[bytes]:
     texts = _texts(value)
     for text in texts:
         if _SHA256.fullmatch(text) is None:
-            raise ValueError("must be 64 hex digits: the SHA-256 of the token without a line end")
+            raise ValueError("must be 64 hex digits: the SHA-256 of the token without a newline")
     digests = [bytes.fromhex(text) for text in texts]
     if _EMPTY_SHA256 in digests:
         raise ValueError("is the digest of an empty token")
@@ -169,4 +170,4 @@ def _check_distinct(tenants: tuple[Tenant, ...]) -> None:
         for digest in tenant.token_sha256:
             other = owners.setdefault(digest, tenant.name)
             if other != tenant.name:
-                raise TokensFileError(f"[{tenant.name}] token: is also one of [{other}]; give each tenant its own")
+                raise TokensFileError(f"[{tenant.name}] token: [{other}] has the same token; give each its own")

@@ -30,9 +30,9 @@ _Stamp: TypeAlias = tuple[int, int, int, int]
 class TokenTable:
     """An immutable table of callers by token.
 
-    It looks up a token by a keyed hash of its SHA-256. Without the key, nobody can construct tokens whose hashes share
-    a prefix, so the time of a lookup reveals neither the length of a token, nor how much of it is correct, nor its
-    owner. A lookup among a thousand tenants takes as long as with one.
+    The table finds a token by a keyed hash of the token's SHA-256. Without the key, nobody can construct tokens whose
+    hashes share a prefix. So the time of a lookup reveals neither a token's length, nor how much of it is correct, nor
+    its owner. A lookup takes as long among a thousand tenants as with one.
     """
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
@@ -53,13 +53,13 @@ def _keyed(digest: bytes) -> bytes:
 
 
 class TokensFile:
-    """The tokens of a file; while the file is invalid, those of its last valid state.
+    """The tokens in a file. If the file becomes invalid, the last valid tokens stay in force.
 
-    Belongs to one event loop; `table` may be used on any thread. Tenants keep the rest of their quotas when the file is
-    reloaded. Processes that serve together share their `levels`.
+    Use it on one event loop; any thread may use `table`. When the file is reloaded, each tenant keeps what is left of
+    its quota. Processes that serve together share their `levels`.
 
     Raises:
-        TokensFileError: The file cannot be read or is invalid; the message names file, table and key.
+        TokensFileError: The file cannot be read or is invalid. The message names file, table and key.
     """
 
     def __init__(self, path: Path, own_namespace: str = "", *, levels: SharedLevels | None = None) -> None:
@@ -77,18 +77,18 @@ class TokensFile:
             try:
                 await self.look()
             except Exception:  # noqa: BLE001 - see below
-                # Log every error and go on: if this task ended, a revoked token would stay valid.
-                _log.exception("auth_tokens_file: %s could not be checked; the tokens read last stay valid", self._path)
+                # Log every error and go on. If this task ended, a revoked token would stay valid.
+                _log.exception("auth_tokens_file: cannot check %s; the last valid tokens stay in force", self._path)
 
     async def look(self) -> None:
-        """Reload the file if it has changed; log an invalid one once."""
+        """Reload the file if it has changed. Log an invalid file only once."""
         try:
             stamp = _stamp(await asyncio.to_thread(self._path.stat))
         except OSError as error:
             if self._stamp is not None:
                 self._stamp = None
                 _log.error(
-                    "auth_tokens_file: %s cannot be read (%s); the tokens read last stay valid",
+                    "auth_tokens_file: %s cannot be read (%s); the last valid tokens stay in force",
                     self._path,
                     error.strerror,
                 )
@@ -99,13 +99,13 @@ class TokensFile:
         try:
             self._stamp, tenants = await asyncio.to_thread(_read, self._path, self._own_namespace)
         except TokensFileError as error:
-            _log.error("auth_tokens_file: %s; the tokens read last stay valid", error)
+            _log.error("auth_tokens_file: %s; the last valid tokens stay in force", error)
             return
         self.table = self._table_of(tenants)
         _log.info("auth_tokens_file: reloaded %s: %d tenants, %d tokens", self._path, len(tenants), len(self.table))
 
     def _table_of(self, tenants: Iterable[Tenant]) -> TokenTable:
-        """Return the table of these tenants; a tenant that had a quota before keeps the rest of it."""
+        """Return the table for these tenants. A tenant that already had a quota keeps what is left of it."""
         callers: dict[bytes, Caller] = {}
         buckets: dict[str, TokenBucket] = {}
         for tenant in tenants:
@@ -144,15 +144,15 @@ def _read(path: Path, own_namespace: str) -> tuple[_Stamp | None, tuple[Tenant, 
 
 
 def _stamp(status: os.stat_result) -> _Stamp:
-    """Return values that change when the file is replaced or written."""
+    """Return values that change if the file is replaced or written."""
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class Authentication:
-    """The lookup of callers by token, for any thread.
+    """A lookup of callers by token, for any thread.
 
-    A call with one of `tokens` may do everything, in the server's own namespace; tokens of the file belong to tenants.
-    Without either, every call is allowed (`is_open`).
+    A call with one of `tokens` may do everything, in the server's own namespace. Tokens in the file belong to tenants.
+    Without `tokens` and `file`, every call is allowed (`is_open`).
     """
 
     def __init__(self, tokens: Sequence[str] = (), *, file: TokensFile | None = None) -> None:
@@ -161,9 +161,9 @@ class Authentication:
         self.is_open = file is None and not tokens
 
     def caller(self, authorization: str, peer: str) -> Caller | None:
-        """Return the caller; None if a token is required and `authorization` holds no valid one.
+        """Return the caller, or None if a token is required but `authorization` contains no valid one.
 
-        `peer` is the connection's address as gRPC writes it, for example ``ipv4:127.0.0.1:50514``.
+        `peer` is the connection's address in gRPC's format, for example ``ipv4:127.0.0.1:50514``.
         """
         if self.is_open:
             return anonymous_caller(peer)

@@ -171,7 +171,7 @@ def test_a_budget_is_another_judge_and_is_told() -> None:
     assert plain == none
     assert len({each.digest for each in (plain, some, more)}) == 3  # type: ignore[attr-defined]
     assert "200 tokens" in some.remarks[-1]  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="judge_reasoning_tokens is for judge_backend openai"):
+    with pytest.raises(ValueError, match="judge_reasoning_tokens needs judge_backend openai"):
         JudgeConfig(backend="triton", remote=RemoteJudgeConfig("h:1", "m", reasoning_tokens=5))
 
 
