@@ -313,9 +313,9 @@ class EngineConfig:
 
     Set it to change the encoder for all callers."""
     preload: Annotated[Names, Setting("preload")] = ()
-    """Load these encoders at start, besides the default model; "judge" loads the judge.
+    """Load these encoders, or the judge ("judge"), at start too.
 
-    Set it if the first request for one of them must not wait."""
+    Set it if the first request for one of them must not wait. The default encoder is always loaded."""
     triton: TritonConfig | None = None
     """The Triton server that runs encoders. None means that they run in this process."""
     compute: ComputeConfig = field(default_factory=ComputeConfig)
