@@ -1,7 +1,7 @@
-"""Read and write JSON without holding up the event loop: large bodies on a thread, the largest in a child process.
+"""Read and write JSON without blocking the event loop: on a thread, or in a child process if the JSON is very large.
 
-Python runs one thread of a process at a time. With a body of megabytes on a thread, the event loop would wait up to
-0.2 s for its next step.
+A process runs only one Python thread at a time. If a thread read a body of megabytes, the event loop would wait up to
+0.2 s for its next turn.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ from gradewire_gateway.problems import Problem, ProblemError
 from gradewire_gateway.wire import Buffer, read_message, write_message
 
 Work: TypeAlias = Callable[[Buffer], bytes]
-"""A function that converts a body and may raise ProblemError; one of a module, so that it can be pickled."""
+"""A function that converts a body, or raises ProblemError. It must be picklable, so define it in a module."""
 T = TypeVar("T")
 
 _LARGE_BYTES: Final = 2 << 10
-"""The size from which JSON goes to a thread. Below, even a message full of faults takes at most 5 ms."""
+"""The size from which a thread reads JSON. Below it, even a message full of faults takes at most 5 ms."""
 _HUGE_BYTES: Final = 64 << 10
-"""The size from which JSON goes to the child process."""
+"""The size from which the child process reads JSON."""
 _TRIES: Final = 2
 _NICENESS: Final = 5
 
 
 class Json:
-    """A reader and writer of JSON, with one thread for large bodies and one child process for the largest."""
+    """A reader and writer of JSON, with one thread and one child process, to limit the memory in use."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gradewire-json")
@@ -44,33 +44,33 @@ class Json:
         self._process = _JsonProcess()
 
     def close(self) -> None:
-        """End the threads and the process; requests that they work on fail."""
+        """Stop the threads and the child process. Requests in work fail."""
         self._process.close()
         self._waiter.shutdown(cancel_futures=True)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def read(self, data: Buffer, kind: type[Message], at: str = "") -> bytes:
-        """Return a message's bytes from its JSON form; raise ProblemError like `read_message`."""
+        """Return a message in protobuf's format from its JSON form; raise ProblemError like `read_message`."""
         return await self.convert(data, partial(_read, kind=kind, at=at))
 
     async def write(self, data: bytes, kind: type[Message], hold: Callable[[int], None]) -> bytes:
-        """Return the JSON form of a message's bytes on one line; call `hold` with the size of a large message."""
+        """Return a message in JSON, on one line, from protobuf's format; call `hold` with a large message's size."""
         if len(data) >= _LARGE_BYTES:
             hold(len(data))
         return await self.convert(data, partial(_write, kind=kind))
 
     async def convert(self, data: Buffer, work: Work) -> bytes:
-        """Return the result of `work` for a body; a very large body goes to the child process."""
+        """Return the result of `work` on a body; run `work` in the child process if the body is very large."""
         if len(data) < _HUGE_BYTES:
             return await self.run(len(data), lambda: work(data))
         return await asyncio.get_running_loop().run_in_executor(self._waiter, self._process.run, work, data)
 
     async def made_of(self, data: Buffer, make: Callable[[Buffer], T]) -> T:
-        """Return the result of `make` for a body, which may raise ProblemError; a large body goes to the thread."""
+        """Return the result of `make` on a body; run `make` on the thread if the body is large."""
         return await self.run(len(data), lambda: make(data))
 
     async def run(self, size_bytes: int, work: Callable[[], T]) -> T:
-        """Return the result of `work`, which processes `size_bytes`; if these are many, run it on the thread."""
+        """Return the result of `work`; run it on the thread if it processes much data (`size_bytes`)."""
         if size_bytes < _LARGE_BYTES:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._thread, _without_collections, work)
@@ -85,9 +85,9 @@ def _write(data: Buffer, kind: type[Message]) -> bytes:
 
 
 def _without_collections(work: Callable[[], T]) -> T:
-    """Return the result of `work`, and search for no reference cycles meanwhile.
+    """Run `work` without garbage collection, and return its result.
 
-    JSON has no cycles, and each search would visit everything that has been read so far.
+    JSON contains no reference cycles, but Python would search all of the data for cycles again and again.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -99,14 +99,14 @@ def _without_collections(work: Callable[[], T]) -> T:
 
 
 class _JsonProcess:
-    """The child process, which starts with the first body and again if it was lost; `run` on one thread only."""
+    """The child process, which starts when the first body needs it, and restarts after a crash. Use one thread."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._closed = False
 
     def close(self) -> None:
-        """End the process for good."""
+        """Stop the process and do not restart it."""
         self._closed = True
         self._end()
 
