@@ -120,7 +120,8 @@ class _JsonProcess:
         for _ in range(_TRIES):
             try:
                 problem, result = _exchange(self._running(), work, data)
-            except (OSError, EOFError, pickle.UnpicklingError):  # the process was killed, perhaps for its memory
+            # The process was killed, perhaps for its memory, or `close` closed its pipes (ValueError).
+            except (OSError, EOFError, ValueError, pickle.UnpicklingError):
                 self._end()
                 continue
             if isinstance(problem, Problem):
