@@ -28,7 +28,7 @@ CASES: dict[str, dict[str, Any]] = {
         "triton": {"mode": "external", "url": "grpcs://triton.example:8001", "tokenSecret": "proxy"},
         "redis": {"mode": "external", "existingSecret": "redis", "macSecret": "mac"},
         "models": {"mode": "claim", "existingClaim": "models"},
-        "judge": {"existingClaim": "judges"},
+        "judge": {"existingClaim": "judges", "preload": True},
         "autoscaling": {"metric": "cpu"},
         "settings": {"memory_max_bytes": "1GiB", "redis_cluster": True, "drain_s": 7.5},
         **MONITORED,

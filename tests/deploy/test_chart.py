@@ -168,7 +168,9 @@ def test_built_judges_are_mounted_where_the_server_looks(chart: HelmChart, tmp_p
     pod = of_kind(manifests, "Deployment")["demo-gradewire"]["spec"]["template"]["spec"]
     mounts = {mount["name"]: mount for mount in pod["containers"][0]["volumeMounts"]}
     assert mounts["judges"]["readOnly"]
-    assert mounts["judges"]["mountPath"] == str(Settings.load(config=page).engine.judge.embedded.repository)
+    judge = Settings.load(config=page).engine.judge
+    assert judge.preload
+    assert mounts["judges"]["mountPath"] == str(judge.embedded.repository)
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     assert volumes["judges"]["persistentVolumeClaim"] == {"claimName": "judges", "readOnly": True}
 

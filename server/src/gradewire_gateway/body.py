@@ -46,7 +46,7 @@ class Share:
 
     def __init__(self, budget: Budget, caller: Hashable) -> None:
         self._budget = budget
-        self._caller = caller
+        self.caller = caller
         self._held = 0
 
     def __enter__(self) -> Self:
@@ -57,7 +57,7 @@ class Share:
 
     def hold(self, count: int) -> None:
         """Hold `count` units instead of the present number; raise the errors of `Budget.change`."""
-        self._budget.change(self._caller, count - self._held)
+        self._budget.change(self.caller, count - self._held)
         self._held = count
 
 
@@ -73,6 +73,7 @@ class Body:
         self._headers = headers
         self._bounds = bounds
         self._share = share
+        self.caller = share.caller
         self._whole = False
         self.size_bytes = 0
 

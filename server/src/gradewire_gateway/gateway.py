@@ -93,7 +93,7 @@ class Gateway:
     async def json_of(self, scope: Scope, reply: bytes, kind: type[Message]) -> bytes:
         """Return a reply in JSON; raise ProblemError if the replies in flight need too much memory."""
         with self.share_of(scope) as share:
-            return await self.json.write(reply, kind, share.hold)
+            return await self.json.write(record_of(scope).caller, reply, kind, share.hold)
 
     async def close(self) -> None:
         """Close the resources in `closing`, then the channel and tracing."""

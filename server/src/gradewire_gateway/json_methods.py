@@ -2,8 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -14,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from gradewire_gateway.body import Body, DisconnectedError
 from gradewire_gateway.gateway import Gateway
+from gradewire_gateway.json_work import HUGE_BYTES
 from gradewire_gateway.problems import Problem, ProblemError, problem_of
 from gradewire_gateway.requests import call_options, record_of
 from gradewire_gateway.tracing import calling
@@ -43,12 +46,12 @@ def json_body(
     gateway: Gateway, request: Request, make: Callable[[Buffer], T]
 ) -> AbstractAsyncContextManager[tuple[T, CallOptions, Body]]:
     """Read the JSON body of a request like `body_read_by`; a large body goes to the thread of JSON."""
-    return body_read_by(gateway, request, lambda data: gateway.json.made_of(data, make))
+    return body_read_by(gateway, request, lambda _caller, data: gateway.json.made_of(data, make))
 
 
 @asynccontextmanager
 async def body_read_by(
-    gateway: Gateway, request: Request, read: Callable[[Buffer], Awaitable[T]]
+    gateway: Gateway, request: Request, read: Callable[[Hashable, Buffer], Awaitable[T]]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
     """Receive a request's JSON body; yield the result of `read` on the body, the options for the call, and the body.
 
@@ -61,9 +64,41 @@ async def body_read_by(
         options = call_options(request.scope, send_peer=gateway.upstream.private)
         data = await body.read()
         record_of(request.scope).request_bytes = body.size_bytes
-        made = await read(data)
+        if len(data) < HUGE_BYTES:
+            made = await read(body.caller, data)
+        else:
+            made, options = await _made_in_time(body, read(body.caller, data), options)
         del data
         yield made, options, body
+
+
+async def _made_in_time(body: Body, work: Awaitable[T], options: CallOptions) -> tuple[T, CallOptions]:
+    """Return the result of `work`, and options with the time that is left for the call."""
+    if options.timeout_s is None:
+        return await while_connected(body, work), options
+    begun_s = time.monotonic()
+    try:
+        async with asyncio.timeout(options.timeout_s):
+            made = await while_connected(body, work)
+    except TimeoutError:
+        detail = "the deadline passed before the body was parsed; send fewer items, or set a longer Connect-Timeout-Ms"
+        raise ProblemError(Problem(504, "deadline_exceeded", detail)) from None
+    left_s = max(0.001, options.timeout_s - (time.monotonic() - begun_s))
+    return made, replace(options, timeout_s=left_s)
+
+
+async def while_connected(body: Body, work: Awaitable[T]) -> T:
+    """Return the result of `work`; cancel it and raise DisconnectedError if the caller disconnects."""
+    gone = asyncio.ensure_future(body.disconnected())
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise DisconnectedError
+        return working.result()
+    finally:
+        gone.cancel()
+        working.cancel()
 
 
 async def call_unary(gateway: Gateway, method: RpcMethod, request: Sent, options: CallOptions, body: Body) -> Any:
@@ -75,17 +110,10 @@ async def call_unary(gateway: Gateway, method: RpcMethod, request: Sent, options
     """
     with calling(options, method.path) as traced:
         call = gateway.upstream.unary(method, request, traced)
-        gone = asyncio.ensure_future(body.disconnected())
-        answer: asyncio.Future[Any] = asyncio.ensure_future(reply_of(call))
         try:
-            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                raise DisconnectedError
-            return answer.result()
+            return await while_connected(body, reply_of(call))
         finally:
-            gone.cancel()
-            answer.cancel()
-            call.cancel()  # in case `answer` was cancelled before it waited for the call
+            call.cancel()  # in case `reply_of` was cancelled before it waited for the call
 
 
 async def reply_of(call: asyncio.Task[Any]) -> Any:
@@ -144,7 +172,7 @@ class StreamMethod:
             if self._method.client_streaming:
                 sent = None
             else:
-                sent = await self._gateway.json.read(await body.read(), self._method.request_type)
+                sent = await self._gateway.json.read(body.caller, await body.read(), self._method.request_type)
             writer = _Writer(self._gateway, self._method, body, upstream.stream(unparsed(self._method), sent, traced))
             sending = asyncio.create_task(writer.run())
             try:
@@ -200,7 +228,9 @@ class _Writer:
         async with aclosing(self._body.lines()) as lines:
             async for line in lines:
                 number += 1
-                message = await self._gateway.json.read(line, self._method.request_type, f"line {number}")
+                message = await self._gateway.json.read(
+                    self._body.caller, line, self._method.request_type, f"line {number}"
+                )
                 with writing():
                     await self.call.write(message)
         with writing():

@@ -6,17 +6,19 @@ A process runs only one Python thread at a time. If a thread read a body of mega
 
 import asyncio
 import gc
+import logging
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 
 from google.protobuf.message import Message
 
@@ -27,9 +29,10 @@ Work: TypeAlias = Callable[[Buffer], bytes]
 """A function that converts a body, or raises ProblemError. It must be picklable, so define it in a module."""
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
 _LARGE_BYTES: Final = 2 << 10
 """The size from which a thread reads JSON. Below it, even a message full of faults takes at most 5 ms."""
-_HUGE_BYTES: Final = 64 << 10
+HUGE_BYTES: Final = 64 << 10
 """The size from which the child process reads JSON."""
 _TRIES: Final = 2
 _NICENESS: Final = 5
@@ -42,6 +45,9 @@ class Json:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gradewire-json")
         self._waiter = ThreadPoolExecutor(1, thread_name_prefix="gradewire-json-process")
         self._process = _JsonProcess()
+        self._by_caller: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+        self._without_token = asyncio.Lock()
+        self._turn = asyncio.Lock()
 
     def close(self) -> None:
         """Stop the threads and the child process. Requests in work fail."""
@@ -49,21 +55,30 @@ class Json:
         self._waiter.shutdown(cancel_futures=True)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def read(self, data: Buffer, kind: type[Message], at: str = "") -> bytes:
+    async def read(self, caller: Hashable, data: Buffer, kind: type[Message], at: str = "") -> bytes:
         """Return a message in protobuf's format from its JSON form; raise ProblemError like `read_message`."""
-        return await self.convert(data, partial(_read, kind=kind, at=at))
+        return await self.convert(caller, data, partial(_read, kind=kind, at=at))
 
-    async def write(self, data: bytes, kind: type[Message], hold: Callable[[int], None]) -> bytes:
+    async def write(self, caller: Hashable, data: bytes, kind: type[Message], hold: Callable[[int], None]) -> bytes:
         """Return a message in JSON, on one line, from protobuf's format; call `hold` with a large message's size."""
         if len(data) >= _LARGE_BYTES:
             hold(len(data))
-        return await self.convert(data, partial(_write, kind=kind))
+        return await self.convert(caller, data, partial(_write, kind=kind))
 
-    async def convert(self, data: Buffer, work: Work) -> bytes:
-        """Return the result of `work` on a body; run `work` in the child process if the body is very large."""
-        if len(data) < _HUGE_BYTES:
+    async def convert(self, caller: Hashable, data: Buffer, work: Work) -> bytes:
+        """Return the result of `work` on a body; run `work` in the child process if the body is very large.
+
+        Callers take turns at the child process. Each caller waits with at most one body, and only one body of all
+        callers without an accepted token (a str) waits with those of callers with one.
+        """
+        if len(data) < HUGE_BYTES:
             return await self.run(len(data), lambda: work(data))
-        return await asyncio.get_running_loop().run_in_executor(self._waiter, self._process.run, work, data)
+        run = asyncio.get_running_loop().run_in_executor
+        async with self._by_caller.setdefault(caller, asyncio.Lock()), AsyncExitStack() as turns:
+            if not isinstance(caller, str):
+                await turns.enter_async_context(self._without_token)
+            await turns.enter_async_context(self._turn)
+            return await run(self._waiter, self._process.run, work, data)
 
     async def made_of(self, data: Buffer, make: Callable[[Buffer], T]) -> T:
         """Return the result of `make` on a body; run `make` on the thread if the body is large."""
@@ -121,9 +136,14 @@ class _JsonProcess:
             try:
                 problem, result = _exchange(self._running(), work, data)
             # The process was killed, perhaps for its memory, or `close` closed its pipes (ValueError).
-            except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-                self._end()
+            except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
+                status = self._end()
+                if not self._closed:
+                    _log.warning("the process for large JSON was lost (exit status %s, %r)", status, error)
                 continue
+            except BaseException:
+                self._end()  # its next reply would belong to this body
+                raise
             if isinstance(problem, Problem):
                 raise ProblemError(problem)
             if problem is not None:
@@ -136,16 +156,20 @@ class _JsonProcess:
         if self._closed:
             raise ProblemError(Problem(503, "unavailable", "the gateway is stopping; try again"))
         if self._child is None:
-            command = [sys.executable, "-m", "gradewire_gateway.json_work"]
+            # Without -P, a file in the working directory could replace a module.
+            command = [sys.executable, "-P", "-m", "gradewire_gateway.json_work"]
             self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own
         return self._child
 
-    def _end(self) -> None:
+    def _end(self) -> int | None:
+        """Stop the process; return its exit status, or None if it did not start."""
         child, self._child = self._child, None
-        if child is not None:
-            child.kill()
-            with suppress(OSError):  # a body that was not sent completely
-                child.communicate()
+        if child is None:
+            return None
+        child.kill()
+        with suppress(OSError, ValueError):  # a body that was not sent completely, or pipes that are closed
+            child.communicate()
+        return child.wait()
 
 
 def _exchange(child: "subprocess.Popen[bytes]", work: Work, data: Buffer) -> tuple[Problem | str | None, bytes]:

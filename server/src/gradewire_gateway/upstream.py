@@ -5,7 +5,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -31,6 +31,10 @@ Sent: TypeAlias = Message | bytes
 """A message, or its bytes for a method whose messages stay bytes."""
 StreamCall: TypeAlias = "aio.UnaryStreamCall[Any, Any] | aio.StreamStreamCall[Any, Any]"
 """A call with many replies."""
+_ACCEPTED_S: Final = 5.0
+"""Maximum number of seconds to wait until the server accepts a call."""
+_ENDED_S: Final = 1.0
+"""Maximum number of seconds in which a refused call ends."""
 _DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 
 
@@ -157,9 +161,19 @@ class CallClosedError(Exception):
 
 
 async def accepted(call: StreamCall) -> None:
-    """Wait until the server accepts a call; raise CallClosedError if it refuses the call."""
-    if ACCEPTED_KEY not in {key for key, _ in await call.initial_metadata()}:
-        raise CallClosedError
+    """Wait until the server accepts a call; raise CallClosedError if it refuses the call.
+
+    A server of an older version sends no key when it accepts a call, so after some seconds the call counts as accepted.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_ACCEPTED_S):
+            if ACCEPTED_KEY in {key for key, _ in await call.initial_metadata()}:
+                return
+    ended = asyncio.ensure_future(call.code())
+    await asyncio.wait((ended,), timeout=_ENDED_S)
+    if ended.cancel():
+        return
+    raise CallClosedError
 
 
 @contextmanager

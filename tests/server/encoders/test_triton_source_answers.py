@@ -255,7 +255,7 @@ async def test_encryption_both_ways_and_a_token(certificate: tuple[Path, Path], 
         [(key.read_bytes(), cert.read_bytes())], cert.read_bytes(), require_client_auth=True
     )
     async with FakeTriton(minilm / MODEL, credentials) as fake:
-        known = TritonConfig(fake.url, tls=True, tls_ca=cert, tls_cert=cert, tls_key=key, token="right")  # noqa: S106 - the test's own
+        known = TritonConfig(f"grpcs://{fake.url}", tls_ca=cert, tls_cert=cert, tls_key=key, token="right")  # noqa: S106 - the test's own
         for triton, well in ((known, True), (replace(known, tls_cert=None, tls_key=None), False)):
             engine = await Backends.open(EngineConfig(minilm, preload=("",), triton=triton), CollectorRegistry())
             assert engine.health().models == {MODEL: well}
@@ -265,6 +265,6 @@ async def test_encryption_both_ways_and_a_token(certificate: tuple[Path, Path], 
 
 
 async def test_a_certificate_that_is_not_there_is_named(minilm: Path, tmp_path: Path) -> None:
-    triton = TritonConfig("127.0.0.1:1", tls=True, tls_ca=tmp_path / "none.pem")
+    triton = TritonConfig("grpcs://127.0.0.1:1", tls_ca=tmp_path / "none.pem")
     with pytest.raises(OSError, match=r"none\.pem"):
         await Backends.open(EngineConfig(minilm, triton=triton), CollectorRegistry())

@@ -46,12 +46,12 @@ def test_a_share_is_its_part_of_what_is_set_for_all(tmp_path: Path) -> None:
     }
     share = Settings.load_share(2, **values)
     assert share.given["gpu_memory_limit"] == _GIB
-    assert share.memory.limit_bytes == 2 * _GIB - (32 << 20)  # half of the supervisor's
+    assert share.memory.limit_bytes == 2 * _GIB - (32 << 20) - (320 << 20)  # half of the supervisor's and the gateway's
     assert share.engine.compute.worker_count == 2
     assert share.engine.cache.remembered_results_max_bytes == 16 << 20
     assert share.capacity.max_connections == 51
     assert (share.capacity.max_items, share.capacity.max_streams) == (16384 // 2, 1024 // 2)
-    assert share.capacity.max_bytes == share.capacity.max_stream_bytes == 204 << 20
+    assert share.capacity.max_bytes == share.capacity.max_stream_bytes == 164 << 20
     assert share.http_api.port is None
     assert share.listen.http_port is None
 

@@ -137,7 +137,12 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
             {"backend": "triton", "triton_url": "grpcs://host:8001", "triton_tls_cert": "/c"},
             "set both triton_tls_cert and",
         ),
-        ({"judge_backend": "none", "preload": "judge"}, "preload: judge needs a judge"),
+        ({"judge_backend": "none", "preload": "judge"}, 'preload: "judge" needs a judge'),
+        (
+            {"judge_backend": "triton", "judge_url": "grpcs://host", "judge_remote_model": "m"},
+            "judge_url must be HOST:PORT",
+        ),
+        ({"judge_backend": "openai", "judge_url": "grpcs://host:1", "judge_remote_model": "m"}, "begin with http://"),
         ({"backend": "cloud"}, "backend: .*--backend"),
         ({"port": "x"}, r"port: .*--port.*GRADEWIRE_PORT"),
         ({"port": 70000}, "port: "),

@@ -19,6 +19,7 @@ from gradewire_gateway.settings import Bounds, GatewaySettings, ListenSettings, 
 from gradewire_server.process import SupervisedProcess, keep_running, start_module
 from gradewire_server.rpc.sockets import bound_socket
 from gradewire_server.settings.server import Settings
+from gradewire_server.settings.shares import gateway_bytes
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +30,10 @@ _OWNER: Final = "owner"
 """Name of a file in a server's directory. The server keeps it locked while it runs."""
 _BACKLOG: Final = 512
 _MODULE: Final = "gradewire_gateway.serving"
+_BODIES: Final = 20
+"""Divisor for a body's share of the gateway's memory."""
+_IN_FLIGHT: Final = 4
+"""Divisor for the share of the gateway's memory that all bodies and replies in flight may use."""
 _START_S: Final = 60.0
 _SILENT_S: Final = 30.0
 _STOP_S: Final = 15.0
@@ -57,6 +62,20 @@ def endpoint(settings: Settings) -> Iterator[Endpoint]:
         yield Endpoint(listening, f"unix:{directory / 'grpc'}")
 
 
+def _bounds(settings: Settings) -> Bounds:
+    """Return bounds within the gateway's share of the memory.
+
+    To read JSON, the gateway's child process needs up to ten times the size of the body: Python stores each character
+    of a string in 4 bytes if the string contains an emoji.
+    """
+    share = gateway_bytes(settings.given["memory_limit"])
+    return Bounds(
+        max_requests=settings.http_api.max_requests,
+        max_body_bytes=min(settings.limits.max_message_bytes, share // _BODIES),
+        max_bytes_in_flight=share // _IN_FLIGHT,
+    )
+
+
 def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
     """Return the gateway's settings. `private` contains the addresses of the gRPC servers that it calls."""
     api, tls = settings.http_api, settings.listen.tls
@@ -66,7 +85,7 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
         listen=ListenSettings(
             host=api.host, port=api.port or 0, cert=cert, key=key, client_ca=client_ca, names=api.names
         ),
-        bounds=Bounds(max_requests=api.max_requests, max_body_bytes=settings.limits.max_message_bytes),
+        bounds=_bounds(settings),
         rewards=RewardPostSettings(**asdict(api.rewards)),
         metrics=not settings.listen.auth_http,
         log_share=settings.log.request_share,

@@ -236,6 +236,13 @@ class GpuConfig:
         return int(self.device.partition(":")[2] or 0)
 
 
+def is_triton_address(url: str) -> bool:
+    """Return True for HOST:PORT or grpcs://HOST:PORT."""
+    host, _, port = url.removeprefix(_GRPCS).rpartition(":")
+    usable = port.isascii() and port.isdigit() and 0 < int(port) < _PORTS
+    return bool(host) and usable and "/" not in host and not any(letter.isspace() for letter in host)
+
+
 @dataclass(frozen=True, slots=True, config=group("Triton"))
 class TritonConfig:
     """Triton's address and the settings for requests to Triton."""
@@ -288,9 +295,7 @@ class TritonConfig:
         return self.url.removeprefix(_GRPCS)
 
     def __post_init__(self) -> None:
-        host, _, port = self.address.rpartition(":")
-        usable = port.isascii() and port.isdigit() and 0 < int(port) < _PORTS
-        if not host or not usable or "/" in host or any(letter.isspace() for letter in host):
+        if not is_triton_address(self.url):
             raise ValueError(
                 "triton_url must be HOST:PORT of Triton's gRPC port (8001 by default), or grpcs://HOST:PORT"
             )

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.tracing.settings import endpoint_problem
-from gradewire_server.settings.engine import EngineConfig, TritonConfig
+from gradewire_server.settings.engine import EngineConfig, TritonConfig, is_triton_address
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import (
     Capacity,
@@ -34,7 +34,7 @@ from gradewire_server.settings.setting import (
     printable,
     read_values,
 )
-from gradewire_server.settings.shares import capacity_of, process_count, share_of, with_shares
+from gradewire_server.settings.shares import capacity_of, gateway_bytes, process_count, share_of, with_shares
 from gradewire_server.settings.transport import (
     HttpApiConfig,
     ListenConfig,
@@ -128,7 +128,10 @@ class Settings:
             preload=tuple(name for name in names if name != _JUDGE),
             judge=replace(engine.judge, preload=_JUDGE in names),
         )
-        return replace(made, engine=engine, capacity=capacity_of(made.capacity, made.memory.limit_bytes, count))
+        limit = made.memory.limit_bytes
+        own = limit if made.http_api.port is None else limit - gateway_bytes(limit)
+        capacity = capacity_of(made.capacity, own, count)
+        return replace(made, engine=engine, memory=replace(made.memory, limit_bytes=own), capacity=capacity)
 
     @property
     def process_count(self) -> int:
@@ -178,13 +181,22 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
         yield f"otlp_endpoint {problem}"
     if given["backend"] == "triton" and given["device"].startswith("cuda"):
         yield "device needs backend embedded; with backend triton, Triton's models choose their device"
+    yield from _judge_problems(given)
     yield from _missing_libraries(given)
+
+
+def _judge_problems(given: Mapping[str, Any]) -> Iterator[str]:
+    judges, url = given["judge_backend"], given["judge_url"]
+    if judges == "none" and _JUDGE in given["preload"]:
+        yield f'preload: "{_JUDGE}" needs a judge. Set judge_backend, or remove "{_JUDGE}"'
+    if url and judges == "triton" and not is_triton_address(url):
+        yield "judge_url must be HOST:PORT of Triton's gRPC port (8001 by default), or grpcs://HOST:PORT"
+    if url and judges in {"openai", "decisions"} and not url.lower().startswith(("http://", "https://")):
+        yield f"judge_url must begin with http:// or https:// for judge_backend {judges}"
 
 
 def _missing_libraries(given: Mapping[str, Any]) -> Iterator[str]:
     judges = given["judge_backend"]
-    if judges == "none" and _JUDGE in given["preload"]:
-        yield f"preload: {_JUDGE} needs a judge; set judge_backend or leave it out"
     if given["otlp_endpoint"].strip() and find_spec("opentelemetry") is None:
         yield "otlp_endpoint needs OpenTelemetry's libraries. Run: pip install 'gradewire[otel]'"
     if "triton" in {given["backend"], judges} and find_spec("tritonclient") is None:

@@ -34,6 +34,9 @@ _MOST_BY_DEFAULT: Final = 8
 _SUPERVISOR_BYTES: Final = 64 * MIB
 _JUDGE_HOST_BYTES: Final = 96 * MIB
 """Memory of the judge host. Judges' workers never count in memory_limit."""
+_GATEWAY_SHARE: Final = 3
+"""Divisor for the HTTP gateway's share of memory_limit."""
+_MAX_GATEWAY_BYTES: Final = 640 * MIB
 _DIVIDED_BYTES: Final = (
     "memory_max_bytes",
     "remembered_results_max_bytes",
@@ -59,10 +62,16 @@ def _share_bytes(limit: int) -> int:
     return max(_LEAST_SHARE_BYTES, min(_MAX_SHARE_BYTES, (limit - _PROCESS_BYTES) // _PARTS))
 
 
+def gateway_bytes(limit: int) -> int:
+    """Return the HTTP gateway's share of a memory limit, which includes its child process for large JSON."""
+    return min(_MAX_GATEWAY_BYTES, limit // _GATEWAY_SHARE)
+
+
 def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with memory_limit and memory_max_bytes resolved if they are 0."""
     limit = given["memory_limit"] or usable_memory()
-    return {**given, "memory_limit": limit, "memory_max_bytes": given["memory_max_bytes"] or _share_bytes(limit)}
+    own = limit if given["http_api_port"] is None else limit - gateway_bytes(limit)
+    return {**given, "memory_limit": limit, "memory_max_bytes": given["memory_max_bytes"] or _share_bytes(own)}
 
 
 def capacity_of(whole: Capacity, limit: int, count: int) -> Capacity:
@@ -106,7 +115,10 @@ def _single_process_reason(given: Mapping[str, Any]) -> str:
 
 def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
     """Return the settings of one of `count` processes, with its share of the limits and of the cores."""
+    limit = given["memory_limit"] or usable_memory()
     beside = _SUPERVISOR_BYTES + (_JUDGE_HOST_BYTES if given["judge_backend"] == "embedded" else 0)
+    if given["http_api_port"] is not None:
+        beside += gateway_bytes(limit)
     cores = usable_cores()
     counts = {
         "max_connections": given["max_connections"],
@@ -114,7 +126,7 @@ def share_of(given: Mapping[str, Any], count: int) -> dict[str, Any]:
         "lone_run_threads": given["lone_run_threads"] or cores,
     }
     divided = {
-        "memory_limit": ((given["memory_limit"] or usable_memory()) - beside) // count,
+        "memory_limit": (limit - beside) // count,
         **{name: max(_LEAST_SHARE_BYTES, given[name] // count) for name in _DIVIDED_BYTES if given[name]},
         **{name: math.ceil(whole / count) for name, whole in counts.items()},
         "http_port": None,

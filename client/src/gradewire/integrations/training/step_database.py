@@ -231,16 +231,16 @@ def _exported(sequence: int, scores: bytes, digest: bytes | None) -> dict[str, A
 
 
 def _make(directory: Path) -> None:
-    """Create a directory and its parents, and sync their names to disk."""
+    """Create a directory and its parents, and sync their names to disk if the file system can."""
     new = [each for each in (directory, *directory.parents) if not each.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for each in new:
-        folder = os.open(each.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            with contextlib.suppress(OSError):  # some file systems cannot sync folders
+        with contextlib.suppress(OSError):  # a folder that cannot be read, or not synced
+            folder = os.open(each.parent, os.O_RDONLY | os.O_CLOEXEC)
+            try:
                 os.fsync(folder)
-        finally:
-            os.close(folder)
+            finally:
+                os.close(folder)
 
 
 def _lock(directory: Path) -> int:
