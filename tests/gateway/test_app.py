@@ -2,6 +2,11 @@
 
 import asyncio
 import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -12,6 +17,7 @@ from google.protobuf import json_format
 from tests.support.servers.gateway import JSON, LINES, SCORE, SCORE_STREAM, RunningGateway, gateway_over
 from tests.support.servers.wire import EXACT, SBERT, SMILE, Wire, item, request, until, wire_server
 
+from gradewire_gateway import upstream
 from gradewire_proto.v1 import scoring_pb2
 from gradewire_proto.wire_rules import REQUEST_ID_KEY
 from gradewire_server.settings.limits import Capacity
@@ -278,6 +284,21 @@ async def test_a_stream_that_fails_at_once_is_a_problem(gateway: RunningGateway)
         assert reply.json()["field"].endswith(field)
 
 
+@asynccontextmanager
+async def gateway_over_stream(handle: Any) -> AsyncIterator[RunningGateway]:
+    """A gateway over a server whose only method is ScoreStream."""
+    server = grpc.aio.server()
+    methods = {"ScoreStream": grpc.stream_stream_rpc_method_handler(handle)}
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("gradewire.v1.Scoring", methods)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with gateway_over(f"127.0.0.1:{port}") as gateway:
+            yield gateway
+    finally:
+        await server.stop(None)
+
+
 async def test_nothing_is_written_to_a_stream_before_the_server_accepts_it() -> None:
     """grpc.aio reports INTERNAL instead of the reason for a refusal if the stream ends during a write."""
     arrived: list[bool] = []
@@ -289,18 +310,52 @@ async def test_nothing_is_written_to_a_stream_before_the_server_accepts_it() -> 
         context.set_trailing_metadata(((REQUEST_ID_KEY, "1"),))
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "send a token")
 
-    server = grpc.aio.server()
-    methods = {"ScoreStream": grpc.stream_stream_rpc_method_handler(refuse)}
-    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("gradewire.v1.Scoring", methods)])
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        async with gateway_over(f"127.0.0.1:{port}") as gateway:
-            reply = await gateway.client.post(SCORE_STREAM, content=CONFIG + b"\n" + ITEMS, headers=LINES)
-        assert problem(reply)[:2] == (401, "unauthenticated")
-        assert arrived == [False]
-    finally:
-        await server.stop(None)
+    async with gateway_over_stream(refuse) as gateway:
+        reply = await gateway.client.post(SCORE_STREAM, content=CONFIG + b"\n" + ITEMS, headers=LINES)
+    assert problem(reply)[:2] == (401, "unauthenticated")
+    assert arrived == [False]
+
+
+@pytest.mark.parametrize("sends_metadata", [True, False])
+async def test_a_stream_to_a_server_that_does_not_say_that_it_accepts_goes_on(
+    sends_metadata: bool,  # noqa: FBT001 - a column
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(upstream, "_ACCEPTED_S", 0.3)
+    monkeypatch.setattr(upstream, "_ENDED_S", 0.3)
+
+    async def answer(_: object, context: Any) -> None:
+        if sends_metadata:
+            await context.send_initial_metadata(())
+        while await context.read() is not grpc.aio.EOF:
+            await context.write(scoring_pb2.ScoreStreamResponse().SerializeToString())
+
+    async with gateway_over_stream(answer) as gateway:
+        reply = await gateway.client.post(SCORE_STREAM, content=CONFIG + b"\n" + ITEMS, headers=LINES)
+    assert reply.status_code == 200
+    assert len(reply.text.splitlines()) == 2
+
+
+async def test_a_large_body_waits_neither_past_its_deadline_nor_for_a_caller_who_is_gone(wire: Wire) -> None:
+    large = json.dumps(ASKED | {"items": ASKED["items"] * 2000}).encode()
+    async with gateway_over(f"127.0.0.1:{wire.port}") as gateway:
+        assert (await gateway.client.post(SCORE, content=large, headers=JSON)).status_code == 200
+        (child,) = _json_processes()
+        os.kill(child, signal.SIGSTOP)
+        try:
+            reply = await gateway.client.post(SCORE, content=large, headers=JSON | {"connect-timeout-ms": "200"})
+            assert problem(reply)[:2] == (504, "deadline_exceeded")
+            with pytest.raises(httpx2.ReadTimeout):
+                await gateway.client.post(SCORE, content=large, headers=JSON, timeout=0.2)
+            await gateway.until_in_flight(0)
+        finally:
+            os.kill(child, signal.SIGCONT)
+        assert (await gateway.client.post(SCORE, content=large, headers=JSON)).status_code == 200
+
+
+def _json_processes() -> list[int]:
+    children = [int(pid) for each in Path("/proc/self/task").glob("*/children") for pid in each.read_text().split()]
+    return [pid for pid in children if b"json_work" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 async def test_a_stream_that_fails_later_says_so_in_its_last_line(gateway: RunningGateway) -> None:

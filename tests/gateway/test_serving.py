@@ -5,6 +5,7 @@ import json
 import os
 import selectors
 import socket
+import sys
 import time
 from contextlib import ExitStack
 from itertools import pairwise
@@ -160,6 +161,11 @@ async def test_an_idle_connection_with_an_accepted_token_makes_room_last() -> No
             assert await connection.ended()
         await known.post(SCORE, b"{}", "authorization: Bearer right")
         assert await known.status() == 200
+
+
+async def test_threads_change_often_while_a_gateway_serves(wire: Wire) -> None:
+    async with gateway_over(f"127.0.0.1:{wire.port}"):
+        assert sys.getswitchinterval() == pytest.approx(0.0005)
 
 
 async def test_one_turn_of_the_loop_has_few_events_and_every_one_gets_its_turn() -> None:

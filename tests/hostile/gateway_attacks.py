@@ -33,7 +33,7 @@ BLANKS: Final = json.dumps({"query": ["p" + " " * 53_000 + "x>"], "prompts": ["p
 TWICE: Final = JSON["names of which the last is there twice"](58_000).encode()
 MANY_TWICE: Final = JSON["names of which the last is there twice"](2 * _MIB).encode()
 RESPONSES: Final = json.dumps(
-    {"verify_responses": [{"reward": n % 2, "_ng_task_index": n // 2} for n in range(27 * _MIB // 36)]}
+    {"verify_responses": [{"reward": n % 2, "_ng_task_index": n // 2} for n in range(13 * _MIB // 36)]}
 ).encode()
 FEWER_RESPONSES: Final = json.dumps({"verify_responses": [{"reward": n % 2} for n in range(60_000)]}).encode()
 HUGE: Final = json.dumps({"items": [_ITEM] * 1000, "metrics": _METRICS}).encode()
@@ -42,9 +42,16 @@ HUGE_LINES: Final = b"\n".join(
     json.dumps(line).encode() for line in ({"config": {"metrics": _METRICS}}, {"items": {"items": [_ITEM] * 1000}})
 )
 LARGE: Final = json.dumps(
-    {"items": [{"references": ["a"], "prediction": "a" * 7_000}] * 4000, "metrics": _METRICS[:1]}
+    {"items": [{"references": ["a"], "prediction": "a" * 7_000}] * 1900, "metrics": _METRICS[:1]}
 ).encode()
-"""Of 28 MB."""
+"""Of 13 MB."""
+WIDE: Final = json.dumps(
+    {"items": [{"references": ["a"], "prediction": "\U0001f600" + "a" * 14_000_000}], "metrics": _METRICS[:1]},
+    ensure_ascii=False,
+).encode()
+"""Of 14 MB, for which Python needs 4 bytes a character."""
+SOME: Final = json.dumps({"items": [_ITEM] * 4000, "metrics": []}).encode()
+"""Of 160 kB, which the process for large JSON reads."""
 
 
 @asynccontextmanager
@@ -131,7 +138,11 @@ ATTACKS: Final[Mapping[str, Attack]] = {
         _hold(port, _SECOND, _unread(SCORE, HUGE, known), after_s=number * _UNREAD_EVERY_S)
         for number in range(_MANY // 2)
     ),
-    "large requests": lambda port, known: (_post(port, _FOURTH, SCORE, LARGE, known, every_s=5),),
+    "large requests": lambda port, known: (
+        _post(port, _FOURTH, SCORE, LARGE, known, every_s=5),
+        _post(port, _THIRD, SCORE, WIDE, every_s=5),
+        *(_post(port, host, SCORE, SOME, every_s=1) for host in (_HOST, *_OTHERS)),
+    ),
 }
 
 

@@ -21,8 +21,14 @@ from tests.support.servers.server_process import ServerProcess
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _EVERY_S: Final = 0.05
 _MIB: Final = 1 << 20
-_SHARE_MIB: Final = 512
-"""The gateway's part of `memory_limit`, 1 GiB."""
+_SHARE_MIB: Final = 341
+"""The gateway's share of a `memory_limit` of 1 GiB, and bounds as of such a server."""
+_BOUNDS: Final = {"max_body_bytes": 14 * _MIB, "max_bytes_in_flight": 85 * _MIB}
+_LARGE: Final = json.dumps(
+    {"items": [{"references": ["a"], "prediction": f"a {n}" * 20} for n in range(600)], "metrics": [{"exactMatch": {}}]}
+).encode()
+"""Of 100 kB, which the gateway's process for large JSON reads."""
+_LARGE_CALLS: Final = 10
 
 
 @contextmanager
@@ -51,6 +57,16 @@ def _scored_s(client: httpx2.Client, for_s: float, name: str) -> tuple[list[floa
     return taken_s, refused
 
 
+def _large_ms(client: httpx2.Client) -> tuple[float, int]:
+    """Longest of some calls with a large body, in milliseconds, and how many of them were not scored."""
+    taken_s, refused = [], 0
+    for _ in range(_LARGE_CALLS):
+        begun_s = time.perf_counter()
+        refused += client.post(SCORE, content=_LARGE, headers=JSON).status_code != 200
+        taken_s.append(time.perf_counter() - begun_s)
+    return max(taken_s) * 1e3, refused
+
+
 def _p99_ms(taken_s: list[float]) -> float:
     return sorted(taken_s)[math.ceil(len(taken_s) * 0.99) - 1] * 1e3
 
@@ -66,7 +82,7 @@ def test_all_attacks_at_once_keep_no_caller_out(
     settings = {"auth_tokens": "attacker,caller", "model_repository": minilm, "disk_directory": ""}
     with (
         ServerProcess(tmp_path, **settings) as server,
-        GatewayProcess(server.address, rewards={"metric": "exact_match"}, asks_tokens=True) as gateway,
+        GatewayProcess(server.address, rewards={"metric": "exact_match"}, asks_tokens=True, **_BOUNDS) as gateway,
         httpx2.Client(
             base_url=f"http://127.0.0.1:{gateway.port}", timeout=60, headers={"authorization": "Bearer caller"}
         ) as client,
@@ -74,7 +90,8 @@ def test_all_attacks_at_once_keep_no_caller_out(
         _scored_s(client, 1, "start")  # from now on its token is known
         gateway.strain()
         quiet, refused = _scored_s(client, quiet_s, "quiet")
-        assert refused == 0
+        large_ms, large_refused = _large_ms(client)
+        assert refused == large_refused == 0
         late_ms = gateway.strain().late_s * 1e3
         what = f"all attacks for {attacked_s:g} s"
         figure(f"{what}: the event loop was late by at most, before", round(late_ms), "ms")
@@ -82,11 +99,15 @@ def test_all_attacks_at_once_keep_no_caller_out(
             _scored_s(client, 2, "first attacks")  # until all have begun
             attacked, refused = _scored_s(client, attacked_s, "attacks")
             strain = gateway.strain()
+            attacked_large_ms, large_refused = _large_ms(client)
         for when, taken_s in {"before": quiet, "attacked": attacked}.items():
             figure(f"{what}: median of a caller's calls, {when}", round(statistics.median(taken_s) * 1e3, 1), "ms")
             figure(f"{what}: p99 of a caller's calls, {when}", round(_p99_ms(taken_s), 1), "ms")
         figure(f"{what}: p99, of that before", round(_p99_ms(attacked) / _p99_ms(quiet), 2), bound="<= 3")
         figure(f"{what}: the event loop was late by at most", round(strain.late_s * 1e3), "ms", bound="<= 50")
+        figure(f"{what}: the longest of {_LARGE_CALLS} calls of 100 kB, before", round(large_ms), "ms")
+        figure(f"{what}: the longest of {_LARGE_CALLS} calls of 100 kB, attacked", round(attacked_large_ms), "ms")
+        assert large_refused == 0
         peak_mib = strain.peak_bytes // _MIB
         assert figure(f"{what}: peak of the gateway", peak_mib, "MiB", bound=f"<= {_SHARE_MIB}").holds
         assert figure(f"{what}: calls not scored, of {len(attacked)}", refused, bound="== 0").holds

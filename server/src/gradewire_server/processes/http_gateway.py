@@ -30,7 +30,7 @@ _OWNER: Final = "owner"
 """Name of a file in a server's directory. The server keeps it locked while it runs."""
 _BACKLOG: Final = 512
 _MODULE: Final = "gradewire_gateway.serving"
-_BODIES: Final = 20
+_BODIES: Final = 24
 """Divisor for a body's share of the gateway's memory."""
 _IN_FLIGHT: Final = 4
 """Divisor for the share of the gateway's memory that all bodies and replies in flight may use."""
