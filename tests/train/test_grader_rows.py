@@ -57,7 +57,7 @@ def test_a_half_has_its_questions_alone(tmp_path: Path) -> None:
     assert all(half_of(question) == half for half, asked in halves.items() for question in asked)
     assert len(halves["a"] | halves["b"]) == 30
     one = write(tmp_path / "one.jsonl", {**ROW, "question": min(halves["b"])})
-    with pytest.raises(TrainingError, match="has no row of half a"):
+    with pytest.raises(TrainingError, match="has no row in half a"):
         read_rows(one, half="a")
 
 

@@ -12,15 +12,16 @@ T = TypeVar("T")
 
 _EVAL_OF_256: Final = 77
 _SHORTEST: Final = 3
-"""Minimum length of lists that are split; both parts have all of a shorter list (am, pm)."""
+"""Minimum length of a list to split. Both parts use all of a shorter list, such as "am" and "pm"."""
 _SHORTEST_OF_WORDS: Final = 6
-"""Minimum length of split lists of one- or two-word texts; both parts have all of a shorter one ("Jr.", "III")."""
+"""Minimum length of a list to split if its texts have one or two words. Both parts use all of a shorter list, such as
+"Jr." and "III"."""
 _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 
 
 class TooFewError(ValueError):
-    """An error for a list with too few texts in a part; the caller then tries a different draw."""
+    """Raised when a list has too few texts in a part. The caller then tries a different draw."""
 
 
 class Part:
@@ -35,7 +36,7 @@ class Part:
         return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """Return the items in this part; a tuple counts by its first text, a synset by its first word."""
+        """Return the items in this part, which depends on a tuple's first text or on a synset's first word."""
         if len(items) < _SHORTEST or _text(items[0]) is None:
             return items
         known = self._kept.get(id(items))
@@ -74,7 +75,7 @@ class PartRandom(Random):
         return super().choice(self._own(seq, 1))
 
     def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
-        """Return items with repeats; with `weights`, from all items, because only lists without texts have weights."""
+        """Return items with repeats. With `weights`, use all items, because only lists without texts have weights."""
         if weights is not None or cum_weights is not None:
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         return super().choices(self._own(population, 1), k=k)

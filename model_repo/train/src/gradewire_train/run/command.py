@@ -1,4 +1,4 @@
-"""Run a training command: read inputs, train, show progress and write; `Work` does what depends on the command."""
+"""Run a training command: read inputs, train, show progress and write results. Each command has its own `Work`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Request(Course):
 
 
 class Work(Protocol):
-    """A training with all of its data in memory."""
+    """A training run with all of its data in memory."""
 
     def train(self, course: Course, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
         """Train; see `gradewire_train.run.loop.train`."""
@@ -70,7 +70,7 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
 
 
 def base_encoder(request: Request, recipe: Recipe | GraderRecipe, max_tokens: int, console: Console) -> TrainedEncoder:
-    """Load the model that a training starts from, and show the download's progress; see `load_base` for errors."""
+    """Load the model that training starts from, and show the download's progress; see `load_base` for errors."""
     base = recipe.training.base
     with ConsoleProgress(console, base) as progress:
         return load_base(base, max_tokens=max_tokens, wheels=request.wheels, report=progress.report)

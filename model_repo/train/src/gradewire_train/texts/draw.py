@@ -46,8 +46,8 @@ class Draw:
 def normal(text: str) -> str:
     """Return the text in a form for comparisons: case-folded, without articles, accents and punctuation.
 
-    "The Café" and "cafe" become equal. Signs between digits stay, so "1.5" and "15" differ, and so does a minus before
-    a digit.
+    "The Café" and "cafe" become equal. Signs between digits stay, so "1.5" and "15" differ. A minus before a digit also
+    stays.
     """
     folded = unicodedata.normalize("NFKD", text.casefold())
     bare = "".join(character for character in folded if not unicodedata.combining(character))
@@ -59,7 +59,9 @@ def normal(text: str) -> str:
 
 
 def checked(draw: Draw | None) -> Draw | None:
-    """Remove repeated answers, and wrong answers that equal a right one after `normal`; return None if none is left.
+    """Remove repeated answers, and wrong answers that equal a right answer after `normal`.
+
+    Return None if no wrong answer is left, or if the reference is blank.
 
     A right answer among the wrong answers would teach the opposite.
     """

@@ -65,10 +65,10 @@ class Generator:
                 example = self._made(rng, task, draw)
                 if sound(example):
                     return example
-        raise TrainingError(f"WordNet's files have too few words for examples of {task}. Check that they are complete")
+        raise TrainingError(f"WordNet's files have too few words for examples of {task}. Check for missing files")
 
     def examples(self, task: str, count: int, *, seed: int) -> Iterator[Example]:
-        """Yield a task's first `count` different examples; fewer if there are no more.
+        """Yield a task's first `count` distinct examples; fewer if no more can be drawn.
 
         Raises:
             TrainingError: See `example`.
