@@ -97,7 +97,7 @@ def _among(
         mean = (by_label * values).sum(axis=1, keepdims=True) / count[:, None]
     about = values - mean
     spread: NDArray[np.float64] = 2 * count * (by_label * about * about).sum(axis=1)
-    # Rounding can leave a small spread for equal labels; ignore it.
+    # Rounding can leave a small spread for equal labels. Treat such a spread as 0.
     return np.asarray(np.where(spread > 1e-12 * count**2 * np.square(values).max(initial=0.0), spread, 0.0))
 
 

@@ -128,7 +128,7 @@ def drawn_values(
 
 
 def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Join values from all chunks of draws; empty without draws."""
+    """Join values from all chunks of draws; without chunks, return an empty array."""
     return np.concatenate(chunks) if chunks else np.array([])
 
 

@@ -1,4 +1,4 @@
-"""Compare evaluators' verdicts with human verdicts for each model, like the tables in KNVQA-Eval."""
+"""Compare evaluators' verdicts with human verdicts for each model, as in KNVQA-Eval's tables."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Models' accuracy by data set, according to human labels and to metrics, like SMILE's third table."""
+"""Models' accuracy by data set, according to human labels and metrics, as in SMILE's third table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

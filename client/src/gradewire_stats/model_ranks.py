@@ -227,6 +227,6 @@ def pearson_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.flo
         return np.full(len(x), np.nan)
     dx, dy = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
     spread = np.sqrt((dx**2).sum(axis=1) * (dy**2).sum(axis=1))
-    # Rounding can leave a small spread for equal models; ignore it.
+    # Rounding can leave a small spread for equal models. Treat such a spread as 0.
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(spread > 1e-15, (dx * dy).sum(axis=1) / spread, np.nan))

@@ -84,7 +84,7 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     with np.errstate(invalid="ignore", divide="ignore"):
         spread_x = sum_xx - sum_x * sum_x / total
         spread_y = sum_yy - sum_y * sum_y / total
-        # Rounding can leave a small spread on a constant side; ignore it.
+        # Rounding can leave a small spread on a constant side. Treat such a spread as 0.
         defined = (spread_x > 1e-12 * sum_xx) & (spread_y > 1e-12 * sum_yy)
         covariance = sum_xy - sum_x * sum_y / total
         return np.asarray(np.where(defined, covariance / np.sqrt(spread_x * spread_y), np.nan))

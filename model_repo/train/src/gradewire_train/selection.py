@@ -42,7 +42,7 @@ class _Line(AnswerLine):
 
 
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
-    """Read JSON lines with question, references, prediction, and label or grade; part is optional.
+    """Read JSON lines with the fields question, references, prediction, label or grade, and optionally part.
 
     If `half` is given, keep only rows whose field "half" names this split.
 
@@ -64,7 +64,7 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
 
 
 def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
-    """Check that the rows can be ranked, before the training starts.
+    """Check that the rows can be ranked, before training starts.
 
     Raises:
         TrainingError: Every part has only one distinct label.
@@ -80,7 +80,7 @@ def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
 
 
 def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[LabelledRow]:
-    """Return at most `count` rows, drawn by seed, in their original order; 0 means all rows."""
+    """Return at most `count` rows, drawn at random but in their original order; 0 means all rows."""
     if not count or len(rows) <= count:
         return list(rows)
     kept = np.sort(np.random.default_rng(seed).choice(len(rows), size=count, replace=False))

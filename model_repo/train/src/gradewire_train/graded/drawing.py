@@ -19,7 +19,7 @@ from gradewire_train.texts.things import Things
 
 _TRIES: Final = 400
 _CLOSED: Final = frozenset({"count", "amount", "rank", "colour", "time_of_day"})
-"""Kinds with the same few words, such as numbers and colours, in both parts."""
+"""Kinds that use the same few words in both parts, such as numbers and colours."""
 _TRAINED_ONLY: Final = frozenset({"colour"})
 """Kinds that only the training part has, because they have too few words for two parts."""
 Kind = Callable[..., Drawn | None]

@@ -46,7 +46,7 @@ R = TypeVar("R", bound=Request)
 def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], Work]) -> bool:
     """Train, and write the result into the directory; return False after an interrupt, which leaves a checkpoint.
 
-    `prepare` reads all inputs before the training starts.
+    `prepare` reads all inputs before training starts.
 
     Raises:
         ModelError: An input cannot be read, downloaded or used; the message says what to do.

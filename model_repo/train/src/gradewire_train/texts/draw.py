@@ -87,7 +87,7 @@ def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
 
 
 def sound(example: Example) -> bool:
-    """Return True if a drawn example can be used: no negative equals anchor or positive after `normal`.
+    """Return True if a drawn example can be used: no negative equals the anchor or the positive after `normal`.
 
     This may reject good examples, but the caller can draw more. A user's own examples need only pass `contradiction`.
     """
@@ -98,7 +98,8 @@ def sound(example: Example) -> bool:
 def contradiction(example: Example) -> str:
     """Return the reason why an example would teach nothing or the opposite; "" for a good example.
 
-    A negative equals anchor or positive if they differ only in case, blanks, Unicode composition or a final full stop.
+    A negative counts as equal to the anchor or the positive if the texts differ only in case, blanks, Unicode
+    composition or a final full stop.
     Other signs may matter: "C++" and "C#", "5" and "-5", "A+" and "A-".
     """
     if not all(each.strip() for each in example.answers):

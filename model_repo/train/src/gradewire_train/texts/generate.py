@@ -53,7 +53,7 @@ class Generator:
         )
 
     def example(self, task: str, number: int, *, seed: int) -> Example:
-        """Return an example, always the same for the same arguments.
+        """Return an example. The same arguments always give the same example.
 
         Raises:
             TrainingError: WordNet's files do not contain enough words for an example.

@@ -1,4 +1,4 @@
-"""Find synonyms, and words that are surely not synonyms, in WordNet, and draw sentence pairs."""
+"""Find synonyms in WordNet, and words that are certainly not synonyms, and draw sentence pairs."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -70,7 +70,7 @@ class Lexicon:
         return found
 
     def differs(self, word: str, synset: Synset) -> bool:
-        """Return True if no sense of `word` is the synset itself, broader, narrower or similar."""
+        """Return True if no sense of `word` is the synset itself, or a broader, narrower or similar synset."""
         around = self.ancestors(synset.key) | {synset.key, *synset.linked(*_ALIKE)}
         names = {mate.text.lower() for mate in synset.words}
         if names & self.mates(word) or any(_within(name, word.lower()) for name in names):
@@ -101,7 +101,7 @@ class Lexicon:
 
 
 def plain(word: str) -> bool:
-    """Return True for a phrase of at most three words in small letters, without digits and signs."""
+    """Return True for a phrase of at most three words in lower case, without digits and signs."""
     return _PLAIN.fullmatch(word) is not None
 
 

@@ -50,7 +50,7 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
     skipped, and a warning at the end contains their count and the first error.
 
     Raises:
-        TrainingError: The file cannot be read, a line is bad and not skipped, or no line is good.
+        TrainingError: The file cannot be read, a line is bad and not skipped, or there is no usable line.
     """
     skipped, first, good = 0, "", 0
     for number, line in numbered_lines(path):
@@ -151,11 +151,11 @@ class Pair:
 
 
 def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
-    """Yield at most `most` examples, one for each premise, drawn by seed from all files of sentence pairs.
+    """Yield at most `most` examples, one for each premise, drawn at random from all files of sentence pairs.
 
     A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2), or `anchor`,
     `positive` and `negative` or `negatives`. Lines with the label "-" or -1, on which annotators disagreed, are
-    skipped. Premises without a contradiction get a different premise's hypothesis as negative.
+    skipped. Premises without a contradiction get a different premise's hypothesis as their negative.
 
     Raises:
         TrainingError: A file or a line is invalid.
@@ -213,7 +213,7 @@ class Question:
 
 
 def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
-    """Return at most `most` questions, drawn by seed from all files of questions.
+    """Return at most `most` questions, drawn at random from all files of questions.
 
     Each line has `question`, and `answer` or `answers` (one string, or object with `answer`, for each annotator). Other
     fields are ignored. `files.columns` maps these names to the files' names.
