@@ -26,7 +26,8 @@ class CascadeRows:
     Attributes:
         exact: bool[rows], verdicts by `exact_match`.
         probability: float64[rows], probabilities from `correctness`.
-        denied: bool[rows], True if `correctness?confidence=0.5` is UNCERTAIN, because the answer denies its content.
+        denied: bool[rows], True if `correctness?confidence=0.5` gives the warning UNCERTAIN because the answer contains
+            a denial.
         right: bool[rows], human labels.
         judge_verdicts: float64[rows], 1 right, 0 wrong, NaN if the judge was not called or failed.
         judge_scores: float64[rows], the judge's scores; NaN without a score.
@@ -343,7 +344,7 @@ class HeldRisk:
 
     Attributes:
         risk: Maximum share of wrong verdicts among accepted verdicts.
-        rows: Number of all rows.
+        rows: Total number of rows.
         accepted: Number of rows with a verdict that is accepted without the judge.
         wrong: Number of wrong verdicts among `accepted`.
         judged: Number of rows that the judge decides.

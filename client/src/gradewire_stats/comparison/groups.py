@@ -51,8 +51,8 @@ class GroupedRows:
 
 RESAMPLES = 2000
 """Default number of draws."""
-# Maximum product of questions and draws. With many questions, fewer draws suffice (at least `_LEAST_DRAWS`), and a run
-# with millions of rows should not wait minutes for an interval.
+# Maximum product of questions and draws. With many questions, fewer draws suffice (at least `_LEAST_DRAWS`), and more
+# draws over millions of rows would take minutes.
 _MOST_DRAWN = 200_000_000
 _LEAST_DRAWS = 1000
 

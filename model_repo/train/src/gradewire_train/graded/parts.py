@@ -44,7 +44,7 @@ class Part:
             return known[1]
         own = self._split(items, [_text(item) or "" for item in items])
         if len(items) >= _WORTH_KEEPING:
-            # Also keep a reference to the list, so that no other list can get its id.
+            # Also keep a reference to the list, so that no other list can get the same id.
             self._kept[id(items)] = (items, own)
         return own
 
@@ -53,7 +53,7 @@ class Part:
             if len(items) < _SHORTEST_OF_WORDS:
                 return items
             return [item for item, text in zip(items, texts, strict=True) if self.owns(text)]
-        # Split templates by rank instead of hash, so that both parts get at least one even from a short list.
+        # Split templates by rank instead of hash, so that both parts get at least one template even from a short list.
         ranked = sorted(set(texts), key=_hashed)
         own = set(ranked[: max(1, round(_EVAL_SHARE * len(ranked)))])
         return [item for item, text in zip(items, texts, strict=True) if (text in own) == (self.name == "eval")]

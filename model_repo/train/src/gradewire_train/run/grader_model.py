@@ -181,7 +181,7 @@ class Judgement:
         return {"cross_entropy": (self._weights[chosen] * losses).mean()}
 
     def evaluate(self) -> dict[str, float]:
-        """Return {}, because a grader's training keeps the last step."""
+        """Return {}, because grader training keeps the last step."""
         return {}
 
 

@@ -35,7 +35,7 @@ def title(rng: Random) -> str:
 
 
 def titled(rng: Random) -> Draw:
-    """Ask for a title, with or without article, subtitle or quotation marks. Wrong titles share at most one word."""
+    """Ask for a title, with or without an article, subtitle or quotation marks. Wrong titles share at most one word."""
     who = person_name(rng).usual
     answer = title(rng)
     question, statement = rng.choice(QUESTIONS["title"])
