@@ -40,7 +40,7 @@ def test_several_labels_are_a_soft_one_and_a_dataset_is_a_source(tmp_path: Path)
         ({"references": []}, "line 2: references should have at least 1 item, not "),
         ({"references": ["a", 3]}, "line 2: references.1 should be a valid string, not 3"),
         ({"label": 2}, "line 2: label should be less than or equal to 1, not 2"),
-        ({"label": None}, "line 2: label should be a number"),
+        ({"label": None}, "line 2: label should be from 0"),
         ({"labels": [1, "0"]}, "line 2: labels.1 should be a valid number"),
         ({"prediction": "\ud800"}, "line 2: Invalid JSON: unexpected end of hex escape"),
     ],
@@ -57,7 +57,7 @@ def test_a_half_has_its_questions_alone(tmp_path: Path) -> None:
     assert all(half_of(question) == half for half, asked in halves.items() for question in asked)
     assert len(halves["a"] | halves["b"]) == 30
     one = write(tmp_path / "one.jsonl", {**ROW, "question": min(halves["b"])})
-    with pytest.raises(TrainingError, match="has no row of half a"):
+    with pytest.raises(TrainingError, match="has no row in half a"):
         read_rows(one, half="a")
 
 

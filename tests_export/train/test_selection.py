@@ -57,7 +57,7 @@ def test_parts_are_ranked_among_themselves_and_one_without_a_rank_is_left_out(en
         (json.dumps({**ROW, "references": ["w1", "\udfff"]}), "line 2: Invalid JSON: .* hex escape"),
         (json.dumps({**ROW, "prediction": "\ud800"}), "line 2: Invalid JSON: .* hex escape"),
         (json.dumps({**ROW, "part": "\ud800"}), "line 2: Invalid JSON: .* hex escape"),
-        (json.dumps({name: value for name, value in ROW.items() if name != "half"}), "line 2: has no field half"),
+        (json.dumps({name: value for name, value in ROW.items() if name != "half"}), "line 2: the field half is"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(line: str, says: str, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_rows_of_one_label_in_every_part_select_nothing(labelled_file: Path) -> 
     rows = read_labelled(labelled_file)
     ensure_rankable(rows, labelled_file)
     by_part = [replace(row, label=float(row.part == "1")) for row in rows]
-    with pytest.raises(TrainingError, match=r"dev\.jsonl: the 40 rows .* all labels in a part are equal"):
+    with pytest.raises(TrainingError, match=r"dev\.jsonl: the 40 rows .* all labels are equal"):
         ensure_rankable(by_part, labelled_file)
     ensure_rankable([*by_part, replace(by_part[0], label=0.5)], labelled_file)
 

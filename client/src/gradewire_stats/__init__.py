@@ -18,7 +18,7 @@ if find_spec("numpy") is None:
 
 
 class MissingScipyError(ImportError):
-    """scipy or threadpoolctl is not installed. The message says how to install it."""
+    """Raised when scipy or threadpoolctl is not installed. The message says how to install the package."""
 
 
 def scipy_stats() -> ModuleType:
@@ -37,8 +37,8 @@ def scipy_stats() -> ModuleType:
 def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context manager that limits BLAS, and scikit-learn if it is loaded, to one thread.
 
-    On a busy machine, small matrix products lose more time waiting for a second core than they gain: fitting trees to
-    500 rows took fifty times as long with two threads.
+    On a busy machine, small matrix products lose more time waiting for a second core than they gain. For example,
+    fitting trees to 500 rows took fifty times as long with two threads.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.

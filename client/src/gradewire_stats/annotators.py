@@ -23,8 +23,8 @@ class _Entries:
 
     Attributes:
         values: float64[labels], scaled to [-1, 1].
-        item: int[labels], each label's item, ascending.
-        starts: int[items], start of each item's labels.
+        item: int[labels], index of each label's item, ascending.
+        starts: int[items], index of each item's first label.
         size: float64[items], each item's number of labels, at least 2.
         order: The order of `values`.
     """
@@ -40,11 +40,11 @@ def alpha_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -
     """Return Krippendorff's alpha in each draw, at every level of measurement.
 
     Args:
-        ratings: float64[items, annotators] with at least two labels for each item, NaN without a label.
+        ratings: float64[items, annotators] with at least two labels for each item; NaN if an annotator gave no label.
         weights: float64[draws, items], number of times each item was drawn.
 
     Returns:
-        float64[draws] by level; NaN if all labels in a draw are equal.
+        float64[draws] for each level; NaN for draws in which all labels are equal.
     """
     if not len(ratings):
         return {level: np.full(len(weights), np.nan) for level in LEVELS}
@@ -78,7 +78,10 @@ def _chunk(entries: _Entries, weights: NDArray[np.float64]) -> dict[AlphaLevel, 
 
 
 def _within(entries: _Entries, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each item's sum of squared distances, divided by its number of labels - 1, float64[draws or 1, items]."""
+    """Return each item's sum of squared distances, divided by its number of labels minus 1.
+
+    The result is float64[draws or 1, items].
+    """
     total = np.add.reduceat(values, entries.starts, axis=1)
     # Centre at the item's mean first, because otherwise close labels would lose digits.
     about = values - (total / entries.size)[:, entries.item]
@@ -94,7 +97,7 @@ def _among(
         mean = (by_label * values).sum(axis=1, keepdims=True) / count[:, None]
     about = values - mean
     spread: NDArray[np.float64] = 2 * count * (by_label * about * about).sum(axis=1)
-    # Rounding can leave a small spread for equal labels; ignore it.
+    # Rounding can leave a small spread for equal labels. Treat such a spread as 0.
     return np.asarray(np.where(spread > 1e-12 * count**2 * np.square(values).max(initial=0.0), spread, 0.0))
 
 
@@ -112,12 +115,13 @@ def _alpha(
         return np.asarray(np.where(expected > 0, 1 - (count - 1) * observed / expected, np.nan))
 
 
-# Maximum number of columns for pairs. Pairs grow with the square, and a column in a wider file is rarely one annotator.
+# Maximum number of columns to compare in pairs. The number of pairs grows with the square of the columns, and in a
+# wider file a column rarely belongs to a single annotator.
 MAX_COLUMNS = 30
 
 
 def pairs_of(ratings: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Return every pair of columns, in order; empty for more than `MAX_COLUMNS` columns.
+    """Return every pair of columns, in order. With more than `MAX_COLUMNS` columns, return no pairs.
 
     Args:
         ratings: float64[items, annotators].
@@ -136,8 +140,8 @@ def kappa_of_draws(
         weights: float64[draws, items], number of times each item was drawn.
 
     Returns:
-        float64[draws] for each pair in `pairs_of`; NaN if a pair labelled no item in common, or all its labels are
-        equal.
+        float64[draws] for each pair in `pairs_of`; NaN if the two annotators have no labelled item in common, or all
+        their labels are equal.
     """
     return {
         (first, second): _of_pair(ratings[:, first], ratings[:, second], weights) for first, second in pairs_of(ratings)
@@ -162,7 +166,7 @@ def _of_pair(
         count = drawn.sum(axis=1)
         totals_left = order_left.totals(drawn)[:, shared_left]
         totals_right = order_right.totals(drawn)[:, shared_right]
-        # Use counts instead of shares, because whole numbers show exactly if disagreement is possible.
+        # Use counts instead of shares, because whole numbers show exactly whether disagreement is possible.
         expected = np.einsum("ij,ij->i", totals_left, totals_right)
         with np.errstate(invalid="ignore", divide="ignore"):
             kappa = (count * (drawn @ agree) - expected) / (count * count - expected)
@@ -178,7 +182,7 @@ class PairAgreement:
         first: The first column's number, from 1.
         second: The second column's number, above `first`.
         items: Number of items that both labelled.
-        kappa: Cohen's kappa, -1 to 1; NaN if all labels by both are equal.
+        kappa: Cohen's kappa, -1 to 1; NaN if all labels by both annotators are equal.
     """
 
     first: int
@@ -193,10 +197,11 @@ class AnnotatorAgreement:
 
     Attributes:
         items: Number of items with at least two labels; other items are ignored.
-        annotators: Maximum number of labels for an item.
+        annotators: Largest number of labels for any item.
         alpha: Krippendorff's alpha by level of measurement, at most 1; NaN if all labels are equal.
-        pairs: Pairs of columns with an item in common, most items first; empty for more than `MAX_COLUMNS` columns. A
-            mean over pairs is misleading, because columns that are filled only after disagreement lower it.
+        pairs: Pairs of columns with an item in common, sorted by descending number of items; empty with more than
+            `MAX_COLUMNS` columns. A mean over pairs would mislead, because columns that are filled only after a
+            disagreement lower the mean.
     """
 
     items: int
@@ -208,7 +213,7 @@ class AnnotatorAgreement:
 def annotator_agreement(
     ratings: NDArray[np.float64], *, resamples: int = RANK_DRAWS, seed: int = 0
 ) -> AnnotatorAgreement:
-    """Compute Krippendorff's alpha and Cohen's kappa with intervals over items.
+    """Compute Krippendorff's alpha and Cohen's kappa, with intervals from draws of items.
 
     Args:
         ratings: float64[items, annotators], NaN without a label.
@@ -216,8 +221,8 @@ def annotator_agreement(
         seed: Seed for the draws.
 
     Returns:
-        The agreement. Statistics are NaN if no item has two labels, or all labels are equal. They have no interval with
-        fewer than `LEAST_QUESTIONS` items (for a pair: items in common).
+        The agreement. Statistics are NaN if no item has two labels, or all labels are equal. There are no intervals
+        with fewer than `LEAST_QUESTIONS` items. For a pair, only items that both annotators labelled count.
     """
     given = ~np.isnan(ratings)
     usable = ratings[given.sum(axis=1) >= 2]

@@ -1,7 +1,7 @@
 """AVE's three properties of an evaluator: alignment, consistency and generalisation (SFVE paper, equations 3 to 5).
 
 Options set what the paper leaves open: the logarithm's base, the type of variance, how to merge the descriptions in
-part 2, and how to align a data set over the parts. Base 2 reproduces the paper's values.
+part 2, and how to compute a data set's alignment over the parts. Base 2 reproduces the paper's values.
 """
 
 import math
@@ -52,8 +52,8 @@ class AveOptions:
     Attributes:
         log_base: Base of all logarithms, above 1.
         variance: "population" divides by the number of values n, "sample" by n - 1.
-        dataset_alignment: "mean_of_parts" means the mean over the parts of the data set's Spearman correlation;
-            "pooled" means its Spearman correlation over all parts together.
+        dataset_alignment: "mean_of_parts" averages a data set's Spearman correlations on the parts; "pooled" uses a
+            single Spearman correlation over all parts together.
     """
 
     log_base: float = 2.0
@@ -85,11 +85,11 @@ class AveProperties:
 
     Attributes:
         parts: Spearman correlation on each part, -1 to 1.
-        alignment: Mean of `parts`, -1 to 1; NaN if a part is undefined.
+        alignment: Mean of `parts`, -1 to 1; NaN if the correlation on a part is undefined.
         consistency: log(1 / mean variance of a sample's scores across the parts); +inf if every sample has the same
-            score in all parts. It depends on the scale of the scores: halving all scores adds log 4.
-        relative_consistency: Consistency of scores that were divided by their standard deviation over all samples and
-            parts, to remove the scale; not in the paper. NaN if all scores are equal.
+            score in all parts. The value depends on the scores' scale. For example, halving all scores adds log 4.
+        relative_consistency: Consistency after dividing the scores by their standard deviation over all samples and
+            parts, which removes the scale. The paper does not define this property. NaN if all scores are equal.
         generalization: log(1 / variance of the data sets' alignments); +inf if the alignments are equal.
         datasets: Alignment on each data set.
         samples: Number of samples with a score in every part; consistency uses only these samples.
@@ -108,7 +108,7 @@ class AveProperties:
 
 @dataclass(frozen=True, slots=True)
 class AveDifferences:
-    """Gains of an evaluator over a baseline, where both have scores; positive is better.
+    """An evaluator's gains over a baseline, on the samples and parts that both scored. Positive gains are better.
 
     Attributes:
         parts: Difference in Spearman correlation on each part.
@@ -138,7 +138,8 @@ def merged_descriptions(
     found = np.full(len(scores), np.nan)
     some = (~np.isnan(scores)).any(axis=1)
     if some.any():
-        # Sort first to give equal scores equal sums, because a rounding difference would break Spearman's ties.
+        # Sort first, so that the same scores in any order have the same sum. A rounding difference would break ties in
+        # Spearman's correlation.
         given = np.sort(scores[some], axis=1)
         merged = {
             "mean": np.nanmean(given, axis=1),
@@ -193,12 +194,12 @@ def ave_differences(
         seed: Same as in `ave_properties`.
 
     Raises:
-        ValueError: Samples or parts differ, or see `ave_properties`.
+        ValueError: Samples or parts differ. For other errors, see `ave_properties`.
     """
     if rows.scores.shape != baseline.scores.shape:
-        raise ValueError(f"scores are {rows.scores.shape} and {baseline.scores.shape}. Use the same samples and parts")
+        raise ValueError(f"shapes {rows.scores.shape}, {baseline.scores.shape} differ. Use the same samples and parts")
     missing = np.isnan(rows.scores) | np.isnan(baseline.scores)
-    # Use the same samples and draws for both evaluators, because other samples would change the difference.
+    # Use the same samples and draws for both evaluators, because different samples would change the difference.
     found, other = (
         _draws(
             AveRows(np.where(missing, np.nan, scores), rows.labels, rows.datasets, rows.questions),
@@ -301,7 +302,7 @@ def _of_draws(
         by_dataset.append(np.mean(aligned, axis=0) if aligned else _nan(weights))
         found[f"dataset {place}"] = by_dataset[-1]
     ddof = int(options.variance == "sample")
-    # One data set has no variance.
+    # The alignment of a single data set has no variance.
     spread = np.var(by_dataset, axis=0, ddof=ddof) if len(by_dataset) > 1 else _nan(weights)
     found["generalization"] = _log_of_inverse(spread, options)
     return found

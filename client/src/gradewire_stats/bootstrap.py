@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Key = TypeVar("Key", bound=Hashable)
-# Number of draws at a time, large enough to hide numpy's overhead. With many questions it is smaller, to limit memory.
+# Number of draws to process at a time, large enough to hide numpy's overhead. With many questions, fewer draws are
+# processed at a time, to limit memory.
 DRAWS_AT_A_TIME = 200
 WEIGHTS_AT_A_TIME = 1 << 22
-# Share of the defined values that lie inside an interval.
+# Share of the defined values that an interval contains.
 CONFIDENCE = 0.95
 
 
@@ -34,7 +35,7 @@ def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDAr
 
     Args:
         datasets: Each row's data set; the same key in another data set is a different question.
-        questions: Key of each row's question; a blank key is unique.
+        questions: Key of each row's question. Rows with blank keys have separate questions.
 
     Returns:
         int[rows], from 0 without gaps.
@@ -55,9 +56,9 @@ def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np
 
 
 def free_clusters(clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> int:
-    """Return the number of clusters that can vary between draws: all, less one for each data set after the first.
+    """Return the number of clusters that can vary between draws: all, minus one for each data set after the first.
 
-    A data set with a single question contains it once in every draw, so such a question does not vary.
+    The only question of a data set occurs exactly once in every draw, so it does not vary.
 
     Args:
         clusters: int[…], clusters that contribute to a statistic; repetitions do not matter.
@@ -80,11 +81,11 @@ def draws(
         strata: int[clusters], each cluster's stratum (data set).
         resamples: Total number of draws.
         seed: Seed for the draws.
-        one_fewer: Draw n - 1 clusters (at least one) instead, with weights that add up to n; for means.
+        one_fewer: Draw n - 1 clusters (at least one) instead, with weights that add up to n. Use this option for means.
 
     Yields:
-        float64[draws, clusters]: each cluster's weight, without `one_fewer` the number of times that it was drawn; at
-        most `DRAWS_AT_A_TIME` draws at a time.
+        float64[draws, clusters], each cluster's weight, for at most `DRAWS_AT_A_TIME` draws. Without `one_fewer`, the
+        weight is the number of times that the cluster was drawn.
     """
     random = np.random.default_rng(seed)
     members = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
@@ -101,7 +102,7 @@ def draws(
 
 
 def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Return ratios of sums over drawn clusters, all from a single stratum.
+    """Return ratios of sums over drawn clusters. All clusters are in a single stratum.
 
     Args:
         above: float[clusters, columns], terms of the numerators.
@@ -121,13 +122,13 @@ def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, see
 def drawn_values(
     chunks: Iterable[NDArray[np.float64]], values: Callable[[NDArray[np.float64]], Mapping[Key, NDArray[np.float64]]]
 ) -> dict[Key, NDArray[np.float64]]:
-    """Compute statistics in all chunks of draws with `values`; return float64[draws] by name, empty without draws."""
+    """Apply `values` to every chunk of draws, and return float64[draws] by name; without draws, return no names."""
     found = [values(weights) for weights in chunks]
     return {name: np.concatenate([chunk[name] for chunk in found]) for name in (found[0] if found else ())}
 
 
 def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Join values from all chunks of draws; empty without draws."""
+    """Join values from all chunks of draws; without chunks, return an empty array."""
     return np.concatenate(chunks) if chunks else np.array([])
 
 
@@ -162,7 +163,7 @@ class Estimate:
         value: Point value; NaN if undefined.
         low: Lower bound; NaN without an interval.
         high: Upper bound; NaN without an interval.
-        resamples: Number of draws that the interval uses, in which the statistic is defined; 0 without an interval.
+        resamples: Number of draws with a defined statistic, which the interval uses; 0 without an interval.
         undefined: Number of draws in which the statistic is undefined.
         questions: Number of questions that can vary between draws. There is no interval if this is below
             `LEAST_QUESTIONS`, or if more than half of the draws are undefined.
@@ -186,8 +187,8 @@ class CellsMean(Estimate):
     """A mean over cells with its 95 % bootstrap interval.
 
     Attributes:
-        cells: Number of cells in the mean, in which the statistic is defined.
-        cells_in_all: Number of all cells.
+        cells: Number of cells with a defined statistic, which the mean uses.
+        cells_in_all: Total number of cells.
     """
 
     cells: int = field(kw_only=True)
@@ -199,9 +200,9 @@ class Difference(Estimate):
     """A paired difference with its 95 % bootstrap interval.
 
     Attributes:
-        p_value: Two-sided p value: twice the smaller share of draws on either side of 0, with one draw added to each
-            side (Davison and Hinkley 1997, section 4.2), at most 1. NaN without an interval, or if the share of
-            undefined draws is above `MOST_UNDEFINED`.
+        p_value: Two-sided p value, 2 (k + 1) / (n + 1) but at most 1, where n is the number of defined draws and k is
+            the smaller number of draws on one side of 0 (Davison and Hinkley 1997, section 4.2). NaN without an
+            interval, or if the share of undefined draws is above `MOST_UNDEFINED`.
     """
 
     p_value: float
@@ -217,7 +218,7 @@ def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) ->
 
     Args:
         value: The point value.
-        resampled: float64[resamples], NaN if the value is undefined in a draw.
+        resampled: float64[resamples]; NaN for draws in which the value is undefined.
         questions: Number of questions that can vary between draws (`free_clusters`). With fewer than `LEAST_QUESTIONS`
             there is no interval.
     """

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gradewire_stats.agreement.rows import RIGHT_FROM
 
 LabelRule = Literal["mean", "majority", "lave"]
-# Maximum number of labels for an item. More are a mistake in the file, and would make the matrix huge.
+# Maximum number of labels for an item. More labels mean a mistake in the file, and would make the matrix huge.
 MAX_ANNOTATORS = 1000
 
 
@@ -27,7 +27,7 @@ def ratings_of(labels: Sequence[Sequence[float]]) -> NDArray[np.float64]:
     """
     width = max(map(len, labels), default=0)
     if width > MAX_ANNOTATORS:
-        raise ValueError(f"an item has {width} labels, but at most {MAX_ANNOTATORS} are possible. Check the column")
+        raise ValueError(f"an item has {width} labels, but the maximum is {MAX_ANNOTATORS}. Check the column of labels")
     ratings = np.full((len(labels), width), np.nan)
     for item, given in enumerate(labels):
         ratings[item, : len(given)] = given
@@ -38,16 +38,16 @@ def consensus(ratings: NDArray[np.float64], rule: LabelRule) -> NDArray[np.float
     """Return one label per item.
 
     Args:
-        ratings: float64[items, annotators], NaN without a label.
-        rule: "mean"; "majority", the most frequent label, or the mean of equally frequent labels; or "lave": 1 if at
-            least 4/5 of the annotators call the answer right (a label of 0.5 or more), 0.5 if at least 2/5 do, else 0
-            (Manas et al. 2024, section 5.1, for five annotators).
+        ratings: float64[items, annotators]; NaN if an annotator gave no label.
+        rule: "mean" averages the labels. "majority" chooses the most frequent label, or the mean of equally frequent
+            labels. "lave" gives 1 if at least 4/5 of the annotators call the answer right (a label of 0.5 or more), 0.5
+            if at least 2/5 do, and 0 otherwise (Manas et al. 2024, section 5.1, for five annotators).
 
     Returns:
         float64[items]; NaN for an item without labels.
 
     Raises:
-        ValueError: The rule is unknown, or is "lave" and a label lies outside [0, 1].
+        ValueError: The rule is unknown, or the rule is "lave" and a label lies outside [0, 1].
     """
     given = ~np.isnan(ratings)
     count = given.sum(axis=1)

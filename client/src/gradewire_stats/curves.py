@@ -1,4 +1,4 @@
-"""A metric's ROC curve, calibration curve and score histograms, compared with labels."""
+"""A metric's ROC curve, calibration curve and score histograms, from scores and human labels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ class MetricCurves:
     """All curves of a metric.
 
     Attributes:
-        roc: ROC curve; None if labels lie outside [0, 1], or are all right or all wrong.
+        roc: ROC curve; None if labels lie outside [0, 1], or if there are no right or no wrong answers.
         calibration: Calibration curve; None if labels lie outside [0, 1], or no row has a score.
         distribution: Histograms.
         brier: Mean squared difference between score and label, 0 to 1; NaN if scores or labels lie outside [0, 1].
@@ -103,7 +103,7 @@ def metric_curves(
     """Compute all curves of a metric.
 
     Args:
-        scores: float64[rows]; NaN for a failed row, which no curve counts.
+        scores: float64[rows]; NaN for a failed row, which all curves ignore.
         labels: float64[rows], finite.
         bins: Maximum number of bins in the calibration curve.
         histogram_bins: Number of bins in the histograms.

@@ -1,9 +1,9 @@
 """Estimate a judge's mean value over all rows from a random sample of judged rows.
 
-Source: prediction-powered inference with a tuned weight, Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient
-Prediction-Powered Inference"; tuned by cross-fitting like in Zrnic and Candès 2024, "Cross-prediction-powered
-inference". For a finite set of rows, it equals the regression estimator in survey sampling (Cochran 1977, Sampling
-Techniques, ch. 7).
+The method is prediction-powered inference with a tuned weight (Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient
+Prediction-Powered Inference"). The weight is tuned by cross-fitting, as in Zrnic and Candès 2024,
+"Cross-prediction-powered inference". For a finite set of rows, the estimate equals the regression estimator in survey
+sampling (Cochran 1977, Sampling Techniques, ch. 7).
 """
 
 import math
@@ -27,7 +27,8 @@ class EstimatedMean:
 
     Attributes:
         value: Estimate of the judge's mean over all rows.
-        low: Lower bound of the interval for these rows, which covers the choice of the sample.
+        low: Lower bound of the interval for the mean over these rows. The interval covers only the random choice of the
+            sample.
         high: Upper bound of this interval.
         population_low: Lower bound of the wider interval for the population that these rows were drawn from.
         population_high: Upper bound of this interval.
@@ -59,26 +60,28 @@ def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
 ) -> EstimatedMean:
     """Estimate the mean of `judged` over all rows, from a random sample of judged rows and cheap scores for all rows.
 
-    The estimate is unbiased even if the cheap scores are poor; better scores make the interval narrower. Each row's
-    weight is tuned on other rows. Human labels can replace the judge if the labelled rows were drawn at random. In a
-    small sample, all verdicts can be equal, which gives no variance. So if all judged values are 0 or 1, the intervals
-    are widened as if there were z² more rows, half of them right (Agresti and Coull 1998); the value is unchanged.
+    The estimate is unbiased even if the cheap scores are poor; better scores make the interval narrower. The weight of
+    each row's cheap score is tuned on other rows. Human labels can replace the judge if the labelled rows were drawn at
+    random. In a small sample, all verdicts can be equal, which gives no variance. So if all judged values are 0 or 1,
+    the intervals are widened as if there were z² more rows, half of them right (Agresti and Coull 1998); the value is
+    unchanged.
 
     Args:
         scores: float[rows], finite, the cheap score of every row.
         judged: float[rows], the judge's values; read only for sampled and known rows.
         sampled: bool[rows], True for rows drawn at random, each with the same probability.
-        known: bool[rows], True for rows judged for another reason (inside a band). Their judged values count unchanged,
-            and the sample represents all other rows. None means no rows.
+        known: bool[rows], True for rows judged for another reason, for example because their scores are in a band.
+            Their judged values count unchanged, and the sample represents all other rows. None means that there are no
+            such rows.
         groups: Each row's group (its question). Rows in a group depend on each other, which widens the population
             interval. None means that rows with the same content are a group.
-        contents: Each row's content, if rows with the same content were sampled together, like in `auto`. They count as
-            one draw. None means that each row was drawn separately.
+        contents: Each row's content, if rows with the same content were sampled together, as in `auto`. Such rows count
+            as one draw. None means that each row was drawn separately.
         confidence: Confidence of both intervals, above 0 and below 1.
 
     Raises:
-        ValueError: Columns differ in length, a required value is not finite, the confidence is out of range, or there
-            are rows that are not known, but fewer than LEAST_SAMPLED of them are sampled.
+        ValueError: Columns differ in length, a required value is not finite, the confidence is out of range, or fewer
+            than LEAST_SAMPLED rows are sampled although some rows are not known.
     """
     f, y = np.asarray(scores, np.float64), np.asarray(judged, np.float64)
     drawn = np.asarray(sampled, np.bool_)
@@ -86,12 +89,12 @@ def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
     named = [len(column) for column in (groups, contents) if column is not None]
     if {len(f), len(y), len(drawn), len(there), *named} != {len(f)}:
         raise ValueError(
-            f"columns have {len(f)}, {len(y)}, {len(drawn)} and {len(there)} rows. Use the same rows in all"
+            f"columns have {len(f)}, {len(y)}, {len(drawn)} and {len(there)} rows. Use the same rows in all columns"
         )
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be above 0 and below 1, not {confidence}")
     if not len(f):
-        raise ValueError("no rows to estimate a mean from")
+        raise ValueError("there are no rows to estimate a mean from")
     rest, taken = ~there, drawn & ~there
     if not (np.isfinite(f).all() and np.isfinite(y[there | taken]).all()):
         raise ValueError("a score is not a finite number. Leave such rows out")
@@ -126,13 +129,13 @@ def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
 
 @dataclass(frozen=True, slots=True)
 class _Tuned:
-    """The estimate over the rows that are not known.
+    """An estimate over the rows that are not known.
 
     Attributes:
         mean: Estimate of the judge's mean over these rows; 0 without such rows.
         slope: Weight of the cheap scores relative to their mean over all of these rows.
         weight: Weight in PPI++, relative to the mean over the unsampled rows.
-        residuals: float64[sampled], from slopes that were tuned without the row; a single 0 without sampled rows.
+        residuals: float64[sampled], each from a slope that was tuned without the row; a single 0 without sampled rows.
     """
 
     mean: float
@@ -175,7 +178,7 @@ def _tuned(
 
 
 def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
-    """Return the sum of squares that z² additional verdicts, half of them right, add; 0 if values are not verdicts."""
+    """Return the squares that z² additional verdicts would add if half were right; 0 if values are not verdicts."""
     verdicts = bool(np.isin(judged, (0.0, 1.0)).all())
     return NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / 4 if verdicts else 0.0
 

@@ -1,4 +1,4 @@
-"""Compare evaluators' verdicts with human verdicts for each model, like the tables in KNVQA-Eval."""
+"""Compare evaluators' verdicts with human verdicts for each model, as in KNVQA-Eval's tables."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,12 @@ KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precis
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """Human judgement of a model over all its labelled answers, with or without an evaluator's verdict.
+    """Human judgement of all labelled answers by a model, including answers without an evaluator's verdict.
 
     Attributes:
         human_rate: Share of right answers by human labels (mean label), 0 to 1.
-        human_rank: The model's rank by `human_rate`. 1 is best, and ties share the better rank; None if undefined.
+        human_rank: The model's rank by `human_rate`. 1 is best, and ties share the better rank; None if the rate is
+            undefined.
         mean_length_words: Mean length of the model's nonempty answers, in words separated by white space; NaN if
             unknown.
     """
@@ -40,9 +41,9 @@ class EvaluatorOnModel:
     Attributes:
         rows: Number of answers with a verdict.
         failed: Number of answers without a verdict.
-        estimates: accuracy, f1 (for right answers; the paper calls it Macro-F1), macro_f1 (mean F1 for right and for
-            wrong answers), precision, recall, positive_rate (the paper's score).
-        rank: The evaluator's rank among all evaluators by positive rate on this model, like in the paper. 1 is highest,
+        estimates: Statistics by name: accuracy, f1 (for right answers; the paper calls it Macro-F1), macro_f1 (mean F1
+            for right and for wrong answers), precision, recall, positive_rate (the paper's score).
+        rank: The evaluator's rank among all evaluators by positive rate on this model, as in the paper. 1 is highest,
             and ties share the better rank; None without verdicts.
         model_rank: The model's rank among all models by this evaluator's positive rate; compare it with `human_rank`.
         human_rate: Share of right answers by human labels (mean label), 0 to 1, over the answers with a verdict.
@@ -76,14 +77,14 @@ def knvqa_table(
     """Compare evaluators' verdicts with human labels.
 
     Args:
-        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics without any.
-        lengths_words: float64[rows], each answer's length; NaN if unknown. Means leave out empty answers (length 0).
+        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics that give none.
+        lengths_words: float64[rows], each answer's length; NaN if unknown. Means exclude empty answers (length 0).
         resamples: Number of draws of whole questions for the intervals.
         seed: Seed for the draws.
 
     Returns:
-        The table. An evaluator's statistics and the human statistics next to them use only rows with a verdict from the
-        evaluator.
+        The table. An evaluator's statistics use only rows with a verdict from this evaluator, and so do the human
+        statistics next to them.
 
     Raises:
         MissingScipyError: scipy is not installed.

@@ -1,4 +1,4 @@
-"""Models' accuracy by data set, according to human labels and to metrics, like SMILE's third table."""
+"""Models' accuracy by data set, according to human labels and metrics, as in SMILE's third table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _STATISTICS: tuple[Statistic, ...] = ("positive_rate", "human_rate", "deviation"
 
 @dataclass(frozen=True, slots=True)
 class AccuracyCell:
-    """A model's labelled answers to a data set, with or without a metric's verdict.
+    """A model's labelled answers in a data set, including answers without a metric's verdict.
 
     Attributes:
         human: Mean label, 0 to 1; NaN if a label in the table lies outside that range.
@@ -27,7 +27,7 @@ class AccuracyCell:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorCell:
-    """A metric's verdicts on a model's answers to a data set.
+    """A metric's verdicts on a model's answers in a data set.
 
     Attributes:
         judged: Number of answers with a verdict.
@@ -52,8 +52,8 @@ class EvaluatorAccuracy:
 
     Attributes:
         cells: Cells in the order of `ModelAccuracyTable.cells`.
-        mean_absolute_deviation: Mean absolute deviation over the cells that define it, 0 to 1. All draws are above 0 by
-            chance, so the interval of a value near 0 lies slightly too high.
+        mean_absolute_deviation: Mean absolute deviation over the cells with a defined deviation, 0 to 1. Absolute
+            values in draws are above 0 by chance, so the interval of a value near 0 is slightly too high.
     """
 
     evaluator: str
@@ -73,13 +73,13 @@ def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) ->
     """Compute the accuracy of every model on every data set, by human labels and by metric.
 
     Args:
-        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics without any.
+        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics that give none.
         resamples: Number of draws of whole questions for the intervals.
         seed: Seed for the draws.
 
     Returns:
-        The table. A metric's statistics and the human accuracy next to them use only rows with a verdict from the
-        metric.
+        The table. A metric's statistics use only rows with a verdict from this metric, and so does the human accuracy
+        next to them.
 
     Raises:
         MissingScipyError: scipy is not installed.

@@ -11,12 +11,13 @@ from gradewire_stats.agreement.rows import JudgedRows, rows_by
 from gradewire_stats.bootstrap import Estimate, draws, estimate, free_clusters, question_clusters, strata_of
 
 LEAST_MODELS = 3
-"""Minimum number of models for a correlation, which with two models could only be 1 or -1."""
+"""Minimum number of models for a correlation. With two models, a correlation could only be 1 or -1."""
 MOST_MODELS = 100
 """Maximum number of models for tables, because each draw compares every pair of models."""
 # Maximum number of model pairs, over all draws, to compare at a time.
 _PAIRS_AT_A_TIME = 4_000_000
-# Means are rounded to this number of decimals, because equal labels summed in another order can differ by rounding.
+# Means are rounded to this number of decimals, because sums of the same labels in a different order can differ by
+# rounding.
 _DECIMALS = 12
 # Name for the labels as an additional metric. No metric has this name.
 _HUMAN = "\x00human"
@@ -29,8 +30,8 @@ class SystemMeans:
     Attributes:
         means: Each model's mean score, over the rows that the metric scored.
         failed: Number of rows that the metric did not score.
-        kendall: Kendall's tau-b between mean scores and mean labels over the models; like `spearman` and `pearson`, NaN
-            with fewer than `LEAST_MODELS` models, or if a side is constant.
+        kendall: Kendall's tau-b between mean scores and mean labels over the models. All three correlations are NaN
+            with fewer than `LEAST_MODELS` models, or if all mean scores or all mean labels are equal.
         spearman: Rank correlation between mean scores and mean labels.
         pearson: Linear correlation between mean scores and mean labels.
     """
@@ -51,7 +52,7 @@ class SystemTable:
 
     Attributes:
         dataset: The data set's name; "" for all rows.
-        models: Models that answered here. All sequences of estimates have this order.
+        models: Models with answers in the table. All sequences of estimates are in this order.
         lines: Mean scores by each metric.
     """
 
@@ -74,8 +75,8 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
         seed: Seed for the draws.
 
     Returns:
-        A table for each data set if there are several, then a table over all rows. Empty with fewer than two models or
-        more than `MOST_MODELS`.
+        A table for each data set if there are several, then a table over all rows. The list is empty with fewer than
+        two models or more than `MOST_MODELS`.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.
@@ -204,7 +205,7 @@ def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.flo
         y: float64[draws, models].
 
     Returns:
-        float64[draws]; NaN with fewer than `LEAST_MODELS` models, if a side is constant, or if a model has no mean.
+        float64[draws]; NaN with fewer than `LEAST_MODELS` models, if `x` or `y` is constant, or if a model has no mean.
     """
     if x.shape[1] < LEAST_MODELS:
         return np.full(len(x), np.nan)
@@ -215,17 +216,17 @@ def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def spearman_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rank correlation over models in every draw; see `kendall_of` for arguments and result."""
+    """Return the rank correlation over models in every draw; see `kendall_of` for the arguments and the result."""
     # A model's sum of signs is twice the distance between its midrank and the mean rank.
     return pearson_of(_difference_signs(x).sum(axis=2), _difference_signs(y).sum(axis=2))
 
 
 def pearson_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the linear correlation over models in every draw; see `kendall_of` for arguments and result."""
+    """Return the linear correlation over models in every draw; see `kendall_of` for the arguments and the result."""
     if x.shape[1] < LEAST_MODELS:
         return np.full(len(x), np.nan)
     dx, dy = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
     spread = np.sqrt((dx**2).sum(axis=1) * (dy**2).sum(axis=1))
-    # Rounding can leave a small spread for equal models; ignore it.
+    # Rounding can leave a small spread for equal models. Treat such a spread as 0.
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(spread > 1e-15, (dx * dy).sum(axis=1) / spread, np.nan))

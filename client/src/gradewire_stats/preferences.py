@@ -20,11 +20,11 @@ class JudgedPairs:
 
     Attributes:
         votes: The annotators' votes on each pair.
-        choices: Each evaluator's choice for each pair; None if the evaluator failed, which leaves the pair out of the
-            evaluator's statistics.
+        choices: Each evaluator's choice for each pair; None if the evaluator failed. The evaluator's statistics exclude
+            such a pair.
         lengths_words: Numbers of words in answers A and in answers B, for the baseline that prefers the longer answer.
         instructions: Key of each pair's instruction. Pairs with the same key are drawn together. If empty, every pair
-            has its own instruction. The same words about another image need another key.
+            has its own instruction. The same instruction about a different image needs a different key.
     """
 
     votes: Sequence[Sequence[Choice]]
@@ -38,7 +38,8 @@ class StratumAgreement:
     """An evaluator's agreement on pairs with equally large majorities among the annotators.
 
     Attributes:
-        stratum: Votes for the majority and all votes, for example "4/5"; "all" for all pairs with a majority.
+        stratum: Number of votes for the majority and number of all votes, for example "4/5"; "all" for all pairs with a
+            majority.
         pairs: Number of pairs that the evaluator judged.
         failed: Number of pairs that the evaluator did not judge.
         ties: Number of judged pairs that the evaluator called a tie, so that a coin decided.
@@ -77,7 +78,7 @@ class PreferenceReport:
 
 
 def choices_from_scores(scores_a: NDArray[np.float64], scores_b: NDArray[np.float64]) -> list[Choice | None]:
-    """Choose the answer with the higher score; a tie if scores are equal, None if a score is NaN.
+    """Choose the answer with the higher score in each pair: "tie" if scores are equal, None if a score is NaN.
 
     Args:
         scores_a: float64[pairs].
@@ -92,8 +93,8 @@ def choices_from_scores(scores_a: NDArray[np.float64], scores_b: NDArray[np.floa
 def preference_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int = 0) -> PreferenceReport:
     """Measure the share of majority votes that evaluators reproduce.
 
-    A coin decides an evaluator's ties, to compare the evaluator with evaluators that never tie. Only this function
-    decides ties. A pair's coin is the same for all evaluators.
+    A coin decides an evaluator's ties, so that evaluators with and without ties can be compared. Only this function
+    decides ties. For each pair, the coin is the same for all evaluators.
 
     Args:
         pairs: Votes and choices.
@@ -166,7 +167,7 @@ def _check(pairs: JudgedPairs) -> None:
     lengths |= {"instructions": len(pairs.instructions)} if pairs.instructions else {}
     check_lengths(count, "pairs with votes", lengths)
     if taken := {LENGTH, RANDOM} & pairs.choices.keys():
-        raise ValueError(f"{taken.pop()} is the name of a baseline. Give the evaluator another name")
+        raise ValueError(f"{taken.pop()} is the name of a baseline. Give the evaluator a different name")
     allowed = {"A", "B", "tie"}
     votes = {vote for given in pairs.votes for vote in given}
     choices = {choice for column in pairs.choices.values() for choice in column if choice is not None}
@@ -189,7 +190,7 @@ def _sureness(stratum: str) -> tuple[float, int]:
 
 
 def _shares(masks: Sequence[_Masks], clusters: NDArray[np.intp], *, resamples: int, seed: int) -> list[Estimate]:
-    """Return the share of judged pairs that are right, for each evaluator and stratum, all from the same draws."""
+    """Return the share of judged pairs that each evaluator got right, by stratum, all from the same draws."""
     if not len(clusters):
         return [estimate(np.nan, np.array([]), questions=0) for _ in masks]
 

@@ -69,15 +69,15 @@ def test_verdicts_prefer_where_they_are_asked_to() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"baseline": []}, "0 baseline results and 2 candidate results"),
-        ({"candidate": results([0.1])}, "2 baseline results and 1 candidate results"),
+        ({"baseline": []}, "0 baseline and 2 candidate results"),
+        ({"candidate": results([0.1])}, "2 baseline and 1 candidate results"),
         ({"candidate": results([0.1, 0.2], label="bleu")}, "have no common metric: smile and bleu"),
         (
             {"candidate": results([0.1, 0.2], ids=["b", "a"])},
             "result 0 is for 'a' in baseline and for 'b' in candidate",
         ),
         ({"columns": RowColumns(groups=["x"])}, "groups has 1 values for 2 results"),
-        ({"candidate": [*results([0.1]), *results([0.1], label="bleu")]}, "result 1 has other metrics than the first"),
+        ({"candidate": [*results([0.1]), *results([0.1], label="bleu")]}, "result 1 and the first result have"),
     ],
 )
 def test_lists_that_do_not_belong_together_are_refused(arguments: dict[str, Any], message: str) -> None:

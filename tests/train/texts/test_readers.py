@@ -60,7 +60,7 @@ def test_bad_lines_are_left_out_and_counted_when_asked(tmp_path: Path, caplog: p
     path.write_bytes(b'{"question": "why"}\n{\n\xff\xfe\n{"question": "when"}\n')
     with caplog.at_level(logging.WARNING):
         assert list(read(path, question, skip_bad_lines=True)) == [(1, "why"), (4, "when")]
-    assert "skipped 2 bad lines; the first: line 2: not JSON" in caplog.text
+    assert "skipped 2 bad lines; the first error: line 2: not JSON" in caplog.text
 
 
 @pytest.mark.parametrize(("content", "message"), [("", "it is empty"), ("{\n", "line 1: not JSON")])

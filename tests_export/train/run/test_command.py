@@ -127,7 +127,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(
     assert not (out / "adapter_model.safetensors").exists()
     forgotten = call(base_folder, out, "--examples", examples_file)
     assert forgotten.exit_code == 1
-    assert "is an interrupted training. Continue it with --resume" in forgotten.output
+    assert "is from an interrupted training run. Continue with --resume" in forgotten.output
     whole = call(base_folder, tmp_path / "whole", "--examples", examples_file)
     resumed = call(base_folder, out, "--examples", examples_file, "--resume")
     assert (whole.exit_code, resumed.exit_code) == (0, 0), resumed.output
@@ -167,7 +167,7 @@ def test_what_a_run_that_was_killed_left_goes_with_the_next_one(
         (("--only", "number"), "only: unknown task 'number'"),
         (("--resume",), "Start without --resume"),
         (("--base", "nothing"), "neither a catalog model"),
-        (("--dev", "ONE_LABEL"), "all labels in a part are equal"),
+        (("--dev", "ONE_LABEL"), "all labels are equal"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(

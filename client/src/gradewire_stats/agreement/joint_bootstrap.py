@@ -44,11 +44,11 @@ class PartDraws:
     """A metric's statistics on a part of the table: the point values, and the values in all draws.
 
     Attributes:
-        sample: The part's rows with a score, with the part's questions numbered from 0.
-        sums: For each sum by name, its column in `JudgedPart`'s matrix of sums.
+        sample: The part's rows with a score; their questions are numbered from 0 within the part.
+        sums: Column of each sum in `JudgedPart`'s matrix of sums, by name.
         ranked: The same rows, prepared for ranking; None if no rank statistic is wanted.
-        questions_of: Number of questions that can vary between draws, for statistics of "pairs", of rows with a verdict
-            ("judged") and of all rows ("").
+        questions_of: Number of questions that can vary between draws: "pairs" for statistics of pairs, "judged" for
+            statistics of rows with a verdict, and "" for statistics of all rows.
     """
 
     part: Part
@@ -65,7 +65,7 @@ class PartDraws:
 
         Args:
             sums: float64[columns, draws], the part's sums.
-            drawn: float64[draws, the part's questions], number of times each was drawn, for rank statistics.
+            drawn: float64[draws, the part's questions], number of times each question was drawn, for rank statistics.
         """
         values = additive_values({name: sums[column] for name, column in self.sums.items()}, self.wanted)
         if self.ranked is not None and len(drawn):
@@ -84,28 +84,28 @@ class PartDraws:
         ]
 
     def estimate(self, statistic: Statistic) -> Estimate:
-        """Return a statistic with its interval; call it after the last draw."""
+        """Return a statistic with its interval. Call this method after the last draw."""
         return estimate(self.values[statistic], self.draws(statistic), questions=self.questions(statistic))
 
 
 class JudgedPart:
     """A part of the table, with a sample for every metric and for every comparison.
 
-    If a metric has the same rows with and without a comparison, both use one sample. Failures are rare, so comparisons
-    cost almost nothing.
+    If a metric has the same rows with and without a comparison, one sample serves both. Failures are rare, so most
+    comparisons need no additional sample.
     """
 
     def __init__(self, columns: NumberedRows, part: Part) -> None:
         self.part = part
         self._columns = columns
         self._draws: dict[tuple[str, bytes], PartDraws] = {}
-        # The part's questions by their index in the table; samples number them from 0.
+        # Table indices of the part's questions. Samples number these questions from 0.
         self._clusters = np.unique(columns.clusters[part.rows])
         self._label_scale = scale_of(columns.rows.labels[part.rows])
         self._sums_by_question: NDArray[np.float64] = np.empty((len(self._clusters), 0))
 
     def add(self, metric: str, statistics: Collection[Statistic], *paired_with: str) -> PartDraws:
-        """Request a metric's statistics on the rows that the `paired_with` metrics scored too."""
+        """Request a metric's statistics on the rows that this metric and all `paired_with` metrics scored."""
         scored, judged = self._columns.usable(self.part.rows, metric, *paired_with)
         key = (metric, np.packbits(np.concatenate([scored, judged])).tobytes())
         if key not in self._draws:
@@ -116,7 +116,7 @@ class JudgedPart:
         return self._draws[key]
 
     def settle(self) -> None:
-        """Compute the point values, and prepare the draws; call it once, after the last `add`."""
+        """Compute the point values, and prepare the draws. Call this method once, after the last `add`."""
         columns: dict[bytes, int] = {}
         kept: list[NDArray[np.float64]] = []
         for cell in self._draws.values():
@@ -141,8 +141,8 @@ class JudgedPart:
         """Compute the values in a chunk of draws.
 
         Args:
-            weights: float64[draws, questions in the table], number of times each was drawn.
-            rank_draws: Number of draws, from the first, to compute rank statistics in.
+            weights: float64[draws, questions in the table], number of times each question was drawn.
+            rank_draws: Number of draws at the start of the chunk that rank statistics use.
         """
         drawn = np.take(weights, self._clusters, axis=1)
         sums = (drawn @ self._sums_by_question).T
@@ -187,7 +187,7 @@ class PairDraws:
 
     def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
         self._names = names
-        # The mean over cells needs the parts of the level "cell", and the difference over all rows the last part.
+        # The mean over cells needs the parts of the level "cell", and the difference over all rows needs the last part.
         self._sides = [
             [part.add(name, statistics, other) for name, other in (names, names[::-1])]
             for part in parts
@@ -195,7 +195,7 @@ class PairDraws:
         ]
 
     def comparison(self, statistic: Statistic) -> StatisticDifference:
-        """Return the difference in a statistic with its intervals; call it after the last draw."""
+        """Return the difference in a statistic with its intervals. Call this method after the last draw."""
         cells = [sides for sides in self._sides if sides[0].part.level == "cell"]
         defined = [sides for sides in cells if not math.isnan(_point_difference(sides, statistic))]
         everything = self._sides[-1][0]
@@ -223,9 +223,10 @@ def _point_difference(sides: Sequence[PartDraws], statistic: Statistic) -> float
 
 
 def mean_over(cells: Sequence[PartDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
-    """Return the mean of a statistic or its absolute value over cells; call it after the last draw.
+    """Return the mean of a statistic, or if `absolute` of its absolute value, over cells. Call this after all draws.
 
-    Cells with an undefined point value are left out. In a draw, the mean is undefined if any remaining cell is.
+    Cells with an undefined point value are left out. In a draw, the mean is undefined if the statistic is undefined in
+    any remaining cell.
     """
     defined = [cell for cell in cells if not math.isnan(cell.values[statistic])]
     values, draws = [cell.values[statistic] for cell in defined], [cell.draws(statistic) for cell in defined]
@@ -239,13 +240,14 @@ def mean_over(cells: Sequence[PartDraws], statistic: Statistic, *, absolute: boo
 
 def _difference(sides: Sequence[PartDraws], statistic: Statistic) -> NDArray[np.float64]:
     first, second = (side.draws(statistic) for side in sides)
-    # Kendall's tau has fewer draws if there are many distinct labels, and failures can leave one side fewer labels.
+    # Kendall's tau has fewer draws if there are many distinct labels, and failures can leave one side with fewer
+    # labels.
     shortest = min(len(first), len(second))
     return first[:shortest] - second[:shortest]
 
 
 def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the mean over cells in each draw that all cells have, float64[draws]; NaN if a cell is undefined."""
+    """Return the mean over cells in each draw that all cells have, float64[draws]; NaN if any cell has no value."""
     shortest = min(map(len, cells), default=0)
     if not shortest:
         return np.array([])
@@ -258,7 +260,7 @@ def _mean_of_defined(values: Sequence[float]) -> float:
 
 
 _HUMAN = "\x00human"
-"""Name for the human labels as an additional evaluator. No metric identifier starts like this."""
+"""Name for the human labels as an additional evaluator. No metric has this name."""
 
 
 class JointBootstrap:
@@ -302,7 +304,7 @@ class JointBootstrap:
 def _check(rows: JudgedRows) -> None:
     count = len(rows.labels)
     if not count:
-        raise ValueError("no labelled rows")
+        raise ValueError("there are no labelled rows")
     if not np.isfinite(rows.labels).all():
         raise ValueError("a label is not a finite number. Leave such rows out")
     lengths = {"datasets": len(rows.datasets), "models": len(rows.models), "questions": len(rows.questions)}

@@ -37,7 +37,7 @@ class Ordering:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Self:
-        """Order `values`, float64[rows], at least one row and no NaN."""
+        """Order `values`: float64[rows] with at least one row and no NaN."""
         order = np.argsort(values, kind="stable")
         ascending = values[order]
         first = np.ones(len(values), dtype=bool)
@@ -91,7 +91,8 @@ def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[n
     for level in range(len(y.starts)):
         here = x.totals(weights * (y.group == level))
         cumulative = np.cumsum(lower, axis=1)
-        # Count pairs with a lower label: concordant if the score is lower too, discordant if it is higher.
+        # Pair rows with rows of a lower label. A pair is concordant if the score is lower too, discordant if the score
+        # is higher.
         surplus += (here * (2 * cumulative - lower - cumulative[:, -1:])).sum(axis=1)
         lower += here
     total = weights.sum(axis=1)
@@ -200,7 +201,7 @@ class RankedSample:
         upper = self._labels.group == len(self._labels.starts) - 1
         found = two_labels(drawn, self._scores, upper)
         if self._sample.positive is not None and not np.array_equal(upper, self._sample.positive):
-            # Two labels on the same side of 0.5 can be ranked, but are one class. AUC needs the classes.
+            # Two labels on the same side of 0.5 can be ranked, but are a single class. AUC needs two classes.
             found["auc"] = two_labels(drawn, self._scores, self._sample.positive)["auc"]
         return {statistic: values for statistic, values in found.items() if statistic in self._wanted}
 

@@ -13,18 +13,18 @@ COMPARED_STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 
 @dataclass(frozen=True, slots=True)
 class CellAgreement:
-    """A metric's agreement on a part of the rows: a data set and model, one of the two, a group, or all rows.
+    """A metric's agreement on a part of the rows: a data set, a model, both together, a group, or all rows.
 
     Attributes:
         level: The property that the rows share.
         dataset: Data set name, or "" at the levels "model", "group" and "all".
         model: Model name, or "" at the levels "dataset", "group" and "all".
-        group: Group name at the level "group", else "".
+        group: Group name at the level "group"; "" at other levels.
         rows: Number of rows with a score.
         failed: Number of rows without a score.
         judged: Number of rows with a verdict. Accuracy, F1, precision, recall, positive rate and deviation use only
             these rows.
-        questions: Number of questions with scored rows that can vary between draws: all questions, less one for each
+        questions: Number of questions with scored rows that can vary between draws: all questions, minus one for each
             data set after the first. With fewer than `bootstrap.LEAST_QUESTIONS`, no statistic has an interval.
     """
 
@@ -45,7 +45,7 @@ class MetricAgreement:
 
     Attributes:
         cells: Agreement on each part: the level "cell" first, all rows last.
-        headline: Mean of each statistic over the parts of the level "cell" that define it.
+        headline: Mean of each statistic over the parts of the level "cell" in which the statistic is defined.
     """
 
     metric: str
@@ -74,11 +74,12 @@ def agreement(  # noqa: PLR0913 - one table and five options
     """Compare scores with labels.
 
     Intervals are percentiles over draws of whole questions, stratified by data set. All metrics, parts and comparisons
-    use the same draws; Spearman, Kendall and AUC only the first `RANK_DRAWS`. docs/reference/statistics.md defines
-    every statistic.
+    use the same draws, but Spearman, Kendall and AUC use only the first `RANK_DRAWS`. docs/reference/statistics.md
+    defines every statistic.
 
     Args:
-        rows: Scores and labels; at least one row. `JudgedRows.beside_evaluator` compares with an evaluator instead.
+        rows: Scores and labels; at least one row. To compare with an evaluator instead, use
+            `JudgedRows.beside_evaluator`.
         compare: Pairs of metric labels to compare.
         compare_statistics: Statistics to compare.
         statistics: Statistics in the tables.

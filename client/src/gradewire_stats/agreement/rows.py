@@ -20,7 +20,7 @@ def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
         labels: float64[rows], human labels without NaN.
 
     Returns:
-        bool[rows], True for 0.5 or more; None if a label lies outside [0, 1], because right is then undefined.
+        bool[rows], True for 0.5 or more; None if a label lies outside [0, 1], because "right" is then undefined.
     """
     if labels.size and (labels.min() < 0.0 or labels.max() > 1.0):
         return None
@@ -32,16 +32,16 @@ class JudgedRows:
     """Scores by several metrics, with human labels.
 
     Attributes:
-        scores: float64[rows] by metric; NaN for a failed row, which no statistic counts.
+        scores: float64[rows] by metric; NaN for a failed row, which all statistics ignore.
         verdicts: float64[rows] by metric: 1 right, 0 wrong, NaN without a verdict.
         labels: float64[rows] without NaN. Verdict statistics and AUC need labels in [0, 1] and count 0.5 or more as
             right.
         datasets: Each row's data set, or "".
         models: Each row's model under test, or "".
         questions: Key of each row's question. Rows in the same data set with the same key are drawn together, and
-            `pairwise` compares them with each other. A blank key is unique. The question's words are a good key, unless
-            rows have the same question about different images.
-        groups: Each row's group (for example a question type), or ""; empty if no groups are wanted.
+            `pairwise` compares them with each other. Rows with blank keys have separate questions. The question's text
+            is a good key, unless rows have the same question about different images.
+        groups: Each row's group (for example a question type), or "". An empty sequence means that there are no groups.
         verdict_labels: float64[rows], labels for verdict statistics and AUC. None means `labels`.
     """
 
@@ -67,7 +67,7 @@ class JudgedRows:
         """Return the rows with verdicts that follow from scores.
 
         Args:
-            cuts: Minimum score of a right answer, by metric. The new verdicts replace the metric's verdicts.
+            cuts: Minimum score of a right answer, by metric. The new verdicts replace existing verdicts.
 
         Raises:
             ValueError: A metric is unknown, or a cut is not finite.
@@ -89,7 +89,7 @@ Level = Literal["cell", "dataset", "model", "group", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows that share a data set, a model, both or a group; or all rows.
+    """All rows, or the rows that share a data set, a model, both, or a group.
 
     Attributes:
         level: The property that the rows share.
@@ -177,7 +177,7 @@ class NumberedRows:
     strata: NDArray[np.intp]
 
     def usable(self, part: NDArray[np.intp], *metrics: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return two bool[the part's rows]: True if all metrics scored the row, and True if all also gave a verdict.
+        """Return two bool[the part's rows] masks: rows with all metrics' scores, and rows with all scores and verdicts.
 
         Args:
             part: int[the part's rows], positions in the table.

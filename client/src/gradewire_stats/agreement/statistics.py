@@ -42,7 +42,7 @@ def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
 def correlations(
     scores: NDArray[np.float64], labels: NDArray[np.float64], statistics: Collection[Statistic]
 ) -> dict[Statistic, float]:
-    """Return the correlations that `statistics` names: Pearson, Spearman, and Kendall's tau-b.
+    """Return the correlations in `statistics`: Pearson, Spearman, and Kendall's tau-b.
 
     Args:
         scores: float64[rows] without NaN.
@@ -50,7 +50,7 @@ def correlations(
         statistics: Wanted statistics; names that are not correlations are ignored.
 
     Returns:
-        The correlations by name; NaN if a side is constant or there are fewer than two rows.
+        The correlations by name; NaN if the scores or the labels are constant, or if there are fewer than two rows.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -84,14 +84,14 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     with np.errstate(invalid="ignore", divide="ignore"):
         spread_x = sum_xx - sum_x * sum_x / total
         spread_y = sum_yy - sum_y * sum_y / total
-        # Rounding can leave a small spread on a constant side; ignore it.
+        # Rounding can leave a small spread on a constant side. Treat such a spread as 0.
         defined = (spread_x > 1e-12 * sum_xx) & (spread_y > 1e-12 * sum_yy)
         covariance = sum_xy - sum_x * sum_y / total
         return np.asarray(np.where(defined, covariance / np.sqrt(spread_x * spread_y), np.nan))
 
 
-# Maximum number of answers to a question for comparing all pairs, which works on all questions at once. Questions with
-# more answers are sorted one at a time, because the number of pairs grows with the square.
+# Maximum number of answers to a question for comparing all pairs of answers, for all questions at once. Questions with
+# more answers are sorted one at a time, because the number of pairs grows with the square of the answers.
 COMPARED_EACH = 32
 
 
@@ -107,8 +107,8 @@ def ordered_pairs(
         count: Number of questions.
 
     Returns:
-        Two float64[questions]: the number of pairs that scores and labels order the same way (tied scores count half),
-        and the number of all pairs.
+        Two arrays, float64[questions]: the number of pairs that scores and labels order the same way (tied scores count
+        half), and the number of all pairs.
     """
     in_order, pairs = np.zeros(count), np.zeros(count)
     order = np.argsort(clusters, kind="stable")
@@ -151,7 +151,8 @@ def _count_by_sorting(scores: NDArray[np.float64], labels: NDArray[np.float64]) 
     different_scores = total - _tied_pairs(scores)
     if not different_labels or not different_scores:
         return different_labels / 2, different_labels
-    # tau-b is (concordant - discordant) / sqrt(different labels * different scores), and the numerator is whole.
+    # tau-b is (concordant - discordant) / sqrt(different labels * different scores), counted in pairs, so the numerator
+    # is a whole number.
     tau = float(scipy_stats().kendalltau(scores, labels).statistic)
     surplus = round(tau * float(np.sqrt(different_labels * different_scores)))
     return (different_labels + surplus) / 2, different_labels
@@ -169,7 +170,7 @@ def sums_by_question(
 
     Args:
         sample: Rows with `clusters` from 0 to `count` - 1.
-        statistics: Wanted statistics. Verdict statistics have no sums without verdicts, or with labels outside [0, 1].
+        statistics: Wanted statistics. Without verdicts, or with labels outside [0, 1], verdict statistics have no sums.
         label_scale: Middle and half width of the labels. All samples of a part need the same scale to share sums.
         count: Number of questions.
 

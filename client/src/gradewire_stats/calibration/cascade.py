@@ -1,4 +1,4 @@
-"""Fit metric `auto`: thresholds with a bounded risk, the gain from a judge, and tests on held-out rows."""
+"""Fit the metric `auto`: thresholds with a bounded risk, the gain from a judge, and tests on held-out rows."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from gradewire_stats.bootstrap import numbered, ratio_draws
 from gradewire_stats.calibration.labelled_rows import Half, half_of, question_keys
 
 DELTA = 0.1
-"""Default probability that the bound on a risk may fail."""
+"""Default maximum probability that the bound on a risk fails."""
 EXACT = 2.0
 """Confidence of an exact match, above every probability."""
 
@@ -26,11 +26,12 @@ class CascadeRows:
     Attributes:
         exact: bool[rows], verdicts by `exact_match`.
         probability: float64[rows], probabilities from `correctness`.
-        denied: bool[rows], True if `correctness?confidence=0.5` is UNCERTAIN, because the answer denies its content.
+        denied: bool[rows], True if `correctness?confidence=0.5` gives the warning UNCERTAIN because the answer contains
+            a denial.
         right: bool[rows], human labels.
         judge_verdicts: float64[rows], 1 right, 0 wrong, NaN if the judge was not called or failed.
         judge_scores: float64[rows], the judge's scores; NaN without a score.
-        questions: Text of each row's question; a blank question is unique.
+        questions: Text of each row's question. Blank questions are all different.
     """
 
     exact: NDArray[np.bool_]
@@ -46,7 +47,7 @@ class CascadeRows:
 
     @property
     def confidence(self) -> NDArray[np.float64]:
-        """float64[rows]: EXACT for an exact match, 0.5 if denied, else `correctness`'s confidence, 0.5 to 1."""
+        """float64[rows]: EXACT for an exact match, 0.5 if denied, otherwise `correctness`'s confidence, 0.5 to 1."""
         sure = np.where(self.denied, 0.5, np.maximum(self.probability, 1 - self.probability))
         return np.where(self.exact, EXACT, sure)
 
@@ -57,7 +58,7 @@ class CascadeRows:
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """float64[rows], scores by the cheap metrics: 1 for an exact match, else the probability."""
+        """float64[rows], scores by the cheap metrics: 1 for an exact match, otherwise the probability."""
         return np.where(self.exact, 1.0, self.probability)
 
     def where(self, kept: NDArray[np.bool_]) -> "CascadeRows":
@@ -92,9 +93,9 @@ class JudgeGain:
     """A judge compared with the cheap metrics, on the rows below a confidence.
 
     Attributes:
-        share: Maximum share of all rows that lie below the confidence.
-        below: The confidence.
-        rows: Number of judged rows below the confidence.
+        share: Maximum share of all rows that have a confidence below `below`.
+        below: Confidence below which the rows lie.
+        rows: Number of judged rows below this confidence.
         cheap: The cheap metrics' accuracy on these rows; NaN without rows.
         judge: The judge's accuracy on these rows; NaN without rows.
         low: Lower bound of the paired interval of `judge` minus `cheap`, over questions; NaN with too few rows.
@@ -119,8 +120,9 @@ class JudgeGain:
 def judge_gains(rows: CascadeRows, *, resamples: int, seed: int) -> tuple[JudgeGain, ...]:
     """Compare a judge with the cheap metrics on the least certain rows, for each share in SHARES.
 
-    The probability that any interval misses is 5 % (Bonferroni). `judged_below` uses the largest share with an interval
-    above 0; without the correction, one of these intervals could easily lie above 0 by chance.
+    The probability that any interval misses the true value is at most 5 % (Bonferroni correction). `judged_below` uses
+    the largest share with an interval above 0. Without the correction, one of the intervals could easily lie above 0 by
+    chance.
     """
     ordered = np.sort(rows.confidence)
     clusters = rows.clusters
@@ -167,20 +169,21 @@ def _interval(
 
 
 def exact_p_values(wrong: NDArray[np.intp], accepted: NDArray[np.intp], risk: float) -> NDArray[np.float64]:
-    """Return p-values for the hypothesis that more than the share `risk` of accepted verdicts is wrong.
+    """Return p values for the hypothesis that more than the share `risk` of accepted verdicts is wrong.
 
     Args:
         wrong: intp[sets], number of wrong verdicts among the accepted rows, which must be independent.
-        accepted: intp[sets], number of accepted rows; without accepted rows the p-value is 1.
+        accepted: intp[sets], number of accepted rows; without accepted rows, the p value is 1.
         risk: Above 0 and below 1.
     """
     return np.asarray(scipy_stats().binom.cdf(wrong, accepted, risk), dtype=np.float64)
 
 
 def last_rejected(p_values: Sequence[float] | NDArray[np.float64], start: int, delta: float) -> int | None:
-    """Return the last hypothesis that a fixed sequence test rejects at the level `delta`, beginning at `start`.
+    """Return the last hypothesis that a fixed sequence test rejects at the level `delta`, starting from `start`.
 
-    With probability 1 - delta, no rejected hypothesis is true. Order and start must not depend on the tested data.
+    With probability 1 - delta, no rejected hypothesis is true. The order and the start must not depend on the tested
+    data.
 
     Returns:
         The hypothesis's position; None if the hypothesis at `start` is not rejected.
@@ -216,11 +219,11 @@ class FittedRisk:
 
 @dataclass(frozen=True, slots=True)
 class CascadeFit:
-    """A fit of metric `auto`.
+    """A fit of the metric `auto`.
 
     Attributes:
-        risks: The threshold for each risk in RISKS, ascending.
-        budgets: Pairs of a budget and the minimum confidence of accepted verdicts, ascending by budget.
+        risks: The fitted threshold for each risk in RISKS, by ascending risk.
+        budgets: Each budget with the minimum confidence of accepted verdicts, by ascending budget.
         gains: Gains from a judge on the least certain rows.
         judged_below: Confidence below which a judge helps; None if a judge never helps.
         delta: Maximum probability that a risk's bound fails.
@@ -251,7 +254,7 @@ def fit_cascade(
         ValueError: There are no rows, or delta is out of range.
     """
     if not len(rows):
-        raise ValueError("no rows to fit on")
+        raise ValueError("there are no rows to fit on")
     if not 0 < delta < 1:
         raise ValueError(f"delta must be above 0 and below 1, not {delta}")
     risks = fitted_risks(rows, delta)
@@ -275,10 +278,11 @@ def fit_cascade(
 def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
     """Find the lowest valid threshold for each risk in RISKS by fixed sequence testing (learn then test).
 
-    Answers to the same question depend on each other, so the tests use a random row per question. They go from the
-    highest threshold down, and each tests the hypothesis that more than the share `risk` of accepted verdicts is wrong.
-    The first threshold accepts at least a tenth of the rows, and enough rows to pass at delta² if no verdict were
-    wrong. Neither condition depends on labels. A smaller risk never accepts more verdicts than a larger risk.
+    Answers to the same question depend on each other, so the tests use a random row per question. The tests go from the
+    highest threshold down. The hypothesis of each test is that more than the share `risk` of accepted verdicts is
+    wrong. The first threshold accepts at least a tenth of the rows, and enough rows to pass the test at the level
+    delta² if no verdict is wrong. Neither condition depends on labels. A smaller risk never accepts more verdicts than
+    a larger risk.
     """
     rows = rows.where(_one_of_each(rows.clusters))
     thresholds = _thresholds(rows.confidence)
@@ -320,7 +324,10 @@ def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def _thresholds(confidence: NDArray[np.float64]) -> list[float]:
-    """Return descending thresholds, from only exact matches to all verdicts, spaced evenly among the confidences."""
+    """Return descending thresholds, spaced evenly among the confidences.
+
+    The first threshold accepts only exact matches, and the last threshold accepts all verdicts.
+    """
     known = np.unique(confidence[confidence < EXACT])
     places = np.unique(np.linspace(0, len(known) - 1, min(len(known), _CANDIDATES)).round().astype(int))
     inner = known[places][::-1].tolist() if len(known) else []
@@ -337,11 +344,12 @@ class HeldRisk:
 
     Attributes:
         risk: Maximum share of wrong verdicts among accepted verdicts.
-        rows: Number of all rows.
+        rows: Total number of rows.
         accepted: Number of rows with a verdict that is accepted without the judge.
         wrong: Number of wrong verdicts among `accepted`.
         judged: Number of rows that the judge decides.
-        accuracy: Share of right verdicts by `auto` over all rows; NaN if a row that the judge decides has no verdict.
+        accuracy: Share of right verdicts by `auto` over all rows; NaN if a row that the judge decides has no verdict
+            from the judge.
     """
 
     risk: float
@@ -383,7 +391,7 @@ def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
 
 
 def judged_rows(fit: CascadeFit, rows: CascadeRows, accepts_from: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True if the judge decides, because the confidence is low and a judge helps there."""
+    """Return bool[rows], True if the judge decides the row: its confidence is low, and a judge helps there."""
     below = fit.judged_below or 0.0
     return np.asarray(rows.confidence < min(accepts_from, below))
 

@@ -1,4 +1,4 @@
-"""Evaluate a stored fit of metric `correctness` on many rows at once."""
+"""Evaluate a stored fit of the metric `correctness` on many rows at once."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -16,7 +16,8 @@ RULED_OUT: Final = 0.4
 
 MISTAKEN_FROM: Final = 0.5
 MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c, the band contains at least the share (c - 1/2) 5/4 of the wrong verdicts: half of them at 0.9."""
+"""At confidence c, the band contains at least the share (c - 1/2) 5/4 of the wrong verdicts, for example half of them
+at 0.9."""
 _ROUNDING_ERROR: Final = 1e-9
 
 
@@ -24,7 +25,7 @@ def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.f
     """Return log-odds from a form's trees and linear part, before the map to probabilities.
 
     Args:
-        form: At least the result of `serialise_fit.tree_form`, and `linear` from `fit_correctness.linear_form` if used.
+        form: Result of `serialise_fit.tree_form`, optionally with `linear` from `fit_correctness.linear_form`.
         rows: float64[rows, features] with the form's features in order, NaN if a feature does not apply.
 
     Returns:
@@ -65,7 +66,7 @@ def probabilities(
     Args:
         form: Result of `serialise_fit.fit_form`.
         rows: See `log_odds`.
-        shapes: float64[rows, numbers]. None means that all rows are near, like in a form without a distance.
+        shapes: float64[rows, numbers]. None means that all rows are near, as in a form without a distance.
 
     Returns:
         float64[rows].
@@ -102,7 +103,7 @@ def overruled(
 
 
 def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return float64[rows]: 0 for rows that are near the fitted rows, 1 for far rows, linear between."""
+    """Return float64[rows]: 0 for rows that are near the fitted rows, 1 for far rows, and linear in between."""
     distance = form.get("distance")
     if distance is None:
         return np.zeros(len(shapes))
@@ -127,7 +128,7 @@ def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray
 
 
 def ramp(found: NDArray[np.float64], near: float, far: float) -> NDArray[np.float64]:
-    """Return float64[rows]: 0 for distances up to `near`, 1 from `far` (which is larger) on, linear between."""
+    """Return float64[rows]: 0 for distances up to `near`, 1 from `far` (which is larger) on, and linear in between."""
     return ((found - near) / (far - near)).clip(0.0, 1.0)
 
 
@@ -162,7 +163,7 @@ def _band(conformal: Mapping[str, Any], confidence: float) -> tuple[float, float
 
 
 def _value(ranks: Mapping[str, Any], beyond: float, none: float) -> float:
-    """Return the quantile that leaves at most the share `beyond` of the rows outside; `none` with too few rows."""
+    """Return the quantile beyond which at most the share `beyond` of the rows lies; `none` with too few rows."""
     most = int(beyond * (ranks["count"] + 1) + _ROUNDING_ERROR)
     row = int(np.searchsorted(ranks["ranks"], most, side="right")) - 1
     return float(ranks["values"][row]) if row >= 0 else none

@@ -1,4 +1,4 @@
-"""Fit metric `correctness`: a model of the features, a map from log-odds to probabilities, and a band.
+"""Fit the metric `correctness`: a model of the features, a map from log-odds to probabilities, and a band.
 
 Maps and bands are fitted on rows that their model has not seen. Rows are held out by question, and also by source if
 there are several sources, because users grade answers from new sources. The stored model is fitted on all rows. Boosted
@@ -59,8 +59,8 @@ FEW_ROWS: Final = 1000
 MOST_SOURCES: Final = 24
 FEW_OF_A_SOURCE: Final = 50
 LEAST_RAMP: Final = 0.01
-"""Minimum distance between near and far, ten times the server's minimum. With less, a small change in an item could
-turn it from near to far."""
+"""Minimum distance between near and far, ten times the server's minimum. With a smaller distance, a small change could
+turn an item from near to far."""
 TRANSFER_WEIGHT: Final = 0.25
 """Weight of a row held out by source, relative to the same row held out by question."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
@@ -87,7 +87,8 @@ def linear_form(
         share: Factor for the log-odds.
 
     Returns:
-        The constant, and lists for all features that a fit stores: `weight`, `low`, `high` and `missing`.
+        The values that a fit stores: the constant, and the lists `weight`, `low`, `high` and `missing` over all
+        features.
 
     Raises:
         ImportError: SciPy is not installed.
@@ -138,8 +139,8 @@ def probability_map(
     """Fit Platt's map, 1 / (1 + exp(-(a x + b))), stored as points at every 0.1 of a x + b.
 
     The map is linear between points, within 1e-4 of the curve, and constant outside (below 0.00005 and above 0.99995).
-    On the development rows it was calibrated as well as isotonic regression, and ordered rows better because it has no
-    steps.
+    On the development rows, this map was calibrated as well as isotonic regression, and it ordered rows better because
+    it has no steps.
     Source: Platt 1999, *Probabilistic Outputs for Support Vector Machines*.
 
     Args:
@@ -155,7 +156,7 @@ def probability_map(
     curve = LogisticRegression(C=_WEAK_PRIOR).fit(log_odds[:, None], right, weights)
     slope, shift = float(curve.coef_[0, 0]), float(curve.intercept_[0])
     if slope <= 0:
-        raise ValueError("on held-out rows, higher scores are not right more often, so no fit is possible")
+        raise ValueError("on held-out rows, answers with higher scores are not right more often, so no fit is possible")
     steps = round(_MOST_LOG_ODDS / _STEP)
     logits: NDArray[np.float64] = np.arange(-steps, steps + 1, dtype=np.float64) * _STEP
     probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
@@ -177,7 +178,7 @@ def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
 
 
 def held_out(rows: LabelledFeatures, folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return float64[rows], log-odds from models fitted on the other folds; NaN if these contain only one class."""
+    """Return float64[rows], log-odds from models fitted on the other folds; NaN if those contain a single class."""
     return _by_the_others(rows, (folds == fold for fold in range(int(folds.max()) + 1)))
 
 
@@ -222,8 +223,8 @@ def fit_correctness(
 
     Args:
         rows: Result of `checked`.
-        provenance: `metric_version`, `model`, `model_digest` and anything else for the fit to store unchanged.
-        with_transfer: Leave sources out to test the fit, which takes most of the time.
+        provenance: `metric_version`, `model`, `model_digest` and any other values for the fit to store unchanged.
+        with_transfer: Leave sources out to test the fit. The test takes most of the time.
 
     Raises:
         ValueError: The features do not predict the labels, or there are more sources than MOST_SOURCES.
@@ -263,7 +264,7 @@ class _Evidence:
         log_odds: float64[n], from a model that has not seen the row.
         right: bool[n].
         weights: float64[n].
-        share: float64[n], 0 if the row is near the model's rows, 1 if it is far, linear between.
+        share: float64[n], 0 if the row is near the model's rows, 1 if it is far, and linear in between.
         edges: Distances at which near ends and far starts; None without shapes.
     """
 
@@ -279,11 +280,11 @@ class _Evidence:
         return _Evidence(*columns, self.edges)
 
     def weighted(self, *, far: bool) -> NDArray[np.float64]:
-        """Return the rows' weights as evidence about far items, or about near items."""
+        """Return the rows' weights as evidence about far items (`far`), or about near items."""
         return self.weights * (self.share if far else 1 - self.share)
 
     def near(self) -> Points:
-        """Return the map for near items; raises ValueError if rows with higher log-odds are not right more often."""
+        """Return the map for near items; raise ValueError if rows with higher log-odds are not right more often."""
         return probability_map(self.log_odds, self.right, self.weighted(far=False))
 
     def far(self) -> Points | None:
@@ -334,7 +335,7 @@ def _evidence_of(
 
 
 def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64]:
-    """Return float64[2 rows]: each row's distance from the other half of the questions, then from other sources.
+    """Return float64[2 rows]: each row's distance from the other half of the questions, then from the other sources.
 
     Distances from other sources are NaN with a single source.
     """

@@ -19,7 +19,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 def question_key(question: str) -> str:
-    """Return a question's words in NFKC, case-folded and separated by one blank; "" without words.
+    """Return a question's words in NFKC, case-folded and separated by single blanks; "" without words.
 
     Questions with the same key count as the same question, for example "Who wrote Hamlet?" and "who  wrote hamlet".
     """
@@ -35,7 +35,7 @@ def question_keys(questions: Sequence[str]) -> list[str]:
 def half_of(question: str) -> Half:
     """Return a question's half: "a" for fitting, or "b" for testing.
 
-    The half depends on the first byte of the BLAKE2b digest of `question_key` in UTF-8: "a" if it is even.
+    The half is "a" if the first byte of the BLAKE2b digest of `question_key` in UTF-8 is even.
     """
     return "b" if blake2b(question_key(question).encode("utf-8"), digest_size=8).digest()[0] % 2 else "a"
 
@@ -51,7 +51,8 @@ class FittedFeature:
 
     Attributes:
         name: The feature's name in the metric.
-        monotone: 1 if a higher value never lowers the probability, -1 if it never raises it, 0 without a constraint.
+        monotone: 1 if a higher value never lowers the probability, -1 if a higher value never raises the probability, 0
+            without a constraint.
         width: Width of the linear transition at a split, in the feature's unit; 0 means hard splits.
         rules_out: If True, a value of 1 or more makes the answer wrong.
     """
@@ -64,7 +65,7 @@ class FittedFeature:
 
 @dataclass(frozen=True, slots=True)
 class InputKinds:
-    """Numbers that describe each row's type of item, to measure how unlike other items it is.
+    """Numbers that describe each row's type of item, to measure the distance between items.
 
     Attributes:
         names: Names of the numbers in the metric.
@@ -99,7 +100,7 @@ class LabelledFeatures:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """float64[rows] with mean 1, and with a sum for each source that is proportional to the source's weight."""
+        """float64[rows] with mean 1. The sum over each source's rows is proportional to the source's weight."""
         rows = Counter(self.sources)
         found = np.array([self.counting.get(source, 1.0) / rows[source] for source in self.sources])
         weights: NDArray[np.float64] = found / found.mean()
@@ -129,12 +130,12 @@ class LabelledFeatures:
         return np.array([key not in asked for key in self.keys])
 
     def of_source(self, source: str) -> NDArray[np.bool_]:
-        """Return bool[rows], True for rows from the source."""
+        """Return bool[rows], True for rows from this source."""
         return np.array([each == source for each in self.sources])
 
 
 def left_out_sources(rows: LabelledFeatures) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield each source in alphabetical order with the mask of its rows; nothing if there is only one source."""
+    """Yield each source in alphabetical order with the mask of its rows. If there is only one source, yield nothing."""
     named = sorted(set(rows.sources))
     for source in named if len(named) > 1 else ():
         yield source, rows.of_source(source)
@@ -155,11 +156,11 @@ def checked(  # noqa: PLR0913 - one argument per column
         features: The metric's features in order.
         values: float64[rows, features], NaN if a feature does not apply.
         labels: float64[rows], 0 to 1; 0.5 or more is right.
-        questions: Text of each row's question. Rows with the same question are in the same fold; a blank question is
-            unique.
+        questions: Text of each row's question. Rows with the same question are in the same fold. Blank questions are
+            all different.
         sources: Each row's source. None means a single source.
-        shapes: Each row's type of item, for a fit that measures how unlike other items are; None for a fit that does
-            not.
+        shapes: Each row's type of item, for a fit that measures distances between items; None for a fit without
+            distances.
 
     Raises:
         ValueError: A label lies outside [0, 1], a value is infinite, or there are too few questions, right rows or
@@ -183,12 +184,12 @@ def checked(  # noqa: PLR0913 - one argument per column
     for fold in range(FOLDS):
         outside = right[folds != fold]
         if not outside.any() or outside.all():
-            raise ValueError(f"too few questions to hold out {FOLDS} parts of the rows. Label more questions' answers")
+            raise ValueError(f"too few questions to hold out {FOLDS} parts of rows. Label answers to more questions")
     return LabelledFeatures(features, values, right, keys, sources, shapes)
 
 
 def folds_of_keys(keys: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
-    """Return each row's fold, 0 to `count` - 1: questions are sorted by a hash and assigned to folds in turn.
+    """Return each row's fold, 0 to `count` - 1. Questions are sorted by a hash and assigned to folds in turn.
 
     A hash alone could leave folds empty if there are few questions.
     """

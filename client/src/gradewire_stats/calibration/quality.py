@@ -18,9 +18,9 @@ BINS: Final = 15
 def calibration_error(probabilities: NDArray[np.float64], right: NDArray[np.bool_], *, bins: int = BINS) -> float:
     """Return the expected calibration error over bins of equal mass, 0 to 1.
 
-    Rows are sorted by probability and split into `bins` of equal size; if sizes differ by one, larger bins come first.
-    The error is the mean of |mean probability - share of right rows| over the bins, weighted by rows. Source: Nixon et
-    al. 2019, *Measuring Calibration in Deep Learning*.
+    Rows are sorted by probability and split into `bins` bins of equal size; if sizes differ by one, larger bins come
+    first. The error is the mean of |mean probability - share of right rows| over the bins, weighted by rows. Source:
+    Nixon et al. 2019, *Measuring Calibration in Deep Learning*.
 
     Args:
         probabilities: float64[rows], at least one.
@@ -43,9 +43,10 @@ def brier_score(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) ->
 def accuracy_at_coverage(
     probabilities: NDArray[np.float64], right: NDArray[np.bool_], coverages: Sequence[float]
 ) -> list[float]:
-    """Return, for each coverage, the accuracy of the verdicts on this share of the rows, the most confident rows.
+    """Return, for each coverage, the accuracy of the verdicts on the most confident rows that make up this share.
 
-    A probability of 0.5 or more is the verdict right. Confidence is max(p, 1 - p); among ties the first rows are kept.
+    A probability of 0.5 or more means the verdict "right". The confidence is max(p, 1 - p). Among rows with equal
+    confidence, the first rows are kept.
     Source: El-Yaniv and Wiener 2010, *On the Foundations of Noise-free Selective Classification*.
     """
     order = np.argsort(-np.maximum(probabilities, 1 - probabilities), kind="stable")
@@ -106,9 +107,9 @@ class TransferStatistics:
 def transfer_statistics(
     rows: LabelledFeatures, fit: Callable[[LabelledFeatures], Mapping[str, Any]]
 ) -> Iterator[TransferStatistics]:
-    """Yield, for each source, the quality of a `fit` on the other sources, without questions that the source shares.
+    """Yield, for each source, the quality of a `fit` on the other sources. The fit leaves out the source's questions.
 
-    A source is skipped if too few right or wrong answers remain without it.
+    A source is skipped if too few right or too few wrong answers remain for the fit.
     """
     for source, inside in left_out_sources(rows):
         others = rows.where(rows.without_shared_questions(inside))
@@ -142,7 +143,7 @@ def measured(
 
 
 def transfer_warnings(transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:
-    """Yield a warning for each source if a fit on the other sources is poor for it."""
+    """Yield a warning for each source on which a fit on the other sources is poor."""
     for each in transfer:
         if not each.transfers:
             held = f"{each.held:.0%} of its wrong verdicts are UNCERTAIN (at least {LEAST_HELD:.0%} are needed)"
@@ -150,7 +151,7 @@ def transfer_warnings(transfer: tuple[TransferStatistics, ...]) -> Iterator[str]
                 held = "no verdict is wrong"
             yield (
                 f"the fit does not transfer to {each.source!r}: a fit on the other sources has a mean error of "
-                f"{each.ece:.2f} (ECE; at most {MOST_ERROR} is good), and {held}. Label rows like those to grade"
+                f"{each.ece:.2f} (ECE; at most {MOST_ERROR} is good), and {held}. Label rows like the ones to grade"
             )
 
 
@@ -182,7 +183,7 @@ def abstention(
         labels: float64[rows] in [0, 1]; 0.5 or more is right.
 
     Returns:
-        The accuracy; None if no verdict is uncertain, or if a label lies outside [0, 1], because right is then
+        The accuracy; None if no verdict is uncertain, or if a label lies outside [0, 1], because "right" is then
         undefined.
     """
     judged = ~np.isnan(verdicts) & ~np.isnan(labels)

@@ -1,4 +1,4 @@
-"""Convert fitted trees and held-out rows to the JSON form that stores a fit of metric `correctness`."""
+"""Convert fitted trees and held-out rows to the JSON form that stores a fit of the metric `correctness`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,7 +64,8 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weigh
     """Return the trees of several fitted models; their log-odds are averaged.
 
     Args:
-        models: scikit-learn's HistGradientBoostingClassifier, for two classes and without categorical features.
+        models: Instances of scikit-learn's HistGradientBoostingClassifier, for two classes and without categorical
+            features.
         features: The models' columns.
         weight: Factor for the average.
 
@@ -111,8 +112,8 @@ def fit_form(
         model: Result of `tree_form`, with or without `linear`.
         near: Evidence about items near the fitted rows.
         provenance: `metric_version`, `model`, `model_digest`, and anything else that identifies the fit.
-        far: Evidence about items far from the fitted rows. None means that far items get the near probability, and no
-            verdict on them is certain.
+        far: Evidence about items far from the fitted rows. None means that far items get the probability of near items,
+            and that verdicts on far items are never certain.
         distance: How to measure an item's distance from the fitted rows: `shape` (names of the numbers that describe
             the type of item), the result of `neighbourhood`, and the distances at which `near` ends and `far` starts.
             None means that all items are near.
@@ -178,10 +179,11 @@ def _short(value: float) -> float:
 def _ranks(
     values: NDArray[np.float64], weights: NDArray[np.float64], *, down: bool, whole: bool = False
 ) -> dict[str, Any]:
-    """Return order statistics of weighted rows, from the lowest value up (`down`) or from the highest value down.
+    """Return order statistics of weighted rows, from the lowest value up, or from the highest value down.
 
-    The count is the effective number of rows. All of the first ranks are kept, and later ranks are thinned out. Ranks
-    end at the middle, because confidences start at one half, or with the last row (`whole`).
+    With `down`, start at the lowest value and round values down; without `down`, start at the highest value and round
+    values up. The count is the effective number of rows. All of the first ranks are kept, and later ranks are thinned
+    out. Ranks end at the middle, because confidences start at one half. With `whole`, ranks end at the last row.
     """
     count = max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
     last = count if whole else count // 2 + 1

@@ -25,7 +25,8 @@ def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objecti
     """Return the minimum score of a right answer that agrees best with labels.
 
     If several thresholds are equally good, the result lies in the widest gap between two neighbouring scores (the
-    lowest such gap). It is the gap's middle, rounded to as few decimals as keep it in the gap's middle half.
+    lowest such gap). The result is the gap's middle, rounded to the smallest number of decimals that keeps the result
+    in the middle half of the gap.
 
     Args:
         scores: float64[rows], finite.
@@ -145,7 +146,7 @@ def _between(low: float, high: float) -> float:
 
 
 def _fold(question: str, row: int) -> int:
-    # A blank question is unique.
+    # Blank questions are all different.
     key = question_key(question) or f"row {row}"
     # The digest must differ from the one in `half_of`, because otherwise each half would fill only some folds.
     return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % FOLDS

@@ -18,7 +18,8 @@ class GroupedRows:
     Attributes:
         scores: float64[rows] by metric; NaN without a score.
         groups: int[rows], each row's group number; -1 for a row without a group.
-        names: Each group's name by number: the values that its rows share, one for each grouping column.
+        names: Each group's name, indexed by group number. A name contains the values that the group's rows share, one
+            for each grouping column.
         questions: int[rows], each row's question number, from 0 without gaps.
         strata: int[questions], each question's data set number. Draws are stratified by data set.
     """
@@ -50,8 +51,8 @@ class GroupedRows:
 
 RESAMPLES = 2000
 """Default number of draws."""
-# Maximum product of questions and draws. With many questions, fewer draws suffice (at least `_LEAST_DRAWS`), and a run
-# with millions of rows should not wait minutes for an interval.
+# Maximum product of questions and draws. With many questions, fewer draws suffice (at least `_LEAST_DRAWS`), and more
+# draws over millions of rows would take minutes.
 _MOST_DRAWN = 200_000_000
 _LEAST_DRAWS = 1000
 
@@ -130,15 +131,15 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
     """Compare all groups' mean scores by every metric, with paired differences from a baseline.
 
     A group's baseline is the group whose name has the value `baseline` at `column` and otherwise the same values. For
-    groups by (model, data set), every model is compared with the baseline model on the same data set.
+    example, with groups by (model, data set), every model is compared with the baseline model on the same data set.
 
     Args:
         rows: Scores, groups and questions.
         baseline: The value in the baselines' names. None means the value in the first group's name.
         column: Position of this value in the groups' names.
-        by_row: Weight each question by its rows, so that a difference equals the difference between the groups' means;
-            both groups then need the same number of scored rows for each question. By default all questions weigh the
-            same.
+        by_row: Weight each question by its rows, so that a difference equals the difference between the groups' means.
+            Both groups then need the same number of scored rows for each question. By default, all questions have the
+            same weight.
         resamples: Number of draws of whole questions, stratified by data set with `one_fewer` (see `bootstrap.draws`);
             reduced for more than 100 000 questions.
         seed: Seed for the draws.
@@ -160,7 +161,7 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
     pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
     ratios = [ratio for table in (means, pairs) for found in table.values() for ratio in found if ratio is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
-    # Draw only ratios that get an interval. If groups come from a column of ids, no ratio does.
+    # Draw only ratios that get an interval. If each group is a single ID, no ratio gets an interval.
     drawn = [ratio for ratio in ratios if ratio.free(rows.strata) >= LEAST_QUESTIONS]
     for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed, one_fewer=True):
         for ratio in drawn:
@@ -187,7 +188,7 @@ def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
 
 
 def _baselines(names: Sequence[tuple[str, ...]], first: str, column: int) -> dict[int, int]:
-    """Return each group's baseline number by group number, without baselines and groups that have no baseline."""
+    """Return the number of each group's baseline, by group number. Only groups with a baseline are included."""
     numbers = {name: number for number, name in enumerate(names)}
     others = {number: (*name[:column], first, *name[column + 1 :]) for name, number in numbers.items()}
     return {number: numbers[other] for number, other in others.items() if other in numbers and numbers[other] != number}

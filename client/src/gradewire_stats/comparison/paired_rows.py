@@ -65,9 +65,9 @@ class PairedRows:
     Attributes:
         scores: float64[pairs, 2] by metric, the baseline's and the candidate's scores; NaN without a score.
         verdicts: float64[pairs, 2] by metric, 1 right and 0 wrong; NaN without a verdict.
-        empty: bool[pairs, 2] by metric, True without a score because the answer is empty.
-        failed: bool[pairs, 2] by metric, True without a score for another reason.
-        preferred: float64[pairs] by chooser, values like in `preferences`.
+        empty: bool[pairs, 2] by metric, True if the answer has no score because it is empty.
+        failed: bool[pairs, 2] by metric, True if the answer has no score for another reason.
+        preferred: float64[pairs] by chooser, with the values that `preferences` returns.
         questions: int[pairs], each pair's question number, from 0 without gaps; the bootstrap draws questions.
         strata: int[questions], each question's data set number. Draws are stratified by data set.
     """
@@ -94,7 +94,7 @@ class PairedRows:
 
         Args:
             results: Results of the baseline and the candidate for each pair, by metric.
-            questions: Key of each pair's question; a blank key is unique.
+            questions: Key of each pair's question. Pairs with blank keys have separate questions.
             datasets: Each pair's data set.
             tie_margin: Tie margin for preferences that follow from the metrics' scores.
             preferred: Preferences by other choosers.

@@ -42,8 +42,8 @@ class VerdictDifference:
         both: Number of pairs with two right answers.
         only_baseline, only_candidate: Numbers of pairs in which only this side's answer is right (discordant pairs).
         neither: Number of pairs with two wrong answers.
-        p_value: McNemar's exact two-sided test: the probability of a split of the discordant pairs at least as uneven,
-            if both sides are equally good; 1 without discordant pairs. Assumes independent pairs.
+        p_value: p value of McNemar's exact two-sided test, which assumes independent pairs: the probability that the
+            discordant pairs split at least as unevenly if both sides are equally good. 1 without discordant pairs.
     """
 
     pairs: int
@@ -100,15 +100,16 @@ class MetricDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """A chooser's preferences.
+    """The preferences of a chooser, which is a metric or a judge.
 
     Attributes:
         pairs: Number of pairs with a winner or a tie.
         undecided: Number of pairs with neither a winner nor a tie.
         wins, ties, losses: Numbers of pairs that the candidate wins, ties and loses.
         win_share, tie_share, loss_share: Wins, ties and losses as shares of `pairs`.
-        p_value: Exact two-sided sign test: the probability of a split of wins and losses at least as uneven, if both
-            sides are equally good; 1 if all pairs are ties, NaN without pairs. Assumes independent pairs.
+        p_value: p value of the exact two-sided sign test, which assumes independent pairs: the probability that wins
+            and losses split at least as unevenly if both sides are equally good. 1 if all pairs are ties, NaN without
+            pairs.
     """
 
     pairs: int
@@ -141,7 +142,7 @@ def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0
         MissingScipyError: scipy is not installed.
     """
     if not len(rows):
-        raise ValueError("no pairs of answers to compare")
+        raise ValueError("there are no pairs of answers to compare")
     found = compare_groups(_columns(rows), by_row=True, resamples=resamples, seed=seed)
     return PairComparison(
         pairs=len(rows),
@@ -258,13 +259,13 @@ def order_statistics(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> OrderStatistics | None:
-    """Compute a judge's consistency between orders; None if no pair has a verdict in both orders.
+    """Return a judge's consistency between orders; None if no pair has a verdict in both orders.
 
     Args:
         orders: Each pair's verdict in each order. `first` names the answer shown first, and `winner` the better answer;
             `winner` is "tie" for a tie and None without a verdict.
-        questions: Each pair's question number, like in `GroupedRows`; whole questions are drawn.
-        strata: Each question's data set number, like in `GroupedRows`.
+        questions: Each pair's question number, as in `GroupedRows`. Whole questions are drawn.
+        strata: Each question's data set number, as in `GroupedRows`.
         resamples: Number of draws.
         seed: Seed for the draws.
     """

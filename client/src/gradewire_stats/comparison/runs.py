@@ -20,7 +20,7 @@ class ScoredItem(Protocol):
 
     @property
     def id(self) -> str:
-        """The id that the caller gave the item, or ""."""
+        """The ID that the caller gave the item, or ""."""
 
     @property
     def scores(self) -> Mapping[str, ScoredAnswer]:
@@ -112,7 +112,7 @@ def compare_results(  # noqa: PLR0913 - two runs and four options
 def _check(baseline: Sequence[ScoredItem], candidate: Sequence[ScoredItem], columns: RowColumns) -> None:
     if not baseline or len(baseline) != len(candidate):
         raise ValueError(
-            f"{len(baseline)} baseline results and {len(candidate)} candidate results. Score the same questions in both"
+            f"{len(baseline)} baseline and {len(candidate)} candidate results differ in number. Use the same questions"
         )
     for name, values in asdict(columns).items():
         if values and len(values) != len(baseline):
@@ -123,4 +123,4 @@ def _check(baseline: Sequence[ScoredItem], candidate: Sequence[ScoredItem], colu
                 f"result {place} is for {one.id!r} in baseline and for {other.id!r} in candidate. Use the same order"
             )
         if one.scores.keys() != baseline[0].scores.keys() or other.scores.keys() != candidate[0].scores.keys():
-            raise ValueError(f"result {place} has other metrics than the first result")
+            raise ValueError(f"result {place} and the first result have different metrics")

@@ -125,7 +125,7 @@ class PairCounts:
     def shares_against(self, reference: int) -> NDArray[np.float64]:
         """Return each model's share of wins in decided matches against the reference, float64[draws, models].
 
-        NaN for the reference itself, and for a model without decided matches against the reference.
+        The share is NaN for the reference itself, and for a model without decided matches against the reference.
         """
         won, lost = self.won[:, :, reference], self.won[:, reference, :]
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -59,12 +59,12 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
     at_most: int,
     seed: int,
 ) -> list[ChosenPair]:
-    """Choose pairs one after the other, each as if the pairs before it were already judged.
+    """Choose pairs one after the other, each as if all earlier pairs were already judged.
 
     A pair's value is the expected reduction in the variances of the uncertain models' ratings, from the Fisher
     information in Bradley and Terry's model. Matches between models of about equal strength, and matches with models
-    that have few matches, are most informative. Among the instructions on which two models were not yet compared, the
-    instruction with the fewest comparisons of either model is chosen, then the first in a seeded order, because
+    that have few matches, are most informative. Two models are compared on the instruction with the fewest comparisons
+    of either model, among those on which they were not yet compared; a seeded order breaks ties. The reason is that
     answers to many instructions are more informative than many verdicts on the same answer.
 
     Args:

@@ -116,7 +116,7 @@ def _passes(matches: Matches, orders: NDArray[np.integer]) -> NDArray[np.float64
 
 
 class NotConvergedError(ArithmeticError):
-    """The search for the likelihood's maximum did not converge."""
+    """Raised when the search for the likelihood's maximum does not converge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class NotIdentifiedError(ValueError):
-    """The matches cannot separate the effect of length or position from the models' strengths."""
+    """Raised when matches cannot separate the effect of length or position from the models' strengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +230,8 @@ class ControlledFit:
         controls: Controlled properties.
         ratings: float64[1 + draws, models] on Elo's scale; NaN for a model without a match, and for all models in a
             draw without a maximum.
-        effects: float64[1 + draws, controls], an answer's gain in log odds to win: from a relative difference in words
-            of one standard deviation ("length"), or from being shown first ("position").
+        effects: float64[1 + draws, controls], an answer's gain in log-odds of winning: from a relative difference in
+            words of one standard deviation ("length"), or from being shown first ("position").
         regularised: True if wins in all matches do not connect the models; see `Strengths`.
     """
 

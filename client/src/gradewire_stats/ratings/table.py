@@ -36,7 +36,7 @@ class Bias:
 
 
 def position_bias(matches: Matches, *, resamples: int = 1000, seed: int = 0) -> Bias:
-    """Measure how often the answer shown first wins; needs a separate match for each order."""
+    """Measure how often the answer shown first wins. `matches` needs a separate match for each order."""
     return _bias(matches, matches.shown_first, resamples=resamples, seed=seed)
 
 
@@ -47,7 +47,7 @@ def length_bias(matches: Matches, *, resamples: int = 1000, seed: int = 0) -> Bi
 
 
 def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int) -> Bias:
-    """Measure the advantage of a property that only A has (`side` is 1) or only B has (-1), by whole instructions."""
+    """Measure the advantage of a property that only A has (`side` is 1) or only B has (-1); draw whole instructions."""
     counted = np.flatnonzero(matches.decided & (side != 0))
     if not len(counted):
         return Bias(0.0, estimate(np.nan, np.array([]), questions=0))
@@ -139,7 +139,7 @@ class ModelRating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """A control's effect: the factor by which the property multiplies an answer's odds to win."""
+    """A control's effect: the factor by which the property multiplies an answer's odds of winning."""
 
     control: Control
     odds: Estimate
@@ -150,9 +150,9 @@ class RatingTable:
     """All models' ratings.
 
     Attributes:
-        models: Ratings by model, the best first: by `controlled` if it is not None, else by `bradley_terry`. Models
-            without a match come last.
-        regularised: True if wins do not connect all models (see `Strengths`). Ratings are then drawn towards the mean,
+        models: One rating for each model, best first by `controlled`, or by `bradley_terry` if `controlled` is None.
+            Models without a match come last.
+        regularised: True if wins do not connect all models (see `Strengths`). Ratings are then pulled towards the mean,
             and models that wins do not connect are not comparable.
         regularised_draws: Number of draws in which wins do not connect all models.
         won: float64[models, models] in the order of `models`, number of matches that the row's model won against the
@@ -203,7 +203,7 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
         controls: Controls for an additional fit. None means no additional fit.
         resamples: Number of draws of whole instructions.
         seed: Seed for draws and orders.
-        with_elo: Compute Elo, which needs most of the time. If False, Elo is NaN.
+        with_elo: Compute Elo, which takes most of the time. If False, Elo is NaN.
 
     Raises:
         ValueError: There are no matches, or `reference` or `anchor` is not a model's name.
@@ -213,7 +213,7 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
         raise ValueError("there are no matches to rate models by")
     numbers = {name: number for number, name in enumerate(matches.models)}
     if unknown := [name for name in (reference, anchor) if name is not None and name not in numbers]:
-        raise ValueError(f"no model {unknown[0]!r}. The models are {', '.join(map(str, numbers))}")
+        raise ValueError(f"there is no model {unknown[0]!r}. The models are {', '.join(map(str, numbers))}")
     fixed = None if anchor is None else numbers[anchor]
     against = None if reference is None else numbers[reference]
     strata = np.zeros(matches.instruction_count, dtype=np.intp)

@@ -4,4 +4,4 @@ from gradewire_models.errors import ModelError
 
 
 class TrainingError(ModelError):
-    """An error for a training that cannot run; the message names the field, file or line and what to do."""
+    """Raised when training cannot run. The message names the field, the file or the line, and says what to do."""

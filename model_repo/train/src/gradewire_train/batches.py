@@ -46,9 +46,9 @@ def _tasks(names: Sequence[str], field: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Examples with only the negatives that the training uses, and the token ids of every distinct text.
+    """Examples with only the negatives that training uses, and the token ids of every distinct text.
 
-    `plain` contains the distinct answers without question and sentences, sorted, for the keep term of the loss.
+    `plain` contains the distinct anchors and positives without their questions, sorted. The loss's keep term uses them.
     """
 
     examples: Sequence[Example]
@@ -62,7 +62,7 @@ class Tokens:
 
 
 def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
-    """Tokenize every distinct text once; use at most `negatives` per example, and fill `Tokens.plain` if `plain`."""
+    """Tokenize each distinct text once. Use at most `negatives` per example; fill `Tokens.plain` if `plain` is set."""
     cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
     bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
     read = {text for example in cut for text in texts(example)}
@@ -82,7 +82,7 @@ def ids_by_text(
 
 
 class Batches:
-    """Batches of indices, grouped by similar text length, in a new order for every epoch that depends on `seed`.
+    """Batches of indices of texts with similar lengths. Every epoch has a new order, which depends on `seed`.
 
     Each batch has `batch_size` indices, or all indices if there are fewer. `lengths` is int64 [texts].
     """
@@ -100,7 +100,7 @@ class Batches:
         return len(self._lengths) // self._size
 
     def __getitem__(self, step: int) -> NDArray[np.int64]:
-        """Return the indices of a step, counted from 0."""
+        """Return the indices for `step`; steps are counted from 0."""
         epoch, batch = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, self._shuffled(epoch)
@@ -117,6 +117,6 @@ class Batches:
 
 
 def plain_of_step(tokens: Tokens, *, count: int, seed: int, step: int) -> NDArray[np.int64]:
-    """Return the indices into `tokens.plain` for a step's keep term, int64 [count], or all if there are fewer."""
+    """Return indices into `tokens.plain` for a step's keep term: int64 [count], or all indices if there are fewer."""
     generator = np.random.default_rng([seed, 1, step])
     return generator.choice(len(tokens.plain), size=min(count, len(tokens.plain)), replace=False)

@@ -63,7 +63,7 @@ def setting_options(recipe: type) -> Callable[[Command], Command]:
 
 
 def training_options(recipe: type) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options that all trainings share, without the settings."""
+    """Return a decorator that adds the options that all training commands share, except for the settings."""
     return cloup.option_group(
         "Training",
         click.option(
@@ -77,7 +77,7 @@ def training_options(recipe: type) -> Callable[[Command], Command]:
         click.option(
             "--resume",
             is_flag=True,
-            help="Continue from the checkpoint in --out; the weights will be the same bit for bit.",
+            help="Continue from the checkpoint in --out. The weights equal those of an uninterrupted run, bit for bit.",
         ),
         click.option(
             "--checkpoint-every",
@@ -115,19 +115,19 @@ def _recipe_option(recipe: type) -> Callable[[Command], Command]:
 
 @contextmanager
 def training_imports() -> Iterator[None]:
-    """Run the imports of a training.
+    """Wrap the imports that training needs.
 
     Raises:
         MissingPackageError: The extra `train` is not installed.
     """
-    # A training never needs a hub. The libraries read this variable when they are imported.
+    # Training never needs a model hub. The libraries read this variable when they are imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     with needs("train", "training"):
         yield
 
 
 def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, Any]) -> None:
-    """Train with a command's options. Options that are no fields of `request` become `settings`.
+    """Train with a command's options. Options that are not fields of `request` become `settings`.
 
     Raises:
         click.ClickException: The training failed; the message says what to do.
@@ -243,8 +243,8 @@ def _count(task: str, examples: list[Example]) -> None:
         type=click.Choice(["train", "eval"]),
         default="train",
         show_default=True,
-        help="Draw rows for training or for evaluation. The two parts share no name, noun or long sentence, only "
-        "formats of dates and numbers, and the few words for yes, no, up and down.",
+        help="Draw rows for training or for evaluation. The two parts share no name, noun or long sentence, but "
+        'formats of dates and numbers, and the few words for "yes", "no", "up" and "down".',
     ),
     WORDNET_OPTION,
 )
@@ -254,9 +254,10 @@ def grader_texts(  # noqa: PLR0913, PLR0917 - one argument per option
 ) -> None:
     """Draw labelled rows for a grader.
 
-    The answers are right or wrong by construction. Half of the rows of every kind are right: the same value in a
-    different format, unit or wording. A wrong answer has a different value, name or noun in the same sentence, says the
-    opposite, lists a wrong member, or evades the question. The same seed and version give the same rows.
+    The answers are right or wrong by construction. Half of the rows of every kind are right: they have the reference's
+    value in a different format, unit or wording. A wrong answer has a different value, name or noun in the same
+    sentence, says the opposite, lists a wrong member, or evades the question. The same seed and version give the same
+    rows.
     """
     with needs("train", "drawing texts"):
         from gradewire_train.graded.drawing import Drawer, rows_digest  # noqa: PLC0415 - a slow import
@@ -341,7 +342,7 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
     click.option(
         "--start",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="Continue from an earlier grader, the --out folder of this command.",
+        help="Continue from an earlier grader: the --out folder of an earlier run.",
     ),
     click.option(
         "--temperature",
@@ -355,7 +356,7 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
 )
 @setting_options(GraderRecipe)
 def grader(**given: Any) -> None:
-    """Train a grader, which reads question, reference and answer together and scores the answer.
+    """Train a grader, which reads the question, the reference and the answer together and scores the answer.
 
     Without --rows, train on drawn rows only (see `gradewire models train grader-texts`). The result is an adapter with
     a head. Build it with `gradewire models build --adapter OUT --name NAME all-MiniLM-L6-v2`. Press Ctrl-C to stop
@@ -418,11 +419,11 @@ train.add_command(grader)
 def sfve(**given: Any) -> None:
     """Train an encoder for the metric `sfve`.
 
-    The encoder learns to tell equivalent answers from answers that only look alike. Without files, train on texts made
-    from WordNet; your own questions and pairs are added to them. The result is an adapter (`gradewire models build
-    --adapter OUT BASE`) or, with --method full, a folder (`gradewire models export OUT`). Press Ctrl-C to stop after
-    the current step and leave a checkpoint; --resume continues from the checkpoint. A second Ctrl-C stops immediately,
-    and the last checkpoint stays.
+    The encoder learns to tell equivalent answers from answers that only look alike. The training texts are made from
+    WordNet, and also from your own questions and pairs if you add files. The result is an adapter (`gradewire models
+    build --adapter OUT BASE`) or, with --method full, a folder (`gradewire models export OUT`). Press Ctrl-C to stop
+    after the current step and leave a checkpoint; --resume continues from the checkpoint. A second Ctrl-C stops
+    immediately, and the last checkpoint stays.
     """
     with training_imports():
         from gradewire_train.run.sfve_run import SfveRequest, run  # noqa: PLC0415 - needs the extra

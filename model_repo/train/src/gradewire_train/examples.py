@@ -42,7 +42,7 @@ def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
 
     Raises:
         TrainingError: The file cannot be read, or a line is not a JSON object with the fields of the dataclass `kind`;
-            the message names line and field.
+            the message names the line and the field.
     """
     for number, line in numbered_lines(path):
         where = f"{path}, line {number}"
@@ -77,7 +77,7 @@ def lines_digest(lines: Iterable[str]) -> str:
 class Files:
     """The user's files in JSON lines: questions with answers, and sentence pairs.
 
-    `columns` maps our field names to the files' names where they differ. If `skip_bad_lines` is set, bad lines are
+    `columns` maps our field names to the files' names if these differ. If `skip_bad_lines` is set, bad lines are
     skipped with a warning.
     """
 
@@ -109,7 +109,7 @@ class Example:
 
 
 def question_text(question: str, answer: str) -> str:
-    """Return the encoder's input in the format of metric `sfve`, or the bare `answer` if `question` is "".
+    """Return the encoder's input in the format of the metric `sfve`, or the bare `answer` if `question` is "".
 
     Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering", section 4.
     """

@@ -28,7 +28,7 @@ class GraderRow:
     """An answer with its label.
 
     Attributes:
-        id: The row's ID; file and line if it has no ID.
+        id: The row's ID, or the file and the line if the row has no ID.
         question: The question, or "".
         references: At least one reference, sorted by the share of its words that the answer contains, highest first.
         label: From 0 (wrong) to 1 (right); a mean if there are several annotators.
@@ -65,7 +65,7 @@ def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
     rows = [_row(line, where, path.stem) for where, line in json_lines(path, _Line)]
     rows = [row for row in rows if half is None or half_of(row.question) == half]
     if not rows:
-        raise TrainingError(f"{path} has no row" + (f" of half {half}" if half else ""))
+        raise TrainingError(f"{path} has no row" + (f" in half {half}" if half else ""))
     return rows
 
 
@@ -77,7 +77,7 @@ def drawn_row(row: DrawnRow) -> GraderRow:
 
 
 def best_references(references: Sequence[str], prediction: str, *, most: int = MOST_REFERENCES) -> tuple[str, ...]:
-    """Return the `most` references with the highest share of words that the answer contains, highest first."""
+    """Return at most `most` references, sorted by the share of their words that the answer contains, highest first."""
     said = Counter(_WORD.findall(prediction.casefold()))
 
     def share(reference: str) -> float:
@@ -115,7 +115,7 @@ def _row(line: _Line, where: str, file: str) -> GraderRow:
     labels = line.labels or (line.label,)
     grades = [label for label in labels if label is not None]
     if not grades:
-        raise TrainingError(f"{where}: label should be a number from 0 (wrong) to 1 (right), or labels a list of them")
+        raise TrainingError(f"{where}: label should be from 0 (wrong) to 1 (right), or labels a list of such numbers")
     return GraderRow(
         id=str(line.id or where),
         question=line.question,

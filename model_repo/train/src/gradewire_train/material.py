@@ -1,4 +1,4 @@
-"""Load the words, questions and sentences from which texts are drawn: the files in `data/`, with lists as tuples."""
+"""Load the words, questions and sentences for drawing texts from the files in `data/`, and turn lists into tuples."""
 
 import tomllib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Compute the terms of SFVE's loss: contrastive loss, ranking across questions, and change of the base's cosines.
+"""Compute the terms of SFVE's loss: the contrastive loss, the ranking loss, and the change in the base's cosines.
 
 All vectors have unit length, so a dot product is a cosine.
 """
@@ -49,8 +49,8 @@ def group(examples: Sequence[Example]) -> tuple[Any, Any]:
 def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: float) -> Any:
     """Return the mean over the examples of -log softmax of the positive among all allowed candidates.
 
-    Source: Ji, Si, Lin et al. 2024, eq. 6. The sum includes every example's positive and hard negatives, like in Gao,
-    Yao and Chen 2021 (SimCSE), eq. 5.
+    Source: Ji, Si, Lin et al. 2024, eq. 6. The sum includes every example's positive and hard negatives, as in Gao, Yao
+    and Chen 2021 (SimCSE), eq. 5.
 
     Args:
         anchors: float32 [examples, dims].
@@ -85,7 +85,7 @@ def ranking(positive_cosines: Any, negative_cosines: Any, *, temperature: float)
 
 
 def keeping(now: Any, before: Any) -> Any:
-    """Return 100 times the mean squared change of the cosines between texts; 1 means that each changed by 0.1.
+    """Return 100 times the mean squared change in the cosines between texts; 1 means a change of 0.1 in each cosine.
 
     Args:
         now: float32 [texts, dims] from the trained encoder.

@@ -1,4 +1,4 @@
-"""Read and write recipes, which are a training's settings as typed values and TOML files."""
+"""Read and write recipes, which are settings for training as typed values and TOML files."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ _CONFIG: Final = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Optimisation:
-    """The optimisation settings that all trainings share."""
+    """The optimisation settings that all training commands share."""
 
     base: str = Field(
         default="all-MiniLM-L6-v2",
@@ -37,8 +37,8 @@ class Optimisation:
     threads: int = Field(
         default=1, description="Number of threads; a different number may change the rounding.", ge=1, le=256
     )
-    steps: int = Field(default=400, description="Optimiser steps.", ge=1, le=10**9)
-    batch_size: int = Field(default=64, description="Examples per step (SFVE's paper: 128).", ge=2, le=4096)
+    steps: int = Field(default=400, description="Number of optimiser steps.", ge=1, le=10**9)
+    batch_size: int = Field(default=64, description="Number of examples per step (SFVE's paper: 128).", ge=2, le=4096)
     learning_rate: float = Field(
         default=5e-4, description="Maximum learning rate (SFVE's paper, all weights: 1e-5).", ge=0
     )
@@ -72,7 +72,7 @@ class Training(Optimisation):
         default="adapter",
         description="What to train: low-rank matrices (adapter, PEFT's LoRA) or all weights (full).",
     )
-    negatives: int = Field(default=2, description="Maximum hard negatives per example.", ge=0, le=16)
+    negatives: int = Field(default=2, description="Maximum number of hard negatives per example.", ge=0, le=16)
     max_tokens: int = Field(default=128, description="Maximum text length in tokens.", ge=4, le=8192)
 
 
@@ -88,7 +88,7 @@ class Objective:
     keep_weight: float = Field(
         default=0.0, description="Weight of the term that keeps the base's cosines on plain texts.", ge=0
     )
-    keep_texts: int = Field(default=32, description="Plain texts per step for the keep term.", ge=2, le=4096)
+    keep_texts: int = Field(default=32, description="Number of plain texts per step for the keep term.", ge=2, le=4096)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
@@ -97,12 +97,10 @@ class Texts:
 
     nli: int = Field(default=8000, description="Number of entailment examples, which have no question.", ge=0)
     candidates: int = Field(default=8000, description="Number of examples with more or less detailed answers.", ge=0)
-    synonyms: int = Field(
-        default=8000, description="Number of examples with synonyms against antonyms and siblings.", ge=0
-    )
+    synonyms: int = Field(default=8000, description="Number of examples with synonyms, antonyms and siblings.", ge=0)
     numbers: int = Field(default=4000, description="Number of examples with numbers and amounts.", ge=0)
     colours: int = Field(default=1000, description="Number of examples with colours.", ge=0)
-    yes_no: int = Field(default=1000, description="Number of examples with yes and no.", ge=0)
+    yes_no: int = Field(default=1000, description='Number of examples with the answer "yes" or "no".', ge=0)
     names: int = Field(default=4000, description="Number of examples with names of persons and places.", ge=0)
     dates: int = Field(default=4000, description="Number of examples with dates and years.", ge=0)
     descriptions: int = Field(default=8000, description="Number of examples with sentences around an answer.", ge=0)
@@ -110,7 +108,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Recipe:
-    """All settings that affect the weights. The user's files also do; the model card names them.
+    """All settings that affect the weights. The user's files affect them too, and the model card names these files.
 
     `only` names the tasks or groups to train on, `without` the tasks or groups to exclude. An empty `only` means all.
     """
@@ -149,7 +147,7 @@ class Material:
     )
     reference_count: int = Field(
         default=2,
-        description="References to use from each row, one per epoch, the most similar to the answer first.",
+        description="References to use from each row: one per epoch, most similar to the answer first.",
         ge=1,
         le=64,
     )
@@ -185,8 +183,8 @@ def read_recipe(path: Path, kind: type[K]) -> K:
     """Read a recipe of the class `kind`; missing settings get their defaults.
 
     Raises:
-        TrainingError: The file cannot be read, or a setting is unknown or out of range; the message names file, line
-            and field.
+        TrainingError: The file cannot be read, or a setting is unknown or out of range; the message names the file, the
+            line and the field.
     """
     try:
         source = path.read_text(encoding="utf-8")
@@ -224,7 +222,7 @@ def _where(path: Path, source: str, section: str, key: str) -> str:
 
 
 def with_settings(recipe: K, given: dict[str, Any]) -> K:
-    """Return a recipe with the settings in `given` changed; no two tables have a setting with the same name.
+    """Return a copy of the recipe with the settings in `given`, by name. Names are unique across tables.
 
     Raises:
         TrainingError: A value is out of range; the message names the command's option.

@@ -24,7 +24,7 @@ MEAN = "dev"
 
 @dataclass(frozen=True, slots=True)
 class LabelledRow:
-    """An answer with its label, which is higher for a better answer; only rows in the same `part` are compared."""
+    """An answer with its label. A better answer has a higher label; only rows in the same `part` are compared."""
 
     question: str
     references: tuple[str, ...]
@@ -42,7 +42,7 @@ class _Line(AnswerLine):
 
 
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
-    """Read JSON lines with question, references, prediction, and label or grade; part is optional.
+    """Read JSON lines with the fields question, references, prediction, label or grade, and optionally part.
 
     If `half` is given, keep only rows whose field "half" names this split.
 
@@ -52,7 +52,7 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     rows = []
     for where, line in json_lines(path, _Line):
         if half is not None and line.half is None:
-            raise TrainingError(f"{where}: has no field half, which --dev-half needs")
+            raise TrainingError(f"{where}: the field half is missing, but --dev-half needs it")
         label = line.grade if line.label is None else line.label
         if label is None:
             raise TrainingError(f"{where}: label (or grade) is missing")
@@ -64,7 +64,7 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
 
 
 def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
-    """Check that the rows can be ranked, before the training starts.
+    """Check that the rows can be ranked, before training starts.
 
     Raises:
         TrainingError: Every part has only one distinct label.
@@ -74,13 +74,13 @@ def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
         labels.setdefault(row.part, set()).add(row.label)
     if all(len(each) < 2 for each in labels.values()):
         raise TrainingError(
-            f"{origin}: the {len(rows)} rows cannot be ranked, because all labels in a part are equal. "
+            f"{origin}: the {len(rows)} rows cannot be ranked, because within each part all labels are equal. "
             "Name a file whose parts have different labels, or leave out --dev"
         )
 
 
 def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[LabelledRow]:
-    """Return at most `count` rows, drawn by seed, in their original order; 0 means all rows."""
+    """Return at most `count` rows, drawn at random but in their original order; 0 means all rows."""
     if not count or len(rows) <= count:
         return list(rows)
     kept = np.sort(np.random.default_rng(seed).choice(len(rows), size=count, replace=False))
@@ -117,7 +117,7 @@ class Selection:
         return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
 
     def spearman(self, encoder: TrainedEncoder) -> dict[str, float]:
-        """Return Spearman's correlation of scores and labels, as "dev PART" for each part, and the mean as `MEAN`."""
+        """Return Spearman's correlation of scores with labels, as "dev PART" for each part, and the mean as `MEAN`."""
         scores = self.scores(encoder)
         found = {
             f"{MEAN} {part or 'all'}": spearman(scores[self._parts == part], self._labels[self._parts == part])

@@ -19,7 +19,7 @@ from gradewire_train.texts.things import Things
 
 _TRIES: Final = 400
 _CLOSED: Final = frozenset({"count", "amount", "rank", "colour", "time_of_day"})
-"""Kinds with the same few words, such as numbers and colours, in both parts."""
+"""Kinds that use the same few words in both parts, such as numbers and colours."""
 _TRAINED_ONLY: Final = frozenset({"colour"})
 """Kinds that only the training part has, because they have too few words for two parts."""
 Kind = Callable[..., Drawn | None]
@@ -38,7 +38,7 @@ class Drawer:
         return tuple(self._kinds)
 
     def rows(self, kind: str, count: int, *, seed: int) -> Iterator[DrawnRow]:
-        """Yield the first `count` rows of a kind, right and wrong in turn; fewer if there are no more different ones.
+        """Yield the first `count` distinct rows of a kind, alternately right and wrong; fewer if no more can be drawn.
 
         Raises:
             TrainingError: WordNet's files do not contain enough words for a row.
@@ -62,7 +62,7 @@ class Drawer:
                 continue
             if drawn is not None and drawn.right == right and drawn.prediction.strip():
                 return drawn
-        raise TrainingError(f"WordNet's files have too few words for rows of kind {kind}. Check that they are complete")
+        raise TrainingError(f"WordNet's files have too few words for rows of kind {kind}. Check for missing files")
 
     @cached_property
     def _draws(self) -> Mapping[str, Callable[[Random], Draw | None]]:

@@ -23,7 +23,7 @@ def corrected(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw an undecided answer, "A or B", which is wrong. A right answer has doubts, or two names for one thing."""
+    """Draw an undecided answer, "A or B", which is wrong. A right answer voices doubt, or adds a second name."""
     if right:
         if draw.same and rng.random() < 0.3:
             both = any_of(rng, GRADED["aliases"]).format(draw.answer, draw.same[0])
@@ -35,7 +35,7 @@ def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw a refusal, which is wrong even if it names the reference. A right answer has doubts before it."""
+    """Draw a refusal, which is wrong even if it names the reference. A right answer names it but voices doubt."""
     if right:
         return _row(rng, draw, filled(rng.choice(GRADED["doubts"]), draw.answer), right=True)
     drawn = rng.random()
@@ -68,7 +68,7 @@ def off_topic(rng: PartRandom, draw: Draw, elsewhere: Draw, *, right: bool) -> D
 
 
 def long(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn | None:
-    """Draw an answer in a text of 40 to 200 words, which also names wrong answers for something else."""
+    """Draw an answer in a text of 40 to 200 words, which also contains different answers for something else."""
     if len(draw.wrong) < 2:
         return None
     said, others = draw.answer if right else draw.wrong[0], list(draw.wrong[1:3])

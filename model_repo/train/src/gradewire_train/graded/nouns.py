@@ -72,7 +72,7 @@ class Nouns:
         return Drawn(question, (name,), wrapped(rng, "It is {}", said), "same", "same" if right else said)
 
     def definition(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """Define a term by its reworded gloss. A wrong answer has a different term's gloss, or denies the right one."""
+        """Define a term by its reworded gloss. A wrong answer has a different term's gloss, or denies this gloss."""
         synset = rng.choice(self._defined)
         name, gloss = synset.words[0].text, synset.gloss
         if not owned(rng, self._lexicon, name) or normal(name) in normal(gloss):
@@ -104,7 +104,7 @@ class Nouns:
         return Drawn(question, (reference,), prediction, "same", "same" if right else "other")
 
     def _reworded(self, rng: PartRandom, gloss: str) -> str:
-        """Replace up to three words in a gloss by synonyms in their most common sense, and vary common phrases."""
+        """Replace up to three words in a gloss with synonyms in their most common sense, and vary common phrases."""
         found = gloss.split()
         places = [at for at, word in enumerate(found) if word.isalpha() and len(word) > 3]
         rng.shuffle(places)

@@ -12,15 +12,16 @@ T = TypeVar("T")
 
 _EVAL_OF_256: Final = 77
 _SHORTEST: Final = 3
-"""Minimum length of lists that are split; both parts have all of a shorter list (am, pm)."""
+"""Minimum length of a list to split. Both parts use all of a shorter list, such as "am" and "pm"."""
 _SHORTEST_OF_WORDS: Final = 6
-"""Minimum length of split lists of one- or two-word texts; both parts have all of a shorter one ("Jr.", "III")."""
+"""Minimum length of a list to split if its texts have one or two words. Both parts use all of a shorter list, such as
+"Jr." and "III"."""
 _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 
 
 class TooFewError(ValueError):
-    """An error for a list with too few texts in a part; the caller then tries a different draw."""
+    """Raised when a list has too few texts in a part. The caller then tries a different draw."""
 
 
 class Part:
@@ -35,7 +36,7 @@ class Part:
         return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """Return the items in this part; a tuple counts by its first text, a synset by its first word."""
+        """Return the items in this part, which depends on a tuple's first text or on a synset's first word."""
         if len(items) < _SHORTEST or _text(items[0]) is None:
             return items
         known = self._kept.get(id(items))
@@ -43,7 +44,7 @@ class Part:
             return known[1]
         own = self._split(items, [_text(item) or "" for item in items])
         if len(items) >= _WORTH_KEEPING:
-            # Also keep a reference to the list, so that no other list can get its id.
+            # Also keep a reference to the list, so that no other list can get the same id.
             self._kept[id(items)] = (items, own)
         return own
 
@@ -52,7 +53,7 @@ class Part:
             if len(items) < _SHORTEST_OF_WORDS:
                 return items
             return [item for item, text in zip(items, texts, strict=True) if self.owns(text)]
-        # Split templates by rank instead of hash, so that both parts get at least one even from a short list.
+        # Split templates by rank instead of hash, so that both parts get at least one template even from a short list.
         ranked = sorted(set(texts), key=_hashed)
         own = set(ranked[: max(1, round(_EVAL_SHARE * len(ranked)))])
         return [item for item, text in zip(items, texts, strict=True) if (text in own) == (self.name == "eval")]
@@ -74,7 +75,7 @@ class PartRandom(Random):
         return super().choice(self._own(seq, 1))
 
     def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
-        """Return items with repeats; with `weights`, from all items, because only lists without texts have weights."""
+        """Return items with repeats. With `weights`, use all items, because only lists without texts have weights."""
         if weights is not None or cum_weights is not None:
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         return super().choices(self._own(population, 1), k=k)

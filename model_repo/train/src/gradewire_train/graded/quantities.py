@@ -39,7 +39,7 @@ def unit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def share(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a share in a different format: "a quarter", "1 in 4" or "0.25" for "25 %". A wrong answer changes it."""
+    """Draw a share in a different format, such as "1 in 4" or "0.25" for "25 %". A wrong answer changes the share."""
     top, bottom = rng.choice(_SHARES)
     other = rng.choice([each for each in _SHARES if each != (top, bottom)])
     forms = _share_forms(top, bottom)

@@ -30,7 +30,7 @@ def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def roles(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Say who did what to whom, in active or passive voice. A wrong answer swaps the two."""
+    """Say who did what to whom, in active or passive voice. A wrong answer swaps the two persons."""
     active, passive = rng.choice(GRADED["verbs_between"]).split("|")
     first, second = person_name(rng).usual, person_name(rng).usual
     if first.split()[-1] == second.split()[-1]:
@@ -144,7 +144,7 @@ def science(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def claim(rng: PartRandom, *, right: bool) -> Drawn:
-    """Answer yes or no, with or without a reason. A wrong answer says the opposite of the reference."""
+    """Answer "yes" or "no", with or without a reason. A wrong answer says the opposite of the reference."""
     by_question = {entry["question"]: entry for entry in GRADED["claims"]}
     asked = rng.choice(tuple(by_question))
     entry = by_question[asked]

@@ -17,8 +17,8 @@ _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
 class Drawn:
     """An answer to a question, right or wrong by construction.
 
-    `meant` is a canonical form of the references' value, and `said` of the answer's. The answer is right if both are
-    equal.
+    `meant` is the references' value and `said` the answer's value, both in a canonical form. The answer is right if
+    both values are equal.
     """
 
     question: str
@@ -29,7 +29,7 @@ class Drawn:
 
     @property
     def right(self) -> bool:
-        """True if answer and references have the same value."""
+        """True if the answer and the references have the same value."""
         return self.meant == self.said
 
 
@@ -83,7 +83,7 @@ def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
 
 
 def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None = None) -> Drawn | None:
-    """Return a row with one of the draw's right or wrong answers; None if it needs a word from the other part."""
+    """Return a row with one of the draw's right or wrong answers; None if the row needs a word from the other part."""
     said = any_of(rng, (draw.answer, *draw.same, *draw.same) if right else draw.wrong)
     if lexicon is not None and not all(owned(rng, lexicon, each) for each in (draw.answer, *draw.same, said)):
         return None
@@ -102,12 +102,12 @@ def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None 
 
 
 def any_of(rng: PartRandom, texts: Sequence[str]) -> str:
-    """Return a random one of `texts`, whatever part they belong to."""
+    """Return a random text from `texts`, regardless of its part."""
     return texts[rng.randrange(len(texts))]
 
 
 def owned(rng: PartRandom, lexicon: Lexicon, text: str) -> bool:
-    """Return True if WordNet does not have `text`, or the part owns it; a plural counts like its singular."""
+    """Return True if WordNet does not contain `text`, or the part owns it; treat a plural like its singular."""
     bare = normal(text)
     known = [each for each in (bare, bare.removesuffix("s"), bare.removesuffix("es")) if lexicon.keys_of(each)]
     return all(rng.part.owns(each) for each in known[:1])

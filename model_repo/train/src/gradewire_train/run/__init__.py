@@ -1,1 +1,1 @@
-"""Run a training, with checkpoints, progress and results."""
+"""Run training commands, with checkpoints, progress and results."""

@@ -30,7 +30,7 @@ class Account:
         setting: The list item after the recipe's digest: the kept step, or the temperature.
         remark: The last list item.
         tables: The lines before the recipe.
-        options: The command's options other than the recipe, each with a blank before it.
+        options: The command's options other than the recipe, each preceded by a blank.
         files: SHA-256 of the user's files, by name.
     """
 

@@ -1,4 +1,4 @@
-"""Save and load a training's state, so that a resumed training gives the same weights."""
+"""Save and load the state of a training run, so that a resumed run gives the same weights."""
 
 import os
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ _FORMAT = 2
 
 @dataclass(slots=True)
 class Checkpoint:
-    """A training's state after a step.
+    """The state of a training run after a step.
 
-    It contains no random state, because the order of examples and dropout depend only on seed and step. Only a training
-    with the same `identity` may continue from a checkpoint. `best_step` is the best step so far, 0 before the first
+    It contains no random state, because the order of examples and dropout depend only on seed and step. Only a run with
+    the same `identity` may continue from a checkpoint. `best_step` is the best step so far, 0 before the first
     evaluation. `curve` has a row for each step: step, loss, the loss's terms, and after an evaluation the selection's
     values.
     """
@@ -36,7 +36,7 @@ class Checkpoint:
 
 
 def begin_in(directory: Path, *, resume: bool) -> Path:
-    """Create a training's directory and return the path of its checkpoint.
+    """Create the directory of a training run, and return the path of its checkpoint.
 
     Raises:
         TrainingError: The directory has a checkpoint, but `resume` is False.
@@ -46,7 +46,7 @@ def begin_in(directory: Path, *, resume: bool) -> Path:
     checkpoint = directory / CHECKPOINT_FILE
     if checkpoint.exists() and not resume:
         raise TrainingError(
-            f"{checkpoint} is an interrupted training. Continue it with --resume, or delete it to start again"
+            f"{checkpoint} is from an interrupted training run. Continue with --resume, or delete the file"
         )
     return checkpoint
 
@@ -67,12 +67,12 @@ def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
 
 
 def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
-    """Read a training's checkpoint.
+    """Read the checkpoint of a training run.
 
     Load only tensors and plain values, so that a checkpoint cannot run code.
 
     Raises:
-        TrainingError: The checkpoint is missing or broken, or belongs to a different training.
+        TrainingError: The checkpoint is missing or broken, or belongs to a different training run.
     """
     path = directory / CHECKPOINT_FILE
     if not path.is_file():
@@ -88,7 +88,7 @@ def load_checkpoint(directory: Path, identity: str) -> Checkpoint:
         raise TrainingError(f"--resume: a different version wrote {path}. Start again without --resume")
     if checkpoint.identity != identity:
         raise TrainingError(
-            f"--resume: {path} belongs to a different training: recipe, base, texts or dev rows differ. Use the "
-            "same ones as at the start, or a different --out"
+            f"--resume: {path} belongs to a different training run: recipe, base, texts or dev rows differ. Use the "
+            "same inputs as at the start, or a different --out"
         )
     return checkpoint

@@ -1,4 +1,4 @@
-"""Run a training command: read inputs, train, show progress and write; `Work` does what depends on the command."""
+"""Run a training command: read inputs, train, show progress and write results. Each command has its own `Work`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Request(Course):
 
 
 class Work(Protocol):
-    """A training with all of its data in memory."""
+    """A training run with all of its data in memory."""
 
     def train(self, course: Course, report: Callable[[StepReport], None], stop: Callable[[], bool]) -> Outcome:
         """Train; see `gradewire_train.run.loop.train`."""
@@ -46,7 +46,7 @@ R = TypeVar("R", bound=Request)
 def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], Work]) -> bool:
     """Train, and write the result into the directory; return False after an interrupt, which leaves a checkpoint.
 
-    `prepare` reads all inputs before the training starts.
+    `prepare` reads all inputs before training starts.
 
     Raises:
         ModelError: An input cannot be read, downloaded or used; the message says what to do.
@@ -70,7 +70,7 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
 
 
 def base_encoder(request: Request, recipe: Recipe | GraderRecipe, max_tokens: int, console: Console) -> TrainedEncoder:
-    """Load the model that a training starts from, and show the download's progress; see `load_base` for errors."""
+    """Load the model that training starts from, and show the download's progress; see `load_base` for errors."""
     base = recipe.training.base
     with ConsoleProgress(console, base) as progress:
         return load_base(base, max_tokens=max_tokens, wheels=request.wheels, report=progress.report)

@@ -1,4 +1,4 @@
-"""Define the grader, an encoder over question, reference and answer with one linear layer, and its loss."""
+"""Define the grader, which is an encoder over question, reference and answer with one linear layer, and its loss."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -36,9 +36,10 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
                 f"base: {encoder.base.name} has no token types, or a pooling other than mean. Train on all-MiniLM-L6-v2"
             )
         if encoder.model.config.max_position_embeddings < MAX_TOKENS:
-            raise TrainingError(f"base: {encoder.base.name} accepts fewer tokens than the {MAX_TOKENS} of a grader")
+            raise TrainingError(f"base: {encoder.base.name} accepts too few tokens. A grader needs {MAX_TOKENS}")
         for module in encoder.model.modules():
-            # The base's own dropout takes a fifth of the time, and the training reads each row only once or twice.
+            # Disable the base's own dropout. It takes a fifth of the time, and training reads each row only once or
+            # twice.
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
         prepare(encoder, training)
@@ -75,7 +76,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
         """Load an earlier grader's weights.
 
         Raises:
-            TrainingError: The folder contains no grader, or one with a different base, rank or targets.
+            TrainingError: The folder contains no grader, or a grader with a different base, rank or targets.
         """
         try:
             matrices = load_file(directory / ADAPTER_WEIGHTS)
@@ -180,7 +181,7 @@ class Judgement:
         return {"cross_entropy": (self._weights[chosen] * losses).mean()}
 
     def evaluate(self) -> dict[str, float]:
-        """Return {}, because a grader's training keeps the last step."""
+        """Return {}, because grader training keeps the last step."""
         return {}
 
 

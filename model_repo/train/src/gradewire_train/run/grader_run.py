@@ -60,7 +60,7 @@ class _GraderWork:
         self._rows = [row for row in every if fold_of(row.question, count) != number - 1]
         self._scored = [*out, *scored]
         if not self._rows:
-            raise TrainingError("there are no rows to train on. Use --rows, or a --drawn-rows above 0")
+            raise TrainingError("there are no rows to train on. Use --rows, or set --drawn-rows above 0")
         deterministic(recipe.training)
         encoder = base_encoder(request, recipe, MAX_TOKENS, console)
         self._base = encoder.base
@@ -96,7 +96,7 @@ class _GraderWork:
 
 
 def training_identity(recipe: GraderRecipe, base_sha256: str, rows: Sequence[GraderRow]) -> str:
-    """Return a digest over recipe, base and rows; a checkpoint's must be the same."""
+    """Return a digest of the recipe, the base and the rows. A resumed run must have the checkpoint's digest."""
     parts = ["grader", asdict(recipe), base_sha256, rows_digest(rows)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Train an encoder for `sfve`, by the examples and the loss of each step."""
+"""Train an encoder for `sfve`: choose the examples of each step, and compute their loss."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from gradewire_train.texts import examples_digest
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The inputs of a training; without a `selection`, the training keeps the last step."""
+    """The inputs of a training run. Without a `selection`, the run keeps the last step."""
 
     recipe: Recipe
     examples: Sequence[Example]
@@ -28,7 +28,7 @@ class Plan:
     selection: Selection | None = None
 
     def identity(self, base_sha256: str) -> str:
-        """Return a digest over everything that affects the result, including the base's weights."""
+        """Return a digest of everything that affects the result, including the base's weights."""
         texts_sha256 = examples_digest(self.examples)
         rows_sha256 = self.selection.digest if self.selection is not None else ""
         parts = [asdict(self.recipe), base_sha256, texts_sha256, rows_sha256, self.course.evaluate_every]
@@ -45,7 +45,7 @@ def train(
     algorithms, and the recipe sets the number of threads.
 
     Raises:
-        TrainingError: The loss is not finite, or the checkpoint belongs to a different training.
+        TrainingError: The loss is not finite, or the checkpoint belongs to a different training run.
         OSError: A checkpoint cannot be written.
     """
     settings = plan.recipe.training
@@ -104,7 +104,7 @@ class _Contrast:
         return {} if self._plan.selection is None else self._plan.selection.spearman(self._encoder)
 
     def _vectors(self, ordered: Sequence[str]) -> Any:
-        # Encode a text that the batch contains several times only once.
+        # Encode each distinct text in the batch only once.
         rows = {text: index for index, text in enumerate(dict.fromkeys(ordered))}
         ids = [self._tokens.ids[text] for text in rows]
         with torch.autocast("cpu", torch.bfloat16, enabled=self._plan.recipe.training.precision == "bfloat16"):

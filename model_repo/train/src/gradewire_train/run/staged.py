@@ -41,8 +41,8 @@ def remove_unfinished(directory: Path) -> None:
         OSError: A folder cannot be removed.
     """
     for workspace in directory.glob(f"{_PREFIX}*"):
-        # A folder without a lock file or the inner folder is not ours or is just being created, so it stays. If it is
-        # missing, its process has just removed it.
+        # A folder without a lock file or the inner folder is not ours or is just being created, so it stays. If the
+        # folder is missing, its process has just removed it.
         with suppress(FileNotFoundError, NotADirectoryError), exclusive_if_free(workspace / _LOCK) as dead:
             if dead and (workspace / _FILES).is_dir():
                 shutil.rmtree(workspace)

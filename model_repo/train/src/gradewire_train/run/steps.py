@@ -1,4 +1,4 @@
-"""Run a training's optimiser steps, with progress, interruption, checkpoints, and selection of the best step."""
+"""Run optimiser steps, with progress, interruption, checkpoints, and selection of the best step."""
 
 import math
 import signal
@@ -52,11 +52,11 @@ def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """The progress after a step; step 0 is the base before the training.
+    """The progress after a step; step 0 is the base before training.
 
     Attributes:
         figures: The loss and its terms, and after an evaluation the result of `Task.evaluate`.
-        examples_per_s: Examples per second since the training was started or resumed.
+        examples_per_s: Examples per second since the run was started or resumed.
         remaining_s: Estimated remaining seconds at this speed; NaN before the first step.
     """
 
@@ -69,7 +69,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The step whose weights the model has, and `Checkpoint.curve`; an unfinished training has left a checkpoint."""
+    """The step whose weights the model has, and `Checkpoint.curve`. An unfinished run leaves a checkpoint."""
 
     best_step: int
     curve: list[dict[str, float]]
@@ -82,7 +82,7 @@ class Task(Protocol):
 
     @property
     def model(self) -> Any:
-        """The module; the training changes the weights that have gradients."""
+        """The module. Training changes the weights that have gradients."""
 
     def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
         """Return groups of weights, each with the factor for its learning rate."""
@@ -96,7 +96,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A training's existing directory, and the steps between evaluations (0 means no evaluation) and checkpoints."""
+    """A run's existing directory, and the steps between evaluations (0 means no evaluation) and between checkpoints."""
 
     directory: Path
     evaluate_every: int = 100
@@ -113,10 +113,10 @@ def deterministic(settings: Optimisation) -> None:
 
 
 class Steps:
-    """A training that runs from its start, or from a checkpoint with the same `identity`.
+    """A training run that starts from the base, or continues from a checkpoint with the same `identity`.
 
     Raises:
-        TrainingError: The checkpoint belongs to a different training.
+        TrainingError: The checkpoint belongs to a different training run.
     """
 
     def __init__(self, task: Task, settings: Optimisation, identity: str, course: Course) -> None:
@@ -215,7 +215,7 @@ def schedule(step: int, steps: int, warmup: float) -> float:
 
 
 class TrainingConsole(ConsoleBars):
-    """A context whose method `report` shows a training's progress on `console`."""
+    """A context whose method `report` shows the progress of training on `console`."""
 
     def __init__(self, console: Console, steps: int) -> None:
         super().__init__(console, BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))

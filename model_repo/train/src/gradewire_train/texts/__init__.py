@@ -24,14 +24,16 @@ def make_examples(
     wordnet: Path | None = None,
     only: Collection[str] = TASKS,
 ) -> list[Example]:
-    """Return an encoder's training examples, task by task, first from the user's files, then generated ones.
+    """Return an encoder's training examples, task by task: examples from the user's files, then generated examples.
 
-    The user's questions are for the tasks candidates, synonyms and descriptions, the sentence pairs for nli. The same
-    files, counts and seed always give the same examples for a task, whatever other tasks `only` excludes. `wordnet` is
-    the directory with WordNet's files (data.*, cntlist.rev), by default `usual_directory`.
+    The user's questions are for the tasks candidates, synonyms and descriptions, and the sentence pairs for the task
+    nli. The same files, counts and seed always give the same examples for a task, regardless of which other tasks
+    `only` excludes. `wordnet` is the directory with WordNet's files (data.*, cntlist.rev), by default
+    `usual_directory`.
 
     Raises:
-        TrainingError: A file of WordNet's or the user's cannot be read or used; the message says where and what to do.
+        TrainingError: A WordNet file or a user's file cannot be read or used. The message names the place and says what
+            to do.
     """
     if unknown := set(counts) - set(TASKS):
         raise TrainingError(f"unknown task {', '.join(sorted(unknown))}. Tasks are {', '.join(TASKS)}")

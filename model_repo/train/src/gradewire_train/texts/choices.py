@@ -1,4 +1,4 @@
-"""Draw questions about colours and lists, and questions with the answer yes or no."""
+"""Draw questions about colours and lists, and questions with the answer "yes" or "no"."""
 
 from random import Random
 
@@ -61,7 +61,7 @@ def _joined(items: list[str]) -> str:
 
 
 def answered(rng: Random) -> Draw:
-    """Ask a question with the answer yes or no, as a word or a sentence. Wrong answers say the opposite."""
+    """Ask a question with the answer "yes" or "no", as a word or a sentence. Wrong answers say the opposite."""
     subject, state = rng.choice(WORDS["subjects"]), rng.choice(WORDS["states"])
     agreed = rng.random() < 0.5
     right, wrong = (ANSWERS["yes"], ANSWERS["no"]) if agreed else (ANSWERS["no"], ANSWERS["yes"])

@@ -33,7 +33,7 @@ def dated(rng: Random) -> Draw:
 
 
 def yeared(rng: Random) -> Draw:
-    """Ask for a year: "1984", "in 1984". Looser answers are a day or month in the year, its decade or century."""
+    """Ask for a year: "1984", "in 1984". Looser answers are a day or month in the year, or its decade or century."""
     year = _year(rng)
     month = rng.choice(_MONTHS)
     same = [f"in {year}", f"the year {year}", f"in the year {year}", f"{year} AD", f"{year} CE"]
@@ -51,7 +51,7 @@ def yeared(rng: Random) -> Draw:
 
 
 def spanned(rng: Random) -> Draw:
-    """Ask for a span of years: "1914-1918", "from 1914 to 1918". Wrong answers are moved or longer spans."""
+    """Ask for a span of years: "1914-1918", "from 1914 to 1918". Wrong answers are shifted or longer spans."""
     start = rng.randrange(_FIRST_YEAR, _LAST_YEAR - 30)
     end = start + rng.randrange(2, 30)
     same = (f"from {start} to {end}", f"{start} to {end}", f"between {start} and {end}", f"{start} until {end}")

@@ -46,8 +46,8 @@ class Draw:
 def normal(text: str) -> str:
     """Return the text in a form for comparisons: case-folded, without articles, accents and punctuation.
 
-    "The Café" and "cafe" become equal. Signs between digits stay, so "1.5" and "15" differ, and so does a minus before
-    a digit.
+    "The Café" and "cafe" become equal. Signs between digits stay, so "1.5" and "15" differ. A minus before a digit also
+    stays.
     """
     folded = unicodedata.normalize("NFKD", text.casefold())
     bare = "".join(character for character in folded if not unicodedata.combining(character))
@@ -59,7 +59,9 @@ def normal(text: str) -> str:
 
 
 def checked(draw: Draw | None) -> Draw | None:
-    """Remove repeated answers, and wrong answers that equal a right one after `normal`; return None if none is left.
+    """Remove repeated answers, and wrong answers that equal a right answer after `normal`.
+
+    Return None if no wrong answer is left, or if the reference is blank.
 
     A right answer among the wrong answers would teach the opposite.
     """
@@ -85,7 +87,7 @@ def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
 
 
 def sound(example: Example) -> bool:
-    """Return True if a drawn example can be used: no negative equals anchor or positive after `normal`.
+    """Return True if a drawn example can be used: no negative equals the anchor or the positive after `normal`.
 
     This may reject good examples, but the caller can draw more. A user's own examples need only pass `contradiction`.
     """
@@ -96,7 +98,8 @@ def sound(example: Example) -> bool:
 def contradiction(example: Example) -> str:
     """Return the reason why an example would teach nothing or the opposite; "" for a good example.
 
-    A negative equals anchor or positive if they differ only in case, blanks, Unicode composition or a final full stop.
+    A negative counts as equal to the anchor or the positive if the texts differ only in case, blanks, Unicode
+    composition or a final full stop.
     Other signs may matter: "C++" and "C#", "5" and "-5", "A+" and "A-".
     """
     if not all(each.strip() for each in example.answers):

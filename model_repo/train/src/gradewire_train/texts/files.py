@@ -45,7 +45,7 @@ def write_examples(examples: Iterable[Example], path: Path) -> None:
 def user_examples(
     files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
-    """Return examples from the user's files for the tasks in `only`, at most `counts` for each task.
+    """Return examples from the user's files for the tasks in `only`. `counts` contains each task's maximum number.
 
     Tasks without material are missing from the result. `lexicon`, for synonyms of answers, is called only if there are
     questions.

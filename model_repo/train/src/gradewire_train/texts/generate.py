@@ -53,7 +53,7 @@ class Generator:
         )
 
     def example(self, task: str, number: int, *, seed: int) -> Example:
-        """Return an example, always the same for the same arguments.
+        """Return an example. The same arguments always give the same example.
 
         Raises:
             TrainingError: WordNet's files do not contain enough words for an example.
@@ -65,10 +65,10 @@ class Generator:
                 example = self._made(rng, task, draw)
                 if sound(example):
                     return example
-        raise TrainingError(f"WordNet's files have too few words for examples of {task}. Check that they are complete")
+        raise TrainingError(f"WordNet's files have too few words for examples of {task}. Check for missing files")
 
     def examples(self, task: str, count: int, *, seed: int) -> Iterator[Example]:
-        """Yield a task's first `count` different examples; fewer if there are no more.
+        """Yield a task's first `count` distinct examples; fewer if no more can be drawn.
 
         Raises:
             TrainingError: See `example`.

@@ -1,4 +1,4 @@
-"""Find synonyms, and words that are surely not synonyms, in WordNet, and draw sentence pairs."""
+"""Find synonyms in WordNet, and words that are certainly not synonyms, and draw sentence pairs."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -25,8 +25,8 @@ _WRONG_GLOSSES = 2
 class Lexicon:
     """WordNet with the generator's queries; `decent` contains all synsets that may be drawn.
 
-    A sibling may be a synonym, or broader or narrower, in a different sense. Such a word would be a right answer among
-    the negatives, so `siblings` skips it.
+    In a different sense, a sibling may be a synonym, a broader word or a narrower word. Such a word would be a right
+    answer among the negatives, so `siblings` skips it.
     """
 
     def __init__(self, wordnet: WordNet) -> None:
@@ -52,7 +52,7 @@ class Lexicon:
         return self.wordnet.senses.get(word.lower(), ())
 
     def mates(self, word: str) -> frozenset[str]:
-        """Return all words that share a sense with `word`, lower-cased, including itself."""
+        """Return all words that share a sense with `word`, lower-cased, including `word`."""
         synsets = map(self.synset, self.keys_of(word))
         return frozenset({word.lower(), *(mate.text.lower() for synset in synsets for mate in synset.words)})
 
@@ -70,7 +70,7 @@ class Lexicon:
         return found
 
     def differs(self, word: str, synset: Synset) -> bool:
-        """Return True if no sense of `word` is the synset itself, broader, narrower or similar."""
+        """Return True if no sense of `word` is the synset itself, or a broader, narrower or similar synset."""
         around = self.ancestors(synset.key) | {synset.key, *synset.linked(*_ALIKE)}
         names = {mate.text.lower() for mate in synset.words}
         if names & self.mates(word) or any(_within(name, word.lower()) for name in names):
@@ -82,7 +82,7 @@ class Lexicon:
         return [self.synset(key).words[max(number, 1) - 1].text for key, number in synset.antonyms()]
 
     def wholes(self, key: Key) -> Iterator[Synset]:
-        """Yield the synsets that contain this one, nearest first: for Milan, Lombardy, Italy, Europe."""
+        """Yield the synsets that contain this one, nearest first: Lombardy, Italy and Europe for Milan."""
         seen = {key}
         while parts := [whole for whole in self.synset(key).linked("#p") if whole not in seen]:
             key = parts[0]
@@ -101,7 +101,7 @@ class Lexicon:
 
 
 def plain(word: str) -> bool:
-    """Return True for a phrase of at most three words in small letters, without digits and signs."""
+    """Return True for a phrase of at most three words in lower case, without digits and signs."""
     return _PLAIN.fullmatch(word) is not None
 
 
@@ -137,7 +137,7 @@ class Sentences:
         return Draw("", "", texts[0], tuple(same), (), tuple(texts[1 : 1 + _WRONG_GLOSSES]))
 
     def scene(self, rng: Random) -> Draw | None:
-        """Draw a short scene, reversed or with broader words. Wrong answers contradict it, or replace a word."""
+        """Draw a short scene, reversed or with broader words. Wrong answers contradict the scene, or replace a word."""
         actor = rng.choice(self._met[_ANIMAL if rng.random() < 0.2 else _PERSON])
         thing = rng.choice(self._met[_ARTEFACT])
         active, turned, denied = rng.choice(ANSWERS["scenes"])

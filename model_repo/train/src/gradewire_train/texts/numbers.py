@@ -96,7 +96,7 @@ def counted(rng: Random) -> Draw:
 
 
 def measured(rng: Random) -> Draw:
-    """Ask for an amount: a number with its unit in full, short or missing. Wrong answers are other numbers."""
+    """Ask for an amount: a number with a full, short or missing unit. Wrong answers are other numbers."""
     question, unit, short, other = rng.choice(QUESTIONS["measure"])
     value = rng.choice((rng.randrange(2, 20), rng.randrange(2, 100), rng.randrange(100, 3_000)))
     part = rng.randrange(1, 10) if rng.random() < 0.2 else 0
@@ -151,7 +151,7 @@ def _near(rng: Random, value: int) -> list[int]:
 
 
 def _written_alike(rng: Random, answer: str, values: list[int]) -> tuple[str, ...]:
-    """Return the values in digits or words, usually like the answer."""
+    """Return the values in digits or words, usually in the answer's style."""
     spelled = answer[:1].isalpha()
     return tuple(
         in_words(value) if spelled != (rng.random() < 0.25) and value < _LONG else digits(value) for value in values

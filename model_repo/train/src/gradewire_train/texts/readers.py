@@ -40,7 +40,7 @@ _MOST_ANSWERS = 1_000
 
 
 class FieldError(ValueError):
-    """An error in a line; the message names the field and its expected content."""
+    """Raised for an error in a line. The message names the field and its expected content."""
 
 
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
@@ -50,7 +50,7 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
     skipped, and a warning at the end contains their count and the first error.
 
     Raises:
-        TrainingError: The file cannot be read, a line is bad and not skipped, or no line is good.
+        TrainingError: The file cannot be read, a line is bad and not skipped, or there is no usable line.
     """
     skipped, first, good = 0, "", 0
     for number, line in numbered_lines(path):
@@ -67,7 +67,7 @@ def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) 
         if parsed is not None:
             yield number, parsed
     if skipped:
-        _log.warning("%s: skipped %d bad lines; the first: %s", path, skipped, first)
+        _log.warning("%s: skipped %d bad lines; the first error: %s", path, skipped, first)
     if not good:
         raise TrainingError(f"{path} contains no usable line: {first or 'it is empty'}")
 
@@ -85,7 +85,7 @@ def text(row: Row, field: str) -> str:
 
 
 def clean(value: object, field: str) -> str:
-    """Return the value of `field` normalised like in `text`."""
+    """Return the value of `field` normalised as in `text`."""
     if not isinstance(value, str):
         raise FieldError(f'field "{field}": should be a string, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:
@@ -151,11 +151,11 @@ class Pair:
 
 
 def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
-    """Yield at most `most` examples, one for each premise, drawn by seed from all files of sentence pairs.
+    """Yield at most `most` examples, one for each premise, drawn at random from all files of sentence pairs.
 
     A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2), or `anchor`,
     `positive` and `negative` or `negatives`. Lines with the label "-" or -1, on which annotators disagreed, are
-    skipped. Premises without a contradiction get a different premise's hypothesis as negative.
+    skipped. Premises without a contradiction get a different premise's hypothesis as their negative.
 
     Raises:
         TrainingError: A file or a line is invalid.
@@ -213,7 +213,7 @@ class Question:
 
 
 def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
-    """Return at most `most` questions, drawn by seed from all files of questions.
+    """Return at most `most` questions, drawn at random from all files of questions.
 
     Each line has `question`, and `answer` or `answers` (one string, or object with `answer`, for each annotator). Other
     fields are ignored. `files.columns` maps these names to the files' names.
@@ -232,8 +232,8 @@ def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
 def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int) -> Iterator[Draw]:
     """Yield a draw for each question, with synonyms of its first answer, annotators' other answers, and wrong answers.
 
-    Wrong answers are antonyms and answers to other questions, usually to ones with the same first words. The question's
-    own answers and synonyms in any sense are excluded.
+    Wrong answers are antonyms and answers to other questions, usually to questions with the same first words. The
+    question's own answers and synonyms in any sense are excluded.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1.
     """

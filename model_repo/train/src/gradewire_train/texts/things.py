@@ -20,10 +20,11 @@ _GLOSS_WORDS = 9
 _ASIDE_WORDS = 5
 _LONG_WORD = 6
 _DEEP = 6
-"""Minimum number of synsets above a broader word that is used, so that it is narrower than "object"."""
+"""Minimum number of synsets above a usable broader word. Broader words with fewer, such as "object", are too
+general."""
 _MET = 0.7
 _BROAD_CHILDREN = 60
-"""Maximum number of narrower terms of a broader word that is used, so that it is not too vague."""
+"""Maximum number of narrower terms of a usable broader word. Broader words with more are too vague."""
 
 
 class Things:
@@ -75,7 +76,10 @@ class Things:
         return Draw(question, statement, answer, tuple(same), self._looser(rng, synset, name), tuple(wrong))
 
     def _wrong(self, rng: Random, synset: Synset) -> list[str]:
-        """Return antonyms, siblings and other words of the topic; abstract siblings are similar, so return fewer."""
+        """Return antonyms, siblings and other words of the topic.
+
+        Abstract siblings are similar to the noun, so the result contains fewer of them.
+        """
         siblings = self._lexicon.siblings(synset, rng, 2 if synset.topic in _CONCRETE else 1)
         met, every = self._topics[synset.topic]
         others = [each.words[0].text for each in (*some(rng, met, 2), rng.choice(every))]

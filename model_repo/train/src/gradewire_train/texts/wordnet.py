@@ -29,7 +29,7 @@ _ENDS: Final = re.compile(r"[0-9a-f]{4}")
 _SENSE_TYPES: Final = {"n": "1", "v": "2", "a": "3", "r": "4", "s": "5"}
 
 Key = str
-"""A synset's name, made of part of speech and offset in the data file: "n02084071"."""
+"""A synset's name, made of the part of speech and the offset in the data file: "n02084071"."""
 
 
 def usual_directory() -> Path:
