@@ -44,7 +44,7 @@ class Client(ClientBase):
         submit_limits: Limits on pending submissions; None means `SubmitLimits()`.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message names it.
+        InvalidRequest: An argument is wrong; the message says which one.
     """
 
     def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
@@ -132,7 +132,7 @@ class Client(ClientBase):
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """Queue items for scoring and return at once. Never raises; see `AsyncClient.submit` for arguments."""
+        """Queue items for scoring and return at once, even after an error; see `AsyncClient.submit` for arguments."""
         call = CallOptions.of("Client.submit", metrics, options)
         try:
             running = self._background.running()
@@ -185,7 +185,7 @@ def _iterate(
             loop.run(finish())
 
 
-# Without a network, a deadline only limits the computation.
+# Without a network, a deadline limits only the computation.
 EMBEDDED_DEADLINE_S = 3600.0
 
 
@@ -215,7 +215,7 @@ class AsyncScorer(_Embedded, AsyncClient):
 
 
 def embedded_transport(**settings: Any) -> Transport:
-    """Return the transport that `Scorer.embedded` uses. Raises the same errors."""
+    """Return the transport that `Scorer.embedded` uses, or raise the same errors."""
     try:
         from gradewire._transports.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
 

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class ClientBase:
-    """The base class of both clients. It keeps their settings; subclasses prepare for calls in `_start`."""
+    """The base class of both clients, which stores their settings. Subclasses prepare for calls in `_start`."""
 
     def __init__(  # noqa: PLR0913 - all optional and named
         self,
@@ -65,7 +65,7 @@ class ClientBase:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """A client's settings. A pickled client contains only these."""
+    """A client's settings. A pickled client contains nothing else."""
 
     carrier: Transport | Endpoint
     deadline_s: float
@@ -96,20 +96,23 @@ class AsyncClient(ClientBase):
         """Score items and return a report with their results, in the same order.
 
         The client splits a long list into several requests and sends a few at a time. An item that cannot be sent
-        (wrong types, lone surrogates, too large) gets the status INVALID_INPUT. If only some requests fail, their items
-        get the status UNAVAILABLE or TIMEOUT.
+        (because of its size, wrong types or lone surrogates) gets the status INVALID_INPUT. If only some requests fail,
+        their items get the status UNAVAILABLE or TIMEOUT.
 
         Args:
             items: `Item`s, mappings with their keys or the usual aliases, or a table with one item per row (pandas,
                 polars, Arrow, a Hugging Face dataset).
             metrics: `"smile,sbert"`, `"smile:fast"`, metric identifiers, typed metrics, or a sequence of these. None
-                means `"smile,correctness"`, or only smile (with a logged warning) if the encoder lacks a fit.
-            progress: Called with (finished items, all items) on the client's thread; an exception ends the call.
+                means `"smile,correctness"`, or only smile (with a logged warning) if `correctness` is not fitted to the
+                encoder.
+            progress: A function to call as `progress(finished_items, all_items)` on the client's thread. If the
+                function raises an exception, the call ends.
             **options: See `gradewire.options.ScoreOptions`: `preset`, `synthetic`, `model`, `judge`, `priority`,
-                `reference_set`, `deadline_s` (for the whole call; default: the client's, or an hour with a judge).
+                `reference_set`, and `deadline_s` for the whole call. The default deadline is the client's, or an hour
+                if the call needs a judge.
 
         Raises:
-            InvalidRequest: An argument is wrong; the message names it.
+            InvalidRequest: An argument is wrong; the message says which one.
             GradewireError: All requests failed; the exception class says why.
         """
         rows = list(rows_of("items", items))
@@ -125,13 +128,15 @@ class AsyncClient(ClientBase):
         """Score a stream of items and yield each result when it is ready. Use `index` to restore the order.
 
         The client reads at most 256 items ahead, so the iterable may be endless. If the connection breaks, a new stream
-        resumes the unfinished items. A plain iterable must not block, because the client reads it on the event loop.
+        continues with the unfinished items. A plain iterable must not block, because the client reads it on the event
+        loop.
 
         Args:
-            items: The same types as for `score`, or an async iterable; read while you consume results.
+            items: The same types as for `score`, or an async iterable. The client reads items while you consume
+                results.
             metrics: The same as for `score`.
             **options: The same as for `score`, but `deadline_s` limits the wait for the next result while items are in
-                progress (default: the client's, or ten minutes with a judge).
+                progress. The default is the client's deadline, or ten minutes if the call needs a judge.
 
         Raises:
             InvalidRequest: Raised at once; the message names the wrong argument.
@@ -157,12 +162,13 @@ class AsyncClient(ClientBase):
         Args:
             pairs: `Pair`s, mappings with their keys, or a table with one pair per row.
             by: `"compare"`, an identifier (`"compare?references=true&mode=reason"`), or a `Compare`.
-            progress: Called with (finished pairs, all pairs) on the client's thread; an exception ends the call.
-            **options: See `gradewire.options.CompareOptions`: `judge`, `priority`, `deadline_s` (for the whole call;
-                default: the client's, at least an hour).
+            progress: A function to call as `progress(finished_pairs, all_pairs)` on the client's thread. If the
+                function raises an exception, the call ends.
+            **options: See `gradewire.options.CompareOptions`: `judge`, `priority`, and `deadline_s` for the whole call.
+                The default deadline is the client's, but at least an hour.
 
         Raises:
-            InvalidRequest: An argument is wrong; the message names it.
+            InvalidRequest: An argument is wrong; the message says which one.
             GradewireError: All requests failed; the exception class says why.
         """
         taken = list(rows_of("pairs", pairs))
@@ -177,13 +183,14 @@ class AsyncClient(ClientBase):
     ) -> AsyncGenerator[Comparison]:
         """Compare a stream of pairs and yield each result when it is ready. Use `index` to restore the order.
 
-        The client reads a few pairs ahead. If the connection breaks, a new stream resumes the unfinished pairs.
+        The client reads a few pairs ahead. If the connection breaks, a new stream continues with the unfinished pairs.
 
         Args:
-            pairs: The same types as for `compare`, or an async iterable; read while you consume comparisons.
+            pairs: The same types as for `compare`, or an async iterable. The client reads pairs while you consume
+                comparisons.
             by: The same as for `compare`.
             **options: The same as for `compare`, but `deadline_s` limits the wait for the next comparison while pairs
-                are in progress (default: the client's, at least ten minutes).
+                are in progress. The default is the client's deadline, but at least ten minutes.
 
         Raises:
             InvalidRequest: Raised at once; the message names the wrong argument.
@@ -212,15 +219,17 @@ class AsyncClient(ClientBase):
             metrics: Metrics to prepare for, in the same formats as for `score`.
             generate: The judge that writes a synthetic answer for each reference without one: True for the default
                 judge, a judge's name, or a `SyntheticGeneration`. The reference set keeps the answers, so the judge
-                writes each only once.
+                writes each answer only once.
             immutable: True to freeze the reference set with exactly these entries. The call fails if the set already
-                has other entries. `report.pinned` is the set's name with its digest.
-            progress: Called on the client's thread as entries are done; an exception ends the call.
-            **options: See `gradewire.options.PrepareOptions`: `preset`, `synthetic` (default with a judge: prepared),
-                `model`, `deadline_s` (for the whole call; default: an hour, or a day with a judge).
+                has different entries. `report.pinned` is the set's name with its digest.
+            progress: A function to call with a `PrepareProgress` on the client's thread as entries are finished. If the
+                function raises an exception, the call ends.
+            **options: See `gradewire.options.PrepareOptions`: `preset`, `synthetic` (with `generate`, "prepared" by
+                default), `model`, and `deadline_s` for the whole call. The default deadline is an hour, or a day with
+                `generate`.
 
         Raises:
-            InvalidRequest: An argument is wrong; the message names it.
+            InvalidRequest: An argument is wrong; the message says which one.
             GradewireError: A request failed; the exception class says why.
         """
         rows = list(rows_of("entries", entries))
@@ -235,15 +244,16 @@ class AsyncClient(ClientBase):
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """Copy the items, queue them for scoring and return at once. Never blocks and never raises.
+        """Copy the items, queue them for scoring and return at once. This method neither blocks nor raises.
 
         The future carries all errors: Overloaded if more than `max_pending_items` or `max_pending_bytes` would be
-        pending, InvalidRequest for wrong arguments. In async code: `await asyncio.wrap_future(client.submit(…))`.
+        pending, InvalidRequest for wrong arguments. In async code, use `await asyncio.wrap_future(client.submit(…))`.
 
         Args:
             items: The same as for `score`.
             metrics: The same as for `score`.
-            callback: Called with the finished future, on a separate thread; the client logs its exceptions.
+            callback: A function to call with the finished future, on a separate thread. The client logs the callback's
+                exceptions.
             **options: The same as for `score`; `deadline_s` counts from the start of scoring.
         """
         call = CallOptions.of("AsyncClient.submit", metrics, options)

@@ -8,12 +8,12 @@ GradewireError
 │   ├── Overloaded              the server, or the queue of submit(), is full
 │   └── ServerFault             a defect of the server, or another program at the address
 ├── RequestError                the same call fails again until you change something
-│   ├── InvalidRequest          an argument is wrong; the message names it (also a ValueError)
-│   ├── NotReady                nothing that the call needs is loaded
-│   └── AccessDenied            the token is missing, wrong, or lacks a permission
-├── InconsistentReplies         servers at one address disagree on metric version or model
+│   ├── InvalidRequest          an argument is wrong; the message says which one (also a ValueError)
+│   ├── NotReady                no metric of the call can run, because a model is missing
+│   └── AccessDenied            the token is missing or wrong, or lacks a permission
+├── InconsistentReplies         servers at one address disagree on a metric's version or model
 ├── ClientClosed                the client is closed
-├── ForkedClientError           gRPC was loaded, or the call began, before this process was forked
+├── ForkedClientError           gRPC was loaded, or the call started, before this process was forked
 └── MissingExtra                an optional package is not installed (also an ImportError)
 ```
 
@@ -34,8 +34,8 @@ class TransportError(GradewireError):
 
     Attributes:
         retry_after_s: Seconds to wait before a retry; None if the server did not name a time.
-        may_pass: True if the same call may succeed later; False if the address must be wrong (no such host, no TLS,
-            not a gradewire server).
+        may_pass: True if the same call may succeed later; False if a retry cannot help, for example because the address
+            is wrong (no such host, no TLS, not a gradewire server).
     """
 
     may_pass: bool = True
@@ -57,8 +57,8 @@ class Overloaded(TransportError):  # noqa: N818 - named after the event, like ht
     """The server is busy, or too many submitted items are pending.
 
     Attributes:
-        of_quota: True if the tenant's quota is used up. No server process accepts the call before `retry_after_s` has
-            passed.
+        of_quota: True if the tenant's quota is used up. No server process accepts the call until `retry_after_s`
+            seconds have passed.
     """
 
     of_quota = False
@@ -71,15 +71,15 @@ class ServerFault(TransportError):  # noqa: N818 - named after the event, like h
 
 
 class RequestError(GradewireError):
-    """The request is at fault. The same call fails again until you change something."""
+    """The request is at fault. The same call will fail again until you change something."""
 
 
 class InvalidRequest(RequestError, ValueError):  # noqa: N818 - gRPC's name
-    """An argument is wrong; the message names it."""
+    """An argument is wrong; the message says which one."""
 
 
 class NotReady(RequestError):  # noqa: N818 - named after the event, like httpx's errors
-    """Nothing that the call needs is loaded. The message says what is loaded, and how to get the rest."""
+    """No metric of the call can run, because a model is missing. The message says how to make the model available."""
 
 
 class AccessDenied(RequestError):  # noqa: N818 - named after the event, like httpx's errors
@@ -87,7 +87,7 @@ class AccessDenied(RequestError):  # noqa: N818 - named after the event, like ht
 
 
 class InconsistentReplies(GradewireError):  # noqa: N818 - named after the event, like httpx's errors
-    """Different metric versions or models computed one call's scores, so the scores must not be mixed."""
+    """One call's scores come from different metric versions or models, so they are not comparable."""
 
 
 class ClientClosed(GradewireError):  # noqa: N818 - named after the event, like httpx's errors
@@ -95,15 +95,15 @@ class ClientClosed(GradewireError):  # noqa: N818 - named after the event, like 
 
 
 class ForkedClientError(GradewireError):
-    """gRPC was loaded, or the call began, before this process was forked."""
+    """gRPC was loaded, or the call started, before this process was forked."""
 
 
 class MissingExtra(GradewireError, ImportError):  # noqa: N818 - named after the event, like httpx's errors
-    """An optional package is not installed. The message has the command that installs it."""
+    """An optional package is not installed. The message contains the command that installs it."""
 
     @classmethod
     def of(cls, what: str, error: ImportError) -> Self:
-        """Return the error for a failed import that `what` needs. Re-raise import errors of our own packages."""
+        """Return the error to raise if an import that `what` needs failed. Re-raise errors of gradewire's packages."""
         package = (error.name or "").partition(".")[0]
         if isinstance(error, GradewireError) or package.startswith("gradewire"):
             raise error
@@ -112,7 +112,7 @@ class MissingExtra(GradewireError, ImportError):  # noqa: N818 - named after the
 
 @contextmanager
 def needed_by(user: str, install: str = "") -> Iterator[None]:
-    """Raise MissingExtra, which says that `user` needs `install`, if an import in the `with` block fails."""
+    """If an import in the `with` block fails, raise MissingExtra and say that `user` needs the package `install`."""
     try:
         yield
     except ImportError as error:

@@ -39,7 +39,7 @@ def image_messages(values: object) -> list[types_pb2.Image]:
             other strings.
 
     Raises:
-        UnreadableValueError: A picture cannot be sent. The message begins with its index: "[1] is a float: …".
+        UnreadableValueError: A picture cannot be sent. The message begins with the picture's index: "[1] is a float".
     """
     if isinstance(values, str) and not values.strip():
         return []
@@ -83,7 +83,7 @@ def _is_uri(named: str) -> bool:
 def _file_in(named: str, folder: Path) -> Path:
     path = (folder / named).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise UnreadableValueError("it is outside the folder of the rows: move it there")
+        raise UnreadableValueError("it is outside the folder of the rows: move the picture into that folder")
     if not path.is_file():
         raise UnreadableValueError("it is not in the folder of the rows")
     return path
@@ -150,13 +150,14 @@ class Item:
         prediction: The answer to grade. A blank answer gets the status EMPTY_PREDICTION.
         question: The question. sfve, correctness, judge metrics, and bertscore with `with_question=true` read it.
         id: An id of your choice, returned with the result; it need not be unique.
-        synthetic_answers: Each reference as a full sentence, in the order of `references`; or empty.
+        synthetic_answers: Each reference rewritten as a full sentence, in the order of `references`; may be empty.
         caption: A description of the picture, for judge metrics with `caption=true`.
         captions: More descriptions, which the judge reads after `caption`.
         group: A label for summaries; no metric reads it.
-        images: Pictures that the question is about, sent only if a metric shows them (`judge_verdict?image=true`). Each
-            is the bytes of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a Pillow image, a mapping with `bytes`, a
-            data: URI, or an https address on a host in the server's setting judge_image_hosts.
+        images: Pictures that the question is about. They are sent only if a metric shows pictures to a judge
+            (`judge_verdict?image=true`). Each is the bytes of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a Pillow
+            image, a mapping with `bytes`, a data: URI, or an https address on a host in the server's setting
+            judge_image_hosts.
         traceparent: W3C traceparent of the span that produced the answer. Result events become this span's children;
             the client never sends the value.
     """
@@ -189,7 +190,7 @@ class ItemProblem:
 
 @dataclass(frozen=True, slots=True)
 class RowFormat(Generic[M]):
-    """The wire format of items or pairs. `names` are the fields to read, without pictures; `needed` are required."""
+    """The wire format of items or pairs: `names` lists the fields to read except pictures, `needed` those required."""
 
     plural: str
     kind: type
@@ -202,18 +203,18 @@ _ITEMS: Final = RowFormat("items", Item, types_pb2.Item, (*TEXT_FIELDS, *LIST_FI
 
 
 def encode_item(index: int, item: object, *, max_bytes: int, images: bool = False) -> types_pb2.Item | ItemProblem:
-    """Return an item's message of at most `max_bytes`, or the reason why it cannot be sent. Never raises."""
+    """Return an item's message of at most `max_bytes`, or the reason why the item cannot be sent. Never raise."""
     return encode_row(_ITEMS, index, item, max_bytes=max_bytes, images=images)
 
 
 def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, images: bool = False) -> M | ItemProblem:
-    """Return the message of an item or a pair, or the reason why it cannot be sent; see `encode_item`."""
+    """Return the message of an item or a pair, or the reason why the row cannot be sent; see `encode_item`."""
     position = f"{form.plural}[{index}]"
     if isinstance(row, form.kind):
         row = {field.name: getattr(row, field.name) for field in fields(form.kind)}
     elif not isinstance(row, Mapping):
         way_out = (
-            "give the table itself, or all tables as one"
+            "give the table itself, or concatenate the tables"
             if is_table(row)
             else f"give a mapping or a gradewire.{form.kind.__name__}"
         )
@@ -235,13 +236,13 @@ def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, i
     message.images.extend(pictures)
     if (size := message.ByteSize()) <= max_bytes:
         return message
-    way_out = "send fewer or smaller pictures" if pictures else "shorten it"
+    way_out = "send fewer or smaller pictures" if pictures else "shorten the text"
     problem = f"{position} has {size} bytes, but at most {max_bytes} fit into a message: {way_out}"
     return ItemProblem(message.id, problem, too_large=True)
 
 
 def _message_of(form: RowFormat[M], values: Mapping[str, Any]) -> M | None:
-    """Return a message if all values are strings or lists of strings, which is the usual case; else None."""
+    """Return a message if all values are strings or lists of strings, as is usual; otherwise, return None."""
     # protobuf would accept a string as a list of letters, and any iterable as a list.
     listed = all(isinstance(values.get(name, ()), list | tuple) for name in LIST_FIELDS)
     if not listed or any(name not in values for name in form.needed):

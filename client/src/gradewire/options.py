@@ -17,16 +17,16 @@ from gradewire.references import ReferenceEntry, SyntheticGeneration
 from gradewire.results import ModelList
 
 Priority: TypeAlias = Literal["normal", "bulk"]
-"""The priority of a call that scores."""
+"""The priority of a call that scores or compares."""
 
 
 class PrepareOptions(TypedDict, total=False):
     """Keyword arguments of `prepare` and of all calls that score. None means the default.
 
     Attributes:
-        preset: Preset of smile, unless `metrics` sets one.
-        synthetic: Synthetic answers for smile, unless `metrics` sets them: "none", "inline" or "prepared".
-        model: Encoder, NAME or NAME@DIGEST, for metrics that do not set one.
+        preset: Preset for smile if `metrics` does not set one.
+        synthetic: Source of smile's synthetic answers if `metrics` does not set it: "none", "inline" or "prepared".
+        model: Encoder (NAME or NAME@DIGEST) for metrics that do not set one.
         deadline_s: Deadline in seconds; each method explains it.
     """
 
@@ -40,7 +40,7 @@ class CompareOptions(TypedDict, total=False):
     """Keyword arguments of calls that compare. None means the default.
 
     Attributes:
-        judge: Judge, NAME or NAME@DIGEST, for a comparison that does not set one.
+        judge: Judge (NAME or NAME@DIGEST) for a comparison that does not set one.
         priority: With "bulk", other requests go first while the server is busy. Streams are always "bulk".
         deadline_s: Deadline in seconds; each method explains it.
     """
@@ -54,9 +54,9 @@ class ScoreOptions(PrepareOptions, total=False):
     """Keyword arguments of calls that score.
 
     Attributes:
-        judge: Judge, NAME or NAME@DIGEST, for judge metrics that do not set one.
+        judge: Judge (NAME or NAME@DIGEST) for judge metrics that do not set one.
         priority: With "bulk", other requests go first while the server is busy. Streams are always "bulk".
-        reference_set: Name of a set that `prepare` returned, for metrics with synthetic, corpus or idf = prepared.
+        reference_set: Name of a set that `prepare` returned, for metrics whose synthetic, corpus or idf is "prepared".
     """
 
     judge: str | None
@@ -76,7 +76,7 @@ def check_deadline(deadline_s: object) -> float:
     """
     seconds = _as_float(deadline_s)
     if not 0 < seconds < math.inf:
-        raise InvalidRequest(f"deadline_s={deadline_s!r}: give seconds, a positive finite number")
+        raise InvalidRequest(f"deadline_s={deadline_s!r}: give a positive, finite number of seconds")
     return min(seconds, _MAX_DEADLINE_S)
 
 
@@ -90,7 +90,7 @@ def rows_of(name: str, rows: Any) -> Iterable[Any]:
     """Return an iterable of the items, pairs or entries that a caller passed. A table's rows become mappings.
 
     Raises:
-        InvalidRequest: The argument is not a list of rows, but for instance a single row or a string.
+        InvalidRequest: The argument is not a list of rows, but a single row or a string, for instance.
     """
     if isinstance(rows, Mapping) and any(is_table(value) or hasattr(value, "features") for value in rows.values()):
         first = next(iter(rows))
@@ -109,7 +109,7 @@ def rows_of(name: str, rows: Any) -> Iterable[Any]:
 def check_metrics(metrics: object) -> None:
     """Check that `metrics` is a string, a metric or several metrics."""
     if not isinstance(metrics, str | Metric) and not _is_iterable(metrics):
-        raise InvalidRequest(f"metrics is a {type(metrics).__name__}: give a name, an identifier, a metric or several")
+        raise InvalidRequest(f"metrics is a {type(metrics).__name__}: give a name, an identifier, a metric or a list")
 
 
 def check_comparison(by: object, judge: str | None) -> Compare:
@@ -151,7 +151,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def check_generate(generate: object) -> SyntheticGeneration | None:
-    """Return the judge and prompt that write synthetic answers; None if nothing is to be generated.
+    """Return the judge that writes synthetic answers, with its prompt; None if no answers are to be generated.
 
     Raises:
         InvalidRequest: The value is not a bool, a judge's name or a SyntheticGeneration.
@@ -166,7 +166,7 @@ def check_generate(generate: object) -> SyntheticGeneration | None:
     for name in ("judge", "prompt"):
         value = getattr(chosen, name)
         if value is None:
-            raise InvalidRequest(f"generate.{name} is None: give a string, '' for the default")
+            raise InvalidRequest(f"generate.{name} is None: give a string ('' means the default)")
         check_text(f"generate.{name}", value)
     return chosen
 
@@ -180,7 +180,7 @@ def check_progress(progress: object) -> None:
 def check_timeout(timeout_s: object) -> None:
     """Check that a timeout is a number of seconds or None."""
     if timeout_s is not None and math.isnan(_as_float(timeout_s)):
-        raise InvalidRequest(f"timeout_s={timeout_s!r}: give seconds, or None to wait without a limit")
+        raise InvalidRequest(f"timeout_s={timeout_s!r}: give a number of seconds, or None to wait without a limit")
 
 
 def _as_float(value: object) -> float:
@@ -197,11 +197,11 @@ def _is_iterable(value: object) -> bool:
 
 
 USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
-"""Default metrics. Computing both costs little more than smile alone; `correctness` needs an encoder with a fit."""
+"""Default metrics. Both cost little more than smile alone, but `correctness` must be fitted to the encoder."""
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """Return the reasons why an encoder cannot compute a metric, by metric name; empty for an unknown encoder."""
+    """Return the metrics that an encoder cannot compute, with the reasons; an empty mapping for unknown encoders."""
     name = (model or "").partition("@")[0]
     for encoder in listed.models:
         if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
@@ -247,7 +247,7 @@ class CallOptions:
         return cls(metrics, MetricDefaults(**defaults), deadline_s, priority)
 
     def choose(self) -> MetricChoice:
-        """Return the metrics, with values from the call's options for parameters that they do not set.
+        """Return the metrics, with the call's options as values of parameters that the metrics do not set.
 
         Raises:
             InvalidRequest: An option has a wrong type, or does not fit the metrics.

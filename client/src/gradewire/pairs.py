@@ -50,7 +50,7 @@ _PAIRS: Final = RowFormat(
 
 
 def encode_pair(index: int, pair: object, *, max_bytes: int, images: bool = False) -> judging_pb2.Pair | ItemProblem:
-    """Return a pair's message, or its problem; see `encode_item` for the arguments."""
+    """Return a pair's message, or the reason why the pair cannot be sent; see `encode_item` for the arguments."""
     if isinstance(pair, Mapping):
         try:
             pair = _with_caption(pair)
@@ -114,11 +114,12 @@ class Comparison:
         index: Position of the pair in the call, from 0.
         id: The caller's id.
         group: The caller's group.
-        message: The error and its remedy; empty when OK.
+        message: The error and its remedy; empty if `status` is OK.
         warnings: Notes on the verdict.
         decided_by: "judge", or "rule" if the answers look the same; empty without a winner.
-        prompt_tokens: Number of tokens that the judge read in both orders; 0 if its server does not report them.
-        generated_tokens: Number of tokens that the judge wrote; 0 if its server does not report them.
+        prompt_tokens: Number of tokens that the judge read in both orders; 0 if the judge's server does not report it.
+        generated_tokens: Number of tokens that the judge wrote in both orders; 0 if the judge's server does not report
+            it.
         cache_hits: Number of verdicts by source.
         timing: Seconds by type of work.
         provenance: Everything needed to reproduce the verdict; None for a pair that never reached a server.
@@ -150,7 +151,7 @@ class Comparison:
         return "" if self.provenance is None else self.provenance.line
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict for JSON with id, winner, status, and other fields that are not empty."""
+        """Return a dict for JSON with id, winner and status, and with the other fields that are not empty."""
         row = {"id": self.id, "winner": self.winner, "status": str(self.status)}
         found = {
             "group": self.group,

@@ -17,7 +17,7 @@ class ReferenceEntry:
 
     Attributes:
         references: One or more right answers.
-        synthetic_answers: Each reference as a full sentence, in the order of `references`; or empty.
+        synthetic_answers: Each reference rewritten as a full sentence, in the order of `references`; may be empty.
         question: The question.
     """
 
@@ -33,7 +33,7 @@ EntriesLike = Iterable[ReferenceEntryLike] | Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticGeneration:
-    """The judge and the prompt that write synthetic answers.
+    """The judge that writes synthetic answers, and its prompt.
 
     Attributes:
         judge: NAME or NAME@DIGEST; "" means the server's default judge.
@@ -52,11 +52,11 @@ class PrepareProgress:
     Attributes:
         entries_done: Number of entries prepared or failed.
         entries_total: Number of entries in the call.
-        cache_hits: Number of texts so far, by source.
+        cache_hits: Number of texts so far, by the source of their results.
         synthetic_answers_stored: Number of synthetic answers in the set so far, including answers stored earlier.
         synthetic_answers_generated: Number of synthetic answers that a judge wrote in this call.
-        synthetic_answers_fallback: Number of references used as their own synthetic answers, because the judge wrote no
-            good sentence.
+        synthetic_answers_fallback: Number of references that serve as their own synthetic answers, because the judge
+            wrote no acceptable sentence.
     """
 
     entries_done: int
@@ -69,7 +69,7 @@ class PrepareProgress:
 
 @dataclass(frozen=True, slots=True)
 class EntryFailure:
-    """The reason why an entry was not prepared, or not completely."""
+    """The reason why an entry was not prepared, or only in part."""
 
     index: int
     status: Status
@@ -85,14 +85,14 @@ class PrepareReport:
             hex digits) of all entries, and depends on their order.
         entries: Number of entries.
         failures: Entries that could not be prepared.
-        cache_hits: Number of texts by source. A second call computes none.
+        cache_hits: Number of texts by the source of their results. A second call with the same entries computes none.
         synthetic_answers_stored: Number of synthetic answers in the set, including answers stored earlier.
-        provenance: Provenance of scores with this set, by metric label.
+        provenance: Provenance of scores that use this set, by metric label.
         synthetic_answers_generated: Number of synthetic answers that a judge wrote in this call.
-        fallbacks: Prepared entries with a reference used as its own synthetic answer, because the judge wrote no good
-            sentence (UNPARSABLE).
+        fallbacks: Prepared entries in which a reference serves as its own synthetic answer, because the judge wrote no
+            acceptable sentence (UNPARSABLE).
         synthetic_answers: With `generate`, synthetic answers by entry index, without rejected entries. Each entry has
-            one answer per reference, or None if the answer is missing.
+            one answer per reference; a missing answer is None.
         generation: With `generate`, the judge and its prompt.
         corpus_digest: With `immutable`, a digest (32 hex digits) of the set's entries, which never change.
     """
@@ -116,7 +116,7 @@ class PrepareReport:
 
 
 def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | EntryFailure:
-    """Return an entry's message, or its problem."""
+    """Return an entry's message, or the reason why the entry cannot be sent."""
     if isinstance(entry, ReferenceEntry):
         entry = {field.name: getattr(entry, field.name) for field in fields(ReferenceEntry)}
     elif not isinstance(entry, Mapping):
@@ -143,12 +143,12 @@ def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEn
         return " has bytes instead of text: give strings"
     for text in (message.question, *message.references, *message.synthetic_answers):
         if has_long_run(text):
-            return f" has a text with more than {MAX_MARKS} combining marks in a row: shorten it"
+            return f" has a text with more than {MAX_MARKS} combining marks in a row: remove some marks"
     return ""
 
 
 def name_entries(entries: Sequence[ReferenceEntryLike]) -> str:
-    """Return the name of the set that `prepare` makes from these entries, ignoring entries that it would reject."""
+    """Return the name of the set that `prepare` makes from these entries. Ignore entries that `prepare` rejects."""
     messages = (encode_entry(index, entry) for index, entry in enumerate(entries))
     return name_set(message for message in messages if not isinstance(message, EntryFailure))
 

@@ -36,7 +36,7 @@ class ModelInfo:
         max_tokens: Maximum number of tokens; longer texts are truncated, with the warning TRUNCATED.
         numeric_class: Precision and hardware, such as fp32-cpu; part of the digest, because they can change scores.
         kind: "encoder", "grader" or "judge".
-        without_metrics: Reasons why the encoder cannot compute a metric, by metric name.
+        without_metrics: Metrics that the encoder cannot compute, with the reasons.
         sees_images: True if the judge accepts pictures. Until the judge is LOADED, this is the server's setting.
     """
 
@@ -77,7 +77,7 @@ class MetricInfo:
         available: False while something that the metric needs is not loaded; `missing` says what.
         needs_judge: True if the metric's model is a judge.
         needs_grader: True if the metric's model is a grader.
-        advice: A comparison with cheaper metrics; empty if not measured.
+        advice: A comparison with cheaper metrics; empty if the metric has not been compared.
     """
 
     name: str
@@ -136,7 +136,7 @@ class ModelList:
 
 
 class Status(StrEnum):
-    """The status of one metric's result for one item. Only OK has a score; docs/reference/metrics.md explains all."""
+    """The status of one metric's result for one item. Only OK comes with a score; see docs/reference/metrics.md."""
 
     OK = "OK"
     INVALID_INPUT = "INVALID_INPUT"
@@ -156,7 +156,7 @@ class Status(StrEnum):
 
     @property
     def may_pass(self) -> bool:
-        """True if a retry may score the same item."""
+        """True if the same item may get a score when it is sent again."""
         return self in {Status.UNAVAILABLE, Status.TIMEOUT}
 
 
@@ -210,22 +210,22 @@ class Provenance:
 
     Attributes:
         name: The metric's name.
-        version: Version of the metric's definition; raised whenever a score can change.
+        version: Version of the metric's definition; increased whenever scores can change.
         model: Encoder, grader or judge; empty for metrics without a model.
         model_digest: 64 hex digits; empty if the metric has no model, or the model is not loaded.
         line: The full metric identifier; pass it as `metrics=` to reproduce the score.
         metric: The metric with every default filled in; None if this client does not know the metric.
-        reference_set: The prepared set whose synthetic answers or word weights the score used; else empty.
+        reference_set: The prepared set whose synthetic answers or word weights the score used; empty without a set.
         prompt: NAME/VERSION of the judge's prompt; empty without a prompt.
         prompt_digest: SHA-256 of the prompt file, 64 hex digits; empty without a prompt.
-        calibration: A description of the fit that supplied the threshold or weights; else empty. Always set for
-            `correctness` (except features_only), for other metrics only if the fit filled in an unset value.
-        corpus_digest: Digest of the prepared corpus that the metric used, 32 hex digits; else empty.
+        calibration: A description of the fit that supplied the threshold or weights; empty without a fit. Always set
+            for `correctness` (except features_only), for other metrics only if the fit filled in an unset value.
+        corpus_digest: Digest of the prepared corpus that the metric used, 32 hex digits; empty without a corpus.
             `reference_set="NAME@DIGEST"` requires exactly that corpus.
-        judge_model: Judge of a metric that also has an encoder (auto); else empty.
-        judge_digest: 64 hex digits; empty without a judge.
-        grader_model: Grader of correctness, which also has an encoder; else empty.
-        grader_digest: 64 hex digits; empty without a grader.
+        judge_model: Judge of a metric that also has an encoder (auto); empty for other metrics.
+        judge_digest: 64 hex digits; empty if `judge_model` is empty.
+        grader_model: Grader of correctness, which also has an encoder; empty for other metrics.
+        grader_digest: 64 hex digits; empty if `grader_model` is empty.
     """
 
     name: str
@@ -252,7 +252,7 @@ class MetricScore:
     Attributes:
         score: Set if and only if `status` is OK.
         status: OK, or the reason for a missing score.
-        message: The error and its remedy; empty when OK.
+        message: The error and its remedy; empty if `status` is OK.
         warnings: Notes on a valid score.
         matched_reference: Index of the reference that the score is based on.
         parts: Components of the score; None for metrics without parts.
@@ -276,7 +276,7 @@ class MetricScore:
     retry_after_s: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a flat dict for JSON with score, status, and other fields and parts that are not empty."""
+        """Return a flat dict for JSON with score and status, and with other fields and parts that are not empty."""
         row: dict[str, Any] = {"score": self.score, "status": str(self.status)}
         if self.message:
             row["message"] = self.message
@@ -347,11 +347,11 @@ class MetricSummary:
 
     Attributes:
         mean: Mean score of the scored items; None if no item was scored.
-        mean_empty_as_wrong: Mean score with each empty prediction counted as 0; None if no item was scored or empty.
+        mean_empty_as_wrong: Mean score if each empty prediction counts as 0; None if no item was scored or empty.
         share_right: Share of right answers, 0 to 1, among items with a verdict; None if no item has a verdict.
         scored: Number of items with a score.
         uncertain: Number of items with an unreliable verdict (UNCERTAIN).
-        share_right_certain: `share_right` without the uncertain items; None if no other item has a verdict.
+        share_right_certain: `share_right` among the items with a certain verdict; None if no item has one.
         counts: Number of items by status.
     """
 
@@ -396,7 +396,7 @@ class ScoreReport(Sequence[ItemScores]):
         return f"<ScoreReport of {len(self)} items: {means}>"
 
     def summary(self) -> dict[str, MetricSummary]:
-        """Return means and counts by label; failed items never enter a mean."""
+        """Return means and counts by label. Means never include failed items."""
         return {label: self._summary(label) for label in self.labels}
 
     def _summary(self, label: str) -> MetricSummary:

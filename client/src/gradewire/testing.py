@@ -89,15 +89,15 @@ def echo_comparisons(
 
 
 class StubTransport:
-    """A transport that answers from a function. The client splits requests and decodes replies as usual.
+    """A transport that calls a function for each reply. The client splits requests and decodes replies as usual.
 
     `prepare` needs no function: the transport reports that all entries are prepared.
 
     Args:
-        answer: A plain or async function from request to reply, also called for each message of a stream. It may raise
-            errors from `gradewire.errors`. None makes scoring fail.
-        models: The reply to `models()`. The client splits requests by its limits.
-        compare: A function like `answer`, for pairs (see `echo_comparisons`). None makes comparing fail.
+        answer: A plain or async function that returns the reply to a request, or to a message of a stream. The function
+            may raise errors from `gradewire.errors`. If it is None, scoring fails.
+        models: The reply to `models()`. The client splits requests according to the limits in this reply.
+        compare: A function like `answer`, but for pairs (see `echo_comparisons`). If it is None, comparing fails.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class StubTransport:
         self.closed = False
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
-        """Return the function's reply. Raises DeadlineExceeded if an async function takes too long."""
+        """Return the function's reply; raise DeadlineExceeded if an async function takes too long."""
         if method == LIST_MODELS:
             reply: Any = self._models
         elif method == SCORE:

@@ -1,4 +1,4 @@
-"""The protocol that transports implement (gRPC, an engine in this process, a stub in a test), and server endpoints."""
+"""The protocol of all transports (gRPC, an engine in this process, a test's stub), and server endpoints."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
@@ -19,11 +19,11 @@ R = TypeVar("R", bound=Message)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Settings of an encrypted connection; all files are PEM.
+    """Settings of an encrypted connection. All files are in PEM format.
 
     Attributes:
         root_certificates: Certificate authorities to trust; None means gRPC's default list.
-        certificate_chain: The client's certificate, if the server requires one.
+        certificate_chain: The client's certificate chain, if the server requires one.
         private_key: The private key of the client's certificate.
         server_name: Name in the server's certificate; None means the address's host.
     """
@@ -36,11 +36,11 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server's address, and the credentials for it.
+    """A server's address, with the client's credentials and connection settings.
 
     Attributes:
-        address: HOST:PORT, or any name that gRPC resolves. With `dns:///name:50051`, calls are spread over all the
-            name's addresses.
+        address: HOST:PORT, or any name that gRPC resolves. With `dns:///name:50051`, calls are spread over all
+            addresses of the name.
         token: Bearer token for every call.
         tls: Encryption settings; None means no encryption.
         connections: Maximum number of connections; 0 means enough to reach every server process.
@@ -70,8 +70,8 @@ class Endpoint:
         token = self.token or ""
         if token != token.strip() or not (token.isascii() and token.isprintable()):
             raise InvalidRequest(
-                "token (command: --token, GRADEWIRE_TOKEN) has a line end, a blank at either end, or a character that "
-                "tokens cannot have: copy the token again, without the line end"
+                "token (command: --token, GRADEWIRE_TOKEN) contains a line break, a blank at either end, or a "
+                "character that is not allowed in tokens: copy the token again, without a line break"
             )
 
 
@@ -135,7 +135,8 @@ class Transport(Protocol):
     """A way to send messages to a server. A transport neither checks, splits nor retries them.
 
     `unary` and `stream` run on the event loop of the client that owns the transport, and raise errors from
-    `gradewire.errors`. After a fork, the child uses the transport on a different loop, so the transport must reopen.
+    `gradewire.errors`. After a fork, the child uses the transport on a different loop, so the transport must connect
+    again.
     """
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:

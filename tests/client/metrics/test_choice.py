@@ -249,7 +249,7 @@ def test_specs_carry_every_parameter() -> None:
         ("smile?reference_set=a", {"reference_set": "b"}, "a metric says 'a' and the call says 'b'"),
         ("smile?reference_set=a,smile:fast?reference_set=b", {}, "a call has one set"),
         ("smile?reference_set=a&synthetic=none", {}, "a set needs synthetic='prepared'"),
-        ("cider?reference_set=a&corpus=request", {}, "a set needs corpus='prepared': leave one of them out"),
+        ("cider?reference_set=a&corpus=request", {}, "a set needs corpus='prepared': leave out one of the two"),
         ("cider?reference_set=a,smile?reference_set=b", {}, "a call has one set"),
         ("bleu,bleu", {}, "has bleu twice"),
         ("bleu,cider", {"model": "m"}, "model: none of the metrics has an encoder"),

@@ -87,7 +87,7 @@ class ClientCalls:
         return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
-        """Return a generator of result batches, in any order. Arguments are checked at once."""
+        """Return a generator of result batches, in any order. This method checks the arguments at once."""
         choice = self._choose(options)
         check_streamed(choice.specs)
 
@@ -138,7 +138,7 @@ class ClientCalls:
         return results
 
     def compare_stream(self, pairs: AsyncIterable[PairLike], rows: PairRows) -> AsyncGenerator[list[Comparison]]:
-        """Return a generator of comparison batches, in any order. Arguments are checked at once."""
+        """Return a generator of comparison batches, in any order. This method checks the arguments at once."""
         self._check_open()
         return self._stream(rows, pairs, rows.deadline_s, asks_judge=True)
 
@@ -177,7 +177,7 @@ class ClientCalls:
         )
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until all submissions are done; return False if the timeout passes first."""
+        """Wait until all submissions are done; return False if the timeout is too short."""
         check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
@@ -227,7 +227,7 @@ class ClientCalls:
         return options.choose()
 
     async def _chosen(self, options: CallOptions) -> MetricChoice:
-        """Return the call's metrics, by default the usual metrics that the server can compute."""
+        """Return the call's metrics. By default, return the usual metrics that the server can compute."""
         choice = self._choose(options)
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
@@ -246,7 +246,7 @@ class ClientCalls:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _find_server(self) -> None:
-        """Check that a server answers within the client's default deadline, even if the call may take longer."""
+        """Check that a server answers within the client's default deadline, even if the call itself may take longer."""
         await self._known_limits(self._deadline(None))
 
     async def _known_limits(self, deadline: Deadline) -> Limits:

@@ -41,7 +41,7 @@ def read_prompt_text(data: bytes, path: str) -> PromptText:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{path} is not UTF-8 (byte {error.start + 1}): a prompt file is TOML") from None
+        raise InvalidRequest(f"{path} is not UTF-8 (byte {error.start + 1}): save the file as UTF-8") from None
     head = _head(text)
     if isinstance(head, str):
         raise InvalidRequest(f"{path} {head}")
