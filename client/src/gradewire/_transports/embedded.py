@@ -23,7 +23,7 @@ _HERE = "the engine in this process"
 
 
 class EmbeddedTransport:
-    """A transport that calls the server's handlers in this process. Checks, scores and statuses equal a server's.
+    """A transport that calls the server's handlers in this process. Results and errors are the same as a server's.
 
     Args:
         settings: The server's settings, by name.
@@ -110,7 +110,7 @@ class _Holder:
         self._task = asyncio.create_task(self._hold())
 
     def is_here(self) -> bool:
-        """Return True if the handlers were opened in this process on the running loop. They close with their loop."""
+        """Return True if the handlers were opened in this process on the running loop, and can therefore be used."""
         return self.pid == os.getpid() and self.loop is asyncio.get_running_loop()
 
     async def handlers(self) -> Handlers:

@@ -139,7 +139,7 @@ class GrpcTransport:
     async def _in_flight(
         self, method: RpcMethod[Any, Any], connection: ServerConnection
     ) -> AsyncGenerator[Metadata | None]:
-        """Trace and count a call, and yield its metadata. A failure of the call is raised as one of our errors."""
+        """Trace and count a call, and yield its metadata. If the call fails, raise an error from `gradewire.errors`."""
         with request_trace(method.path[1:], self._address) as trace:
             connection.calls += 1
             try:
@@ -184,7 +184,7 @@ class GrpcTransport:
 
 
 def _content(request: Message) -> int | None:
-    """Return a hash of a call's single item, the same in every program; None for calls with more or no items."""
+    """Return a hash of a call's only item, which is the same in every program; None without exactly one item."""
     if not isinstance(request, scoring_pb2.ScoreRequest) or len(request.items) != 1:
         return None
     item = request.items[0]
