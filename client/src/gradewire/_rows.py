@@ -88,7 +88,7 @@ def is_of_numbers(listed: Sequence[Any]) -> bool:
 
 
 def unpacked_object(cell: str) -> dict[Any, Any] | None:
-    """Return the JSON object or printed dict in a cell if it contains an answer's text; else None.
+    """Return the JSON object or printed dict in a cell; None unless it contains an answer's text.
 
     Raises:
         ValueError: The object cannot be parsed. The message follows the field's name in a sentence.

@@ -190,7 +190,7 @@ class ItemProblem:
 
 @dataclass(frozen=True, slots=True)
 class RowFormat(Generic[M]):
-    """The wire format of items or pairs: `names` lists the fields to read except pictures, `needed` those required."""
+    """The wire format of items or pairs, without pictures: `names` lists all fields, `needed` the required fields."""
 
     plural: str
     kind: type

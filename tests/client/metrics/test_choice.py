@@ -246,7 +246,7 @@ def test_specs_carry_every_parameter() -> None:
         ("sbert", {"preset": "fast"}, "preset is for smile"),
         ("exact_match", {"model": "m"}, "model: none of the metrics has an encoder"),
         ("smile", {"preset": "quick"}, "no preset 'quick'"),
-        ("smile?reference_set=a", {"reference_set": "b"}, "a metric says 'a' and the call says 'b'"),
+        ("smile?reference_set=a", {"reference_set": "b"}, "a metric names 'a' and the call names 'b'"),
         ("smile?reference_set=a,smile:fast?reference_set=b", {}, "a call has one set"),
         ("smile?reference_set=a&synthetic=none", {}, "a set needs synthetic='prepared'"),
         ("cider?reference_set=a&corpus=request", {}, "a set needs corpus='prepared': leave out one of the two"),

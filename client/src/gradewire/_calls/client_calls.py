@@ -48,7 +48,7 @@ DRAIN_S = 60.0
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:
-    """Return a transport to the server. Imports gRPC only if needed, because the import is slow.
+    """Return a transport to the server. Import gRPC only if needed, because the import is slow.
 
     Raises:
         ForkedClientError: This process was forked after gRPC was loaded, which breaks gRPC.
@@ -171,7 +171,7 @@ class ClientCalls:
         options: CallOptions,
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:
-        """Queue items for scoring. Any thread may call this; `loop` returns the loop that runs the calls."""
+        """Queue items for scoring. Any thread may call this method; `loop` returns the loop that runs the calls."""
         return self._submissions.add(
             loop, items, lambda taken: self.score(taken, options), callback, lambda: options.choose().shows_images
         )
@@ -201,7 +201,7 @@ class ClientCalls:
             return await batch.run(lambda: self._known_limits(deadline))
 
     async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
-        """Return the call's deadline. A call with a judge gets an hour by default, once a server has answered."""
+        """Return the call's deadline. For a call with a judge, the default is an hour, if a server answers at all."""
         if deadline_s is None and asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
@@ -232,7 +232,7 @@ class ClientCalls:
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
     async def _with_usual(self, options: CallOptions) -> CallOptions:
-        """Return the options with the usual metrics, chosen from a model list that may be a minute old."""
+        """Return the options with the usual metrics, chosen from a model list that is at most a minute old."""
         listed, at_s = self._listed
         if listed is None or time.monotonic() - at_s > LIST_S:
             listed = await self._list(self._deadline(options.deadline_s))

@@ -45,7 +45,7 @@ PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """Limits on one request. An element larger than `max_bytes`, up to `max_item_bytes`, is sent alone."""
+    """Limits on one request. An element of more than `max_bytes` and up to `max_item_bytes` gets its own request."""
 
     max_items: int = CHUNK_ITEMS
     max_bytes: int = CHUNK_BYTES
@@ -115,7 +115,7 @@ class Deadline:
         return left
 
     def left_s(self) -> float:
-        """Return the seconds left until the deadline; 0 or less after it."""
+        """Return the seconds left until the deadline; 0 or less after the deadline."""
         return self._end - time.monotonic()
 
 

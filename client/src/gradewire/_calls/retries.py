@@ -32,7 +32,7 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 
 
 def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
-    """Return the seconds until the next attempt: the server's wait plus up to a fifth, or the back-off's wait."""
+    """Return the seconds to wait: what the server asks for and up to a fifth more, or the back-off's wait."""
     if error.retry_after_s:
         return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - spreads load; no secret depends on it
     return backoff.wait_s(failures, most_s)
@@ -57,7 +57,7 @@ class Retries:
     def progressed(self) -> None:
         """Record an answer. The next failure then counts as the first one again."""
         if self._reported:
-            _log.warning("server answers again after %.1f s", time.monotonic() - self._failing_since)
+            _log.warning("the server answers again after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0
         self._last = None
         self._reported = False
@@ -66,7 +66,7 @@ class Retries:
         """Wait until the next attempt.
 
         Raises:
-            TransportError: The deadline is too near, or a retry cannot help. The message says how often it was tried.
+            TransportError: The deadline is too near, or a retry cannot help. The message contains the number of tries.
         """
         if not (isinstance(error, self._retried) and error.may_pass):
             raise self.with_attempts(error)
@@ -83,7 +83,7 @@ class Retries:
         await sleep(wait_s)
 
     def with_attempts(self, error: TransportError) -> TransportError:
-        """Return an error that also describes the earlier attempts. Without any, return the error unchanged."""
+        """Return the error with earlier attempts in its message, or unchanged if there were no earlier attempts."""
         if self._last is None:
             return error
         attempts = self._failures + (error is not self._last)

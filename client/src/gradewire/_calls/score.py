@@ -94,7 +94,7 @@ def _metric_info(metric: models_pb2.Metric) -> MetricInfo:
 
 
 def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
-    """Decode a message into a type with the same field names. `others` has the values that need a conversion."""
+    """Decode a message into a type with the same field names. `others` contains values that need a conversion."""
     same: dict[str, Any] = {
         field.name: getattr(message, field.name) for field in fields(kind) if field.name not in others
     }
@@ -128,7 +128,7 @@ def decode_call_provenance(
         if metric.version is not None and message.version and metric.version != message.version:
             raise InvalidRequest(
                 f"{label}: you request version {metric.version} of {metric.name}, but the server has version "
-                f"{message.version}: leave out '/{metric.version}', or use another server"
+                f"{message.version}: leave out '/{metric.version}', or use a different server"
             )
         here = provenance[label] = decode_provenance(message)
         if label in before and _pinned(before[label]) != _pinned(here):
@@ -324,8 +324,8 @@ class ItemMessages(Rows[types_pb2.Item, R]):
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
         """Return the error for items that exceed one request, although a metric counts words over all items."""
         return InvalidRequest(
-            f"{', '.join(counting_over_request(self.choice.specs))}: corpus=request counts weights over the items of "
-            f"one request, but these {rows} items do not fit into one: give at most {max_rows} items in a call, "
+            f"{', '.join(counting_over_request(self.choice.specs))}: corpus=request computes word weights from a "
+            f"request's items, but these {rows} items do not fit into one: give at most {max_rows} items in a call, "
             f"shorten them, {_REMEDY}"
         )
 
@@ -339,7 +339,7 @@ class ItemRows(ItemMessages[ItemScores]):
         return ItemScores(index, identifier, dict.fromkeys(self.choice.labels, score))
 
     def completed(self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult) -> ItemScores | None:
-        """Return an item's scores, in the order of the call's metrics; None while some are missing."""
+        """Return an item's scores, in the order of the call's metrics; None while some scores are missing."""
         row.parts |= decode_results(self.choice, self.provenance, index, result.results)
         if not result.complete:
             return None
@@ -363,6 +363,6 @@ def check_streamed(specs: Sequence[types_pb2.MetricSpec]) -> None:
     """Raise InvalidRequest if a metric needs all items at once, because a stream has no complete list."""
     if names := counting_over_request(specs):
         raise InvalidRequest(
-            f"{', '.join(names)}: corpus=request counts weights over the items of one call, which a stream does not "
-            f"have: score them with score(), {_REMEDY}"
+            f"{', '.join(names)}: corpus=request computes word weights from all items of a call, but a stream sends "
+            f"its items one after another: use score(), {_REMEDY}"
         )

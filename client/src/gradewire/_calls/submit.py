@@ -277,7 +277,7 @@ class Submissions:
 
 
 def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreReport]:
-    """Return the failed future of a rejected submission, and call the callback with it on a new thread."""
+    """Return the failed future of a rejected submission, and pass the future to the callback on a new thread."""
     result: Future[ScoreReport] = Future()
     result.set_exception(error)
     if callback is not None:

@@ -126,7 +126,7 @@ class ConnectionPool:
         )
 
     def least_loaded(self, content: int | None = None, *, tried: Collection[ServerConnection] = ()) -> ServerConnection:
-        """Return the connection for the next call. It leads to the process with the fewest calls from this client.
+        """Return the connection for the next call, to the process with the fewest calls from this client.
 
         Args:
             content: A hash of the call's content. Equal content goes to the same process, whose cache contains it,

@@ -86,7 +86,7 @@ class EmbeddedTransport:
 
 
 def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
-    """Return a method's handler. It accepts the request and `deadline_s`."""
+    """Return a method's handler, which accepts the request and `deadline_s`."""
     by_method: dict[RpcMethod[Any, Any], Callable[..., Any]] = {
         SCORE: handlers.score,
         SCORE_STREAM: handlers.score_stream,
@@ -99,7 +99,7 @@ def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
 
 
 class _Holder:
-    """Open handlers. A separate task opens and closes them, because the task that enters a context must leave it."""
+    """The open handlers. The same task must open and close handlers, so a separate task does both."""
 
     def __init__(self, settings: Settings) -> None:
         self.pid = os.getpid()

@@ -40,7 +40,7 @@ _CHANNEL_OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
 def open_channel(
     endpoint: Endpoint, channel_options: Sequence[tuple[str, str | int]] = _CHANNEL_OPTIONS
 ) -> grpc.aio.Channel:
-    """Return a channel to the endpoint, without connecting it. The caller needs a running event loop.
+    """Return a channel to the endpoint without connecting. The caller needs a running event loop.
 
     Raises:
         InvalidRequest: A file in `tls` cannot be read.
@@ -184,7 +184,7 @@ class GrpcTransport:
 
 
 def _content(request: Message) -> int | None:
-    """Return a hash of a call's only item, which is the same in every program; None without exactly one item."""
+    """Return a hash of a call's item that is the same in every program; None unless the call has exactly one item."""
     if not isinstance(request, scoring_pb2.ScoreRequest) or len(request.items) != 1:
         return None
     item = request.items[0]

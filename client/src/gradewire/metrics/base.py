@@ -139,11 +139,11 @@ def _is_count(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric as a value: a name and typed parameters. None means the call's default, or the server's without one.
+    """A metric as a value: a name and typed parameters.
 
-    The fields have the same names as in the metric's message in types.proto, which determines the wire format, the
-    identifier and the checks. Some metrics also have the field `reference_set`, which names the set to use if a
-    parameter is "prepared".
+    None means the call's default or, without one, the server's default. The fields have the same names as in the
+    metric's message in types.proto, which determines the wire format, the identifier and the checks. Some metrics also
+    have the field `reference_set`, which names the set to use if a parameter is "prepared".
 
     Attributes:
         version: Required version of the metric's definition; None means any version.

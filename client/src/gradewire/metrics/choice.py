@@ -222,7 +222,7 @@ def _choose(
                 f"metrics[{len(parsed)}] is a {type(entry).__name__}: give a name, an identifier or a metric"
             )
     if not parsed:
-        raise InvalidRequest("metrics is empty: name at least one, for instance smile")
+        raise InvalidRequest("metrics is empty: name at least one metric, such as smile")
     for name, way_out in _FOR_SOME.items():
         given: dict[str, Any] = {name: getattr(defaults, name)}
         if given[name] is not None and not any(MetricDefaults(**given).reach(metric) for metric in parsed):
@@ -255,8 +255,8 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
     if defaults.reference_set:
         named[defaults.reference_set] = "the call"
     if len(named) > 1:
-        said = " and ".join(f"{who} says {name!r}" for name, who in named.items())
-        raise InvalidRequest(f"reference_set: {said}, but a call has only one set: leave out one, or make two calls")
+        said = " and ".join(f"{who} names {name!r}" for name, who in named.items())
+        raise InvalidRequest(f"reference_set: {said}, but a call has one set: leave out one of them, or make two calls")
     return next(iter(named), "")
 
 

@@ -132,7 +132,7 @@ def last_phrase(text: str) -> str | None:
 
 
 def completion_in(query: str, prompt: str) -> str | None:
-    """Return the completion in a query that contains a prompt and its completion; None if it is not found.
+    """Return the completion in a query that contains a prompt and its completion; None if no completion is found.
 
     If decoding changed the prompt, the completion is the text after the last start of an assistant's turn. Marks that
     end the turn are removed.

@@ -78,5 +78,5 @@ def _sample(prompt: str, completion: str, data: dict[str, Any]) -> RewardSample:
 
 def _value(reward: Reward) -> float:
     if reward.value is None:
-        raise RewardExcluded(f"no reward, so the sample must be left out: {reward.reason}", {reward.status: 1})
+        raise RewardExcluded(f"the sample has no reward and must be left out: {reward.reason}", {reward.status: 1})
     return reward.value

@@ -112,7 +112,7 @@ class SampleRows(ItemMessages[ScoredItem]):
     emits_events = False  # each caller emits the events of its items, also for late and unsent items
 
     def encode(self, index: int, row: Item, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        """Return an item's message, or the reason why it cannot be sent. Items with only strings take a fast path."""
+        """Return an item's message, or the reason why the item cannot be sent. Items of strings take a fast path."""
         if _are_texts(row):
             try:
                 message = types_pb2.Item(
@@ -303,8 +303,8 @@ class Gatherer:
     async def score(self, items: Sequence[Item], deadline_s: float) -> list[MetricScore]:
         """Return the items' scores. The items are sent together.
 
-        An item without a score at the deadline gets the status TIMEOUT. If no server could be reached, items get the
-        status UNAVAILABLE; if the server has a defect, INTERNAL. Items that have a score keep it.
+        An item without a score at the deadline gets the status TIMEOUT. If no server can be reached, the status is
+        UNAVAILABLE; if the server has a defect, the status is INTERNAL. Items that have a score keep the score.
 
         Raises:
             GradewireError: The call itself is wrong (metric, token, address), or the client was closed.

@@ -84,7 +84,7 @@ def _failed(error: GradewireError) -> PostReply:
 
 
 def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
-    """Return a posted value if it has the type; otherwise raise InvalidRequest, which says what to post.
+    """Return a posted value if its type is right; otherwise, raise InvalidRequest and say what to post.
 
     Without this check, null or a list would be converted to text, graded as an answer, and get a reward of 0.
     """
@@ -212,7 +212,7 @@ class RewardForm:
     """The format of one framework's posts.
 
     Attributes:
-        read: A function that returns a post's samples. It raises InvalidRequest, which names the wrong field.
+        read: A function that returns a post's samples, or raises InvalidRequest and names the wrong field.
         write: A function that returns the reply to a post with these rewards.
     """
 

@@ -18,7 +18,7 @@ class RewardError(GradewireError):
     """A reward is missing, and the failure policy stops the call.
 
     Attributes:
-        counts: Number of rewards by status, in this call, or in the window of the failure rate.
+        counts: Number of rewards by status, in this call or in the failure rate's window.
     """
 
     def __init__(self, message: str, counts: Mapping[Status, int]) -> None:
@@ -64,12 +64,12 @@ class Reward:
     """The reward of one sample.
 
     Attributes:
-        value: The metric's unchanged score. If there is no score, a value from the failure policy; None means that the
-            sample must be left out.
+        value: The metric's unchanged score (or its verdict, 1.0 or 0.0). If there is no score, the failure policy's
+            value; None means that the sample must be left out.
         status: OK, or the reason for a missing score.
         reason: The error and its remedy; empty if `status` is OK.
         answer: The answer that was extracted from the completion and graded.
-        line: The metric identifier that reproduces the score; empty if no server computed one.
+        line: The metric identifier that reproduces the score; empty if no server returned it.
         digest: Digest (64 hex digits) of the model behind the score; empty without a model or a score.
     """
 
@@ -131,7 +131,7 @@ class FailureHandling:
 
     Attributes:
         policy: "exclude" sets the reward to None. "raise" raises RewardFailed. "hold" retries UNAVAILABLE and TIMEOUT
-            for up to `hold_s`, then raises RewardFailed; it excludes samples with other failures. "value" sets the
+            for up to `hold_s`, then raises RewardFailed, and excludes samples with other failures. "value" sets the
             reward to `value`.
         value: Reward for the policy "value"; must be None with other policies.
         empty_value: Reward of a completion without an answer; None excludes the sample.
@@ -155,7 +155,7 @@ class FailureHandling:
         if self.policy not in get_args(FailurePolicy):
             raise InvalidRequest(f"policy={self.policy!r}: give one of {', '.join(get_args(FailurePolicy))}")
         if (self.value is None) == (self.policy == "value"):
-            raise InvalidRequest(f"value={self.value!r}: give a number only with policy='value'")
+            raise InvalidRequest(f"value={self.value!r}: policy='value' needs a number, and other policies need None")
         for name in ("value", "empty_value", "hold_s", "max_failure_rate"):
             given = getattr(self, name)
             if given is not None and not _is_finite(given):

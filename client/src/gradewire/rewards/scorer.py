@@ -277,7 +277,7 @@ class RewardScorer:
         value: Any = score.score
         if self._settings.reads == "correct" and score.status is Status.OK:
             if score.correct is None:
-                raise InvalidRequest("reads='correct': this metric gives no verdict: use reads='score'")
+                raise InvalidRequest("reads='correct': this metric gives no verdict, so use reads='score'")
             value = float(score.correct)
         return Reward(value, score.status, score.message, answer.text, line, digest)
 

@@ -28,7 +28,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
     `answers`, a function that the callback calls after each evaluation.
 
     The callback adds scores to `state.log_history`, and thereby to `trainer_state.json`, with the key `eval_LABEL`, and
-    writes them to the sinks. In distributed training only the first process submits answers. With `wait_s`, all
+    writes them to the sinks. In distributed training, only the first process submits answers. With `wait_s`, all
     processes return the first process's scores.
 
     Args:
@@ -86,7 +86,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self._state = state
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Keep the new state of a resumed training."""
+        """Keep the trainer's new state, because resuming from a checkpoint replaces the state."""
         self.on_init_end(args, state, control, **kwargs)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
@@ -149,7 +149,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
                 "predict_with_generate=True, or give ValidationCallback(answers=…)"
             )
         if self._processing_class is None:
-            raise InvalidRequest("processing_class: give the tokenizer that decodes the model's predictions")
+            raise InvalidRequest("processing_class is missing: give the tokenizer that decodes predictions")
         padding = getattr(self._processing_class, "tokenizer", self._processing_class).pad_token_id
         ids = np.where(ids == _IGNORED_ID, padding, ids)
         texts: list[str] = self._processing_class.batch_decode(ids, skip_special_tokens=True)

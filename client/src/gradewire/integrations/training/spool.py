@@ -52,7 +52,7 @@ class SpoolLimits:
 
 
 class Spool:
-    """The waiting steps and the scores of finished steps; safe for several threads.
+    """The waiting steps and the scores of finished steps. Several threads may use a spool at once.
 
     No method waits for the network. A lock is held while the disk is used, but not during scoring or callbacks. While
     the server is not available, the spool tries one step after another at growing intervals. A step that the server
@@ -246,7 +246,7 @@ class Spool:
             if steps > limits.max_steps:
                 yield step, f"more than max_steps={limits.max_steps} steps waited, and this step had waited longest"
             elif size_bytes > limits.max_bytes:
-                yield step, f"more than max_bytes={limits.max_bytes} waited, and this step had waited longest"
+                yield step, f"more than max_bytes={limits.max_bytes} bytes waited, and this step had waited longest"
             else:
                 return
             steps, size_bytes = steps - 1, size_bytes - step.size_bytes

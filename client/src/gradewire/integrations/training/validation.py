@@ -171,8 +171,8 @@ class ValidationScorer:
 
     `submit` writes a step to `directory` and returns. A thread scores the steps in the directory, oldest first, and
     tries again until the server answers. If the training loop is killed, its steps stay in the directory. The next
-    scorer for this directory scores them, with the metrics that were chosen when they were submitted. Close the scorer,
-    or use `with`; the end of the program closes it too.
+    scorer for this directory scores these steps with the metrics that were chosen at their submission. Close the
+    scorer, or use `with`; the end of the program closes the scorer too.
 
     Args:
         client: HOST:PORT of a server, or a client (for a token or TLS, or `Scorer.embedded()`). Closing the scorer does
