@@ -34,7 +34,7 @@ S = TypeVar("S", bound=RowStream[Any, Any])
 _log = logging.getLogger("gradewire.metrics")
 
 PREPARE_DEADLINE_S = 3600.0
-"""Default deadline of `prepare`. It is long because encoding a large set takes long."""
+"""Default deadline of `prepare`. Encoding a large set takes a long time."""
 GENERATE_DEADLINE_S = 24 * 3600.0
 """Default deadline of `prepare` with `generate`. A judge on a CPU writes only one or two sentences per second."""
 JUDGE_DEADLINE_S = 3600.0
