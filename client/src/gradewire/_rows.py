@@ -30,7 +30,7 @@ _TEXT_KEYS: Final = ("text", "answer")
 _LONG_CHARACTERS: Final = 14
 _LEAST_PLAIN: Final = 1e-9
 _MOST_PLAIN: Final = 1e24
-"""Numbers from `_LEAST_PLAIN` to below `_MOST_PLAIN` are written without an exponent."""
+"""Numbers of at least `_LEAST_PLAIN` and less than `_MOST_PLAIN` are written without an exponent."""
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "id": ("id",),
@@ -51,7 +51,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "dataset": ("dataset", "group"),
     "model": ("model",),
 }
-"""Names that a field can have in a row. If several have a value, the first name wins."""
+"""Names that a field can have in a row. If several of the names have a value, the first one wins."""
 TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
 LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
 """An item's fields, by type."""
@@ -135,7 +135,7 @@ def _depth(value: Any) -> int:
 
 
 class UnreadableValueError(ValueError):
-    """Raised for a value that is not text. The message follows the field's name in a sentence: " is a date: …"."""
+    """Raised when a value is not text. The message follows the field's name in a sentence: " is a date: …"."""
 
 
 def is_missing(value: object) -> bool:

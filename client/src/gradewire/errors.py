@@ -79,7 +79,7 @@ class InvalidRequest(RequestError, ValueError):  # noqa: N818 - gRPC's name
 
 
 class NotReady(RequestError):  # noqa: N818 - named after the event, like httpx's errors
-    """No metric of the call can run, because a model is missing. The message says how to make the model available."""
+    """No metric of the call can run, usually because a model is missing. The message says how to get the model."""
 
 
 class AccessDenied(RequestError):  # noqa: N818 - named after the event, like httpx's errors

@@ -44,7 +44,7 @@ JUDGE_STALL_S = 600.0
 LIST_S = 60.0
 """Seconds for which the client caches the server's list of models."""
 DRAIN_S = 60.0
-"""Maximum seconds that `close` waits for pending submissions."""
+"""Maximum number of seconds that `close` waits for pending submissions."""
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:

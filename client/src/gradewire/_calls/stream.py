@@ -29,7 +29,7 @@ class RowStream(Generic[M, R]):
         rows: The call's rows, or a function that returns them when the stream starts.
         source: The caller's items or pairs.
         limits: A function that returns the server's limits; called only for a row that may exceed a limit.
-        stall_s: Maximum seconds to wait for the next result while rows are in progress.
+        stall_s: Maximum number of seconds to wait for the next result while rows are in progress.
     """
 
     def __init__(

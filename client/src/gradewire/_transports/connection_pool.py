@@ -23,11 +23,11 @@ _TRIES_PER_PROCESS: Final = 4
 _AVOIDED_S: Final = 1.0
 """Seconds to avoid a connection after a call failed to reach the server."""
 _REFUSED_S: Final = 1.0
-"""Maximum seconds to avoid a process after it refused a call."""
+"""Maximum number of seconds to avoid a process after it refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""Limits on the load of a process that has a call's content in its cache: `_BUSIER` times the lowest load of all
-processes, plus `_BUSIER_CALLS` calls."""
+"""A call goes to the process that has cached its content if that process's load is at most `_BUSIER` times the lowest
+load of all processes, plus `_BUSIER_CALLS` calls."""
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between attempts to reach a missing process while the pool is full."""
 
