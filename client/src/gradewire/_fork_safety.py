@@ -14,7 +14,7 @@ class Forgetful(Protocol):
     """An object with state that a forked child must not use."""
 
     def forget(self) -> None:
-        """Drop the inherited state. Runs in every forked child before anything else."""
+        """Drop the inherited state. Every forked child calls this method before it does anything else."""
 
 
 _forgetful: "weakref.WeakSet[Forgetful]" = weakref.WeakSet()
@@ -34,15 +34,15 @@ def check_grpc_usable() -> None:
     if _grpc_is_inherited:
         raise ForkedClientError(
             "gRPC was loaded before this process was forked and does not work here: make the first call after the "
-            "fork, or start the process by spawn or forkserver (in a data loader: multiprocessing_context='spawn')"
+            "fork, or use the start method spawn or forkserver (in a data loader: multiprocessing_context='spawn')"
         )
 
 
 def keep_for_good(thing: object) -> None:
     """Keep an object, and everything that it references, from ever being destroyed.
 
-    Destroying an encoder session or a gRPC channel waits for its threads. After a fork these exist only in the parent,
-    so the child would hang or crash.
+    Destroying an encoder session or a gRPC channel waits for its threads. After a fork, these threads exist only in the
+    parent, so the child would hang or crash.
     """
     import ctypes  # noqa: PLC0415 - needed in forked children only
 

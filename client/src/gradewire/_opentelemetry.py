@@ -56,7 +56,7 @@ def engine_span() -> Iterator[None]:
 
 
 _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
-"""Score in a comparison's event, by winner."""
+"""The score that a comparison's event reports, by winner."""
 
 
 @contextmanager

@@ -30,7 +30,7 @@ _TEXT_KEYS: Final = ("text", "answer")
 _LONG_CHARACTERS: Final = 14
 _LEAST_PLAIN: Final = 1e-9
 _MOST_PLAIN: Final = 1e24
-"""Numbers from `_LEAST_PLAIN` to below `_MOST_PLAIN` are written without an exponent."""
+"""Numbers of at least `_LEAST_PLAIN` and less than `_MOST_PLAIN` are written without an exponent."""
 
 ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "id": ("id",),
@@ -51,7 +51,7 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "dataset": ("dataset", "group"),
     "model": ("model",),
 }
-"""Names that a field can have in a row. If several have a value, the first name wins."""
+"""Names that a field can have in a row. If several of the names have a value, the first one wins."""
 TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
 LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
 """An item's fields, by type."""
@@ -65,8 +65,8 @@ _METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pyli
 def unpacked_list(cell: str) -> list[Any] | None:
     """Return the list in a cell; None if the cell is not a complete list.
 
-    Accepts JSON, printed Python lists (also with numpy scalars), printed tuples and sets of strings, and printed numpy
-    arrays of strings or numbers.
+    The cell may contain JSON, a printed Python list (also with numpy scalars), a printed tuple or set of strings, or a
+    printed numpy array of strings or numbers.
     """
     text = cell.strip()
     if array := _ARRAY.match(text):
@@ -88,10 +88,10 @@ def is_of_numbers(listed: Sequence[Any]) -> bool:
 
 
 def unpacked_object(cell: str) -> dict[Any, Any] | None:
-    """Return the JSON object or printed dict in a cell if it contains an answer's text; else None.
+    """Return the JSON object or printed dict in a cell; None unless it contains an answer's text.
 
     Raises:
-        ValueError: The object cannot be parsed. The message continues a sentence that starts with the field's name.
+        ValueError: The object cannot be parsed. The message follows the field's name in a sentence.
     """
     text = cell.strip()
     if not _OBJECT.match(text) or len(text) > _MAX_CHARACTERS:
@@ -135,7 +135,7 @@ def _depth(value: Any) -> int:
 
 
 class UnreadableValueError(ValueError):
-    """A value that is not text. The message continues a sentence that starts with the field's name: " is a date: …"."""
+    """Raised when a value is not text. The message follows the field's name in a sentence: " is a date: …"."""
 
 
 def is_missing(value: object) -> bool:
@@ -294,7 +294,7 @@ def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values as strings and lists of strings, without missing values.
 
     Raises:
-        UnreadableValueError: The message names the field: "references[1] is a date: …".
+        UnreadableValueError: A value is not text. The message starts with the field's name: "references[1] is a date".
     """
     texts: dict[str, Any] = {}
     for name, value in values.items():
@@ -303,7 +303,7 @@ def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:
         except UnreadableValueError as error:
             raise UnreadableValueError(f"{name}{error}") from None
         if isinstance(text, list) and None in text:
-            raise UnreadableValueError(f"{name}[{text.index(None)}] is missing (None or NaN): leave it out")
+            raise UnreadableValueError(f"{name}[{text.index(None)}] is missing (None or NaN): remove this entry")
         if text is not None:
             texts[name] = text
     return texts
@@ -379,5 +379,5 @@ def _arrow_rows(name: str, batches: Iterable[Any]) -> Iterator[Mapping[str, Any]
 def _distinct(name: str, columns: Iterable[str]) -> list[str]:
     listed = list(columns)
     if repeated := sorted({column for column in listed if listed.count(column) > 1}):
-        raise InvalidRequest(f"{name} has more than one column {repeated[0]!r}: rename one, or leave it out")
+        raise InvalidRequest(f"{name} has more than one column {repeated[0]!r}: rename or remove one of them")
     return listed

@@ -24,13 +24,13 @@ class CallTrace:
         return None
 
     def noted(self, index: int, row: Any) -> None:
-        """Remember the span that produced a row's answer, if the row names the span, until the result arrives."""
+        """If a row names the span that produced its answer, remember that span until the result arrives."""
 
     def answered(self, results: Sequence[Any]) -> None:
         """Emit an event for each result (`ItemScores`, `Comparison`)."""
 
     def evaluated(self, rows: Sequence[Any], results: Sequence[Any]) -> None:
-        """Emit an event for each result, within the span that the result's row names, if any."""
+        """Emit an event for each result. If the result's row names a span, the event belongs to that span."""
         for result in results:
             self.noted(result.index, rows[result.index])
         self.answered(results)
@@ -44,7 +44,7 @@ class RequestTrace:
         return own
 
     def answered_by(self, code: str) -> None:
-        """Record the request's gRPC code. If this is never called and no error occurs, the code is OK."""
+        """Record the request's gRPC code. If this method is never called and no error occurs, the code is OK."""
 
 
 UNTRACED: Final = CallTrace()
@@ -66,7 +66,7 @@ def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
 
 
 def request_trace(method: str, address: str) -> AbstractContextManager[RequestTrace]:
-    """Return a context manager for a request's span. The span records an error that leaves the context."""
+    """Return a context manager for a request's span. The span records an exception that leaves the context."""
     return _opened(lambda tracing: tracing.request_span(method, address), _NO_REQUEST)
 
 

@@ -132,7 +132,7 @@ class Client(ClientBase):
         callback: SubmitCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> Future[ScoreReport]:
-        """Queue items for scoring and return at once, even after an error; see `AsyncClient.submit` for arguments."""
+        """Queue items for scoring and return at once, without raising errors; see `AsyncClient.submit`."""
         call = CallOptions.of("Client.submit", metrics, options)
         try:
             running = self._background.running()

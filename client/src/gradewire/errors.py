@@ -9,7 +9,7 @@ GradewireError
 │   └── ServerFault             a defect of the server, or another program at the address
 ├── RequestError                the same call fails again until you change something
 │   ├── InvalidRequest          an argument is wrong; the message says which one (also a ValueError)
-│   ├── NotReady                the server has not loaded what the call needs
+│   ├── NotReady                no metric of the call can run, because a model is missing
 │   └── AccessDenied            the token is missing or wrong, or lacks a permission
 ├── InconsistentReplies         servers at one address disagree on a metric's version or model
 ├── ClientClosed                the client is closed
@@ -79,7 +79,7 @@ class InvalidRequest(RequestError, ValueError):  # noqa: N818 - gRPC's name
 
 
 class NotReady(RequestError):  # noqa: N818 - named after the event, like httpx's errors
-    """The server has not loaded what the call needs. The message says what is loaded, and how to get the rest."""
+    """No metric of the call can run, usually because a model is missing. The message says how to get the model."""
 
 
 class AccessDenied(RequestError):  # noqa: N818 - named after the event, like httpx's errors

@@ -39,7 +39,7 @@ def image_messages(values: object) -> list[types_pb2.Image]:
             other strings.
 
     Raises:
-        UnreadableValueError: A picture cannot be sent. The message begins with its index: "[1] is a float: …".
+        UnreadableValueError: A picture cannot be sent. The message begins with the picture's index: "[1] is a float".
     """
     if isinstance(values, str) and not values.strip():
         return []
@@ -190,7 +190,7 @@ class ItemProblem:
 
 @dataclass(frozen=True, slots=True)
 class RowFormat(Generic[M]):
-    """The wire format of items or pairs: `names` lists the fields to read except pictures, `needed` those required."""
+    """The wire format of items or pairs, without pictures: `names` lists all fields, `needed` the required fields."""
 
     plural: str
     kind: type

@@ -90,7 +90,7 @@ def rows_of(name: str, rows: Any) -> Iterable[Any]:
     """Return an iterable of the items, pairs or entries that a caller passed. A table's rows become mappings.
 
     Raises:
-        InvalidRequest: The argument is not a list of rows, but a single row or a string, for instance.
+        InvalidRequest: The argument is not a list of rows; for example, it is a single row or a string.
     """
     if isinstance(rows, Mapping) and any(is_table(value) or hasattr(value, "features") for value in rows.values()):
         first = next(iter(rows))

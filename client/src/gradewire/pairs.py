@@ -104,7 +104,8 @@ class Comparison:
 
     Attributes:
         winner: Set if and only if `status` is OK.
-        status: OK; INCONSISTENT if the two orders contradict each other; UNPARSABLE; or another failure.
+        status: OK, or the reason why there is no winner, such as INCONSISTENT if the verdicts in the two orders
+            contradict each other.
         probability_a: Probability that answer A is better, 0 to 1, averaged over both orders. None if the server could
             not parse the verdict in one order, or needed no judge.
         probability_b: The same for answer B.

@@ -69,7 +69,7 @@ class PrepareProgress:
 
 @dataclass(frozen=True, slots=True)
 class EntryFailure:
-    """The reason why an entry was not prepared, or only in part."""
+    """The reason why an entry was not prepared, or was prepared only in part."""
 
     index: int
     status: Status

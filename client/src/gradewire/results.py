@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PART_FIELDS: Mapping[str, object] = MappingProxyType(
     {part.name: get_type_hints(kind)[part.name] for kind in PART_TYPES.values() for part in fields(kind)}
 )
-"""Types of the fields of all parts classes, by field name. Fields with the same name have the same type."""
+"""Field types of all parts classes, by field name. Fields with the same name have the same type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,11 +118,11 @@ class StubTransport:
             reply: Any = self._models
         elif method == SCORE:
             if self._answer is None:
-                raise InvalidRequest("this stub cannot score: give it a function, StubTransport(answer)")
+                raise InvalidRequest("this stub cannot score: pass a function, StubTransport(answer)")
             reply = self._answer(cast("scoring_pb2.ScoreRequest", request))
         else:
             if self._compare is None:
-                raise InvalidRequest("this stub cannot compare: give it a function, StubTransport(compare=…)")
+                raise InvalidRequest("this stub cannot compare: pass a function, StubTransport(compare=…)")
             reply = self._compare(cast("judging_pb2.CompareRequest", request))
         return cast("R", await _in_time(reply, timeout_s))
 

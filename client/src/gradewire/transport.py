@@ -19,7 +19,7 @@ R = TypeVar("R", bound=Message)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Settings of an encrypted connection. All files are in PEM format.
+    """Settings for an encrypted connection. All files are in PEM format.
 
     Attributes:
         root_certificates: Certificate authorities to trust; None means gRPC's default list.

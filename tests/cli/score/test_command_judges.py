@@ -125,9 +125,9 @@ def test_prompts_of_one_metric_are_told_apart_by_name(command: Command, tmp_path
         (PROMPT, "lave?prompt=lave/1", "if that names a different prompt"),
         (PROMPT, "lave?prompt=mine/3@00000000", "if that names a different prompt"),
         ("metric = ", "lave", "is not TOML"),
-        ('metric = "lave"', "lave", "lacks its name: write name ="),
+        ('metric = "lave"', "lave", "lacks its name: add the line name ="),
         ('metric = "lave"\nname = "x"\nversion = "1"', "lave", "lacks its version"),
-        ("#" * 65_537, "lave", "has 65537 bytes: shorten it to at most 65536"),
+        ("#" * 65_537, "lave", "has 65537 bytes: shorten the file to at most 65536"),
     ],
 )
 def test_a_prompt_that_is_of_no_use_is_refused(

@@ -125,7 +125,7 @@ async def test_a_long_break_is_told_once_and_its_end(clock: Clock, caplog: pytes
             retries.progressed()
     began, ended = (record.getMessage() for record in caplog.records)
     assert began.startswith("nobody there; retrying until ")
-    assert ended.startswith("server answers again after ")
+    assert ended.startswith("the server answers again after ")
 
 
 async def test_a_short_break_is_not_worth_a_line(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

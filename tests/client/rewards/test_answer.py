@@ -97,9 +97,9 @@ def test_thinking_is_left_out_as_one_end_after_another_would_be(text: str) -> No
     [
         ("", "empty"),
         ("  \n", "empty"),
-        (r"<think>it must be \boxed{1}", "before its thinking ends"),
-        ("well <think>hm", "before its thinking ends"),
-        ("<|channel|>analysis<|message|>hm", "before its thinking ends"),
+        (r"<think>it must be \boxed{1}", "during the thinking"),
+        ("well <think>hm", "during the thinking"),
+        ("<|channel|>analysis<|message|>hm", "during the thinking"),
         ("<think>x</think>  ", "nothing follows"),
         (r"so \boxed{}", "empty"),
         ([], "empty"),

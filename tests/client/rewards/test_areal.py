@@ -15,7 +15,7 @@ def test_the_function_for_areals_pool(small_server: SmallServer, monkeypatch: py
     data = {"messages": [{"role": "user", "content": "What?"}], "answer": "a cat"}
     assert reward_fn("prompt", "a cat<|im_end|>", [1], [2], **data) == 0.0
     assert reward_fn("prompt", "a cat", [1], [2], **data) == 1.0
-    with pytest.raises(RewardExcluded, match="before its thinking ends") as raised:
+    with pytest.raises(RewardExcluded, match="during the thinking") as raised:
         reward_fn("prompt", "<think>hm", [1], [2], **data)
     assert raised.value.counts == {Status.EMPTY_PREDICTION: 1}
 

@@ -46,7 +46,7 @@ def test_a_reward_is_the_score_with_its_line(small_server: SmallServer) -> None:
     assert (wrong.value, wrong.status) == (0.0, Status.OK)
     assert (right.answer, right.line.partition("?")[0]) == ("a cat", "exact_match/1")
     assert (undecided.value, undecided.status) == (None, Status.EMPTY_PREDICTION)
-    assert "before its thinking ends" in undecided.reason
+    assert "during the thinking" in undecided.reason
 
 
 def test_what_is_sent_is_the_answer_with_question_and_id(small_server: SmallServer) -> None:

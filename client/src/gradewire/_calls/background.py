@@ -57,7 +57,7 @@ class BackgroundLoop:
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Start a coroutine without waiting. Raises ClientClosed and ForkedClientError like `run`."""
+        """Start a coroutine without waiting; raise ClientClosed and ForkedClientError like `run`."""
         refused: Exception | None = None
         if os.getpid() != self._pid:
             refused = ForkedClientError(
@@ -161,7 +161,7 @@ class Running(NamedTuple):
 
 
 class BackgroundCalls:
-    """A client's calls and their loop. They start at first use, and again in a forked child, until `close`."""
+    """A client's calls and their loop. Both start at first use, and again in a forked child, until `close`."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls

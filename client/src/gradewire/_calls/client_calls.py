@@ -34,7 +34,7 @@ S = TypeVar("S", bound=RowStream[Any, Any])
 _log = logging.getLogger("gradewire.metrics")
 
 PREPARE_DEADLINE_S = 3600.0
-"""Default deadline of `prepare`. It is long because encoding a large set takes long."""
+"""Default deadline of `prepare`. Encoding a large set takes a long time."""
 GENERATE_DEADLINE_S = 24 * 3600.0
 """Default deadline of `prepare` with `generate`. A judge on a CPU writes only one or two sentences per second."""
 JUDGE_DEADLINE_S = 3600.0
@@ -44,11 +44,11 @@ JUDGE_STALL_S = 600.0
 LIST_S = 60.0
 """Seconds for which the client caches the server's list of models."""
 DRAIN_S = 60.0
-"""Maximum seconds that `close` waits for pending submissions."""
+"""Maximum number of seconds that `close` waits for pending submissions."""
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:
-    """Return a transport to the server. Imports gRPC only if needed, because the import is slow.
+    """Return a transport to the server. Import gRPC only if needed, because the import is slow.
 
     Raises:
         ForkedClientError: This process was forked after gRPC was loaded, which breaks gRPC.
@@ -87,7 +87,7 @@ class ClientCalls:
         return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
-        """Return a generator of result batches, in any order. Arguments are checked at once."""
+        """Return a generator of result batches, in any order. This method checks the arguments at once."""
         choice = self._choose(options)
         check_streamed(choice.specs)
 
@@ -138,7 +138,7 @@ class ClientCalls:
         return results
 
     def compare_stream(self, pairs: AsyncIterable[PairLike], rows: PairRows) -> AsyncGenerator[list[Comparison]]:
-        """Return a generator of comparison batches, in any order. Arguments are checked at once."""
+        """Return a generator of comparison batches, in any order. This method checks the arguments at once."""
         self._check_open()
         return self._stream(rows, pairs, rows.deadline_s, asks_judge=True)
 
@@ -171,13 +171,13 @@ class ClientCalls:
         options: CallOptions,
         callback: SubmitCallback | None,
     ) -> Future[ScoreReport]:
-        """Queue items for scoring. Any thread may call this; `loop` returns the loop that runs the calls."""
+        """Queue items for scoring. Any thread may call this method; `loop` returns the loop that runs the calls."""
         return self._submissions.add(
             loop, items, lambda taken: self.score(taken, options), callback, lambda: options.choose().shows_images
         )
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until all submissions are done; return False if the timeout passes first."""
+        """Wait until all submissions are done; return False if the timeout is too short."""
         check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
@@ -201,7 +201,7 @@ class ClientCalls:
             return await batch.run(lambda: self._known_limits(deadline))
 
     async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
-        """Return the call's deadline. A call with a judge gets an hour by default, once a server has answered."""
+        """Return the call's deadline. For a call with a judge, the default is an hour, if a server answers at all."""
         if deadline_s is None and asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
@@ -227,12 +227,12 @@ class ClientCalls:
         return options.choose()
 
     async def _chosen(self, options: CallOptions) -> MetricChoice:
-        """Return the call's metrics, by default the usual metrics that the server can compute."""
+        """Return the call's metrics. By default, return the usual metrics that the server can compute."""
         choice = self._choose(options)
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
     async def _with_usual(self, options: CallOptions) -> CallOptions:
-        """Return the options with the usual metrics, chosen from a model list that may be a minute old."""
+        """Return the options with the usual metrics, chosen from a model list that is at most a minute old."""
         listed, at_s = self._listed
         if listed is None or time.monotonic() - at_s > LIST_S:
             listed = await self._list(self._deadline(options.deadline_s))
@@ -246,7 +246,7 @@ class ClientCalls:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _find_server(self) -> None:
-        """Check that a server answers within the client's default deadline, even if the call may take longer."""
+        """Check that a server answers within the client's default deadline, even if the call itself may take longer."""
         await self._known_limits(self._deadline(None))
 
     async def _known_limits(self, deadline: Deadline) -> Limits:

@@ -23,9 +23,9 @@ from gradewire_proto.tracing.spans import CLIENT_COMPARE_STREAM
 from gradewire_proto.v1 import judging_pb2
 
 CHUNK_PAIRS: Final = 16
-"""Pairs per request. The judge answers twice for each pair."""
+"""Maximum number of pairs per request. The judge answers twice for each pair."""
 READ_AHEAD_PAIRS: Final = 64
-"""Pairs to read ahead. It is small because a judge on a CPU must finish all pairs in progress before their deadline."""
+"""Number of pairs to read ahead: small, because a slow judge must finish all pairs in progress by their deadline."""
 _PREFIX: Final = re.compile(r"^pair:")
 _WINNERS: Final[Mapping[int, Winner]] = {
     judging_pb2.WINNER_A: "a",
@@ -61,7 +61,7 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
         self._priority = PRIORITIES[priority]
 
     def encode(self, index: int, row: Any, max_bytes: int) -> judging_pb2.Pair | ItemProblem:
-        """Return a pair's message, or its problem."""
+        """Return a pair's message, or the reason why the pair cannot be sent."""
         return encode_pair(index, row, max_bytes=max_bytes, images=bool(self._compare.image))
 
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> Comparison:
@@ -106,7 +106,7 @@ def decode_comparison(
     # The server does not know the pair's index in the call.
     message = _PREFIX.sub(f"pairs[{index}]:", result.message)
     if status is Status.OK and winner is None:
-        status, message = Status.INTERNAL, f"pairs[{index}]: the server's OK has no winner: report it"
+        status, message = Status.INTERNAL, f"pairs[{index}]: the server's OK has no winner: report this defect"
     a, b, tie = _probabilities(result)
     return Comparison(
         winner=winner if status is Status.OK else None,
@@ -147,7 +147,7 @@ def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
 def _probabilities(
     received: judging_pb2.PairResult | judging_pb2.OrderVerdict,
 ) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the probabilities of answer A, answer B and a tie; three times None if any is missing."""
+    """Return the probabilities of answer A, answer B and a tie. If one is missing, return None for all three."""
     found = received.probability_a, received.probability_b, received.probability_tie
     is_known = received.HasField("probability_a") and received.HasField("probability_b")
     is_known = is_known and received.HasField("probability_tie")

@@ -1,4 +1,4 @@
-"""Run a `prepare` call: split its entries into requests, and resume broken requests."""
+"""Run a `prepare` call: split its entries into requests, and repeat broken requests."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -109,7 +109,7 @@ class Preparation:
             raise InvalidRequest("immutable: this server does not support immutable sets: upgrade the server")
 
     async def _name(self, generate: SyntheticGeneration | None) -> None:
-        """Name the set. If a judge writes answers, first ask the server for the judge's digest, and pin this judge."""
+        """Name the set. If a judge writes answers, first ask the server for the judge's digest, and pin the judge."""
         if generate is not None:
             self._common.generate.model = generate.judge
             self._common.generate.prompt = generate.prompt
@@ -118,7 +118,7 @@ class Preparation:
             self._provenance = {}  # belongs to a set without entries
             writer = self._generation
             if writer is None:
-                raise InvalidRequest("generate: this server does not write synthetic answers: upgrade it")
+                raise InvalidRequest("generate: this server does not write synthetic answers: upgrade the server")
             self._common.generate.model = f"{writer.model}@{writer.model_digest}"
             if "\n" not in generate.prompt:
                 self._common.generate.prompt = f"{writer.prompt}@{writer.prompt_digest}"
@@ -128,7 +128,7 @@ class Preparation:
         said = self._choice.reference_set
         if split_pin(said)[0] not in {"", name}:
             raise InvalidRequest(
-                f"a metric has reference_set={said!r}, but these entries make the set {name!r}: remove that parameter"
+                f"a metric has reference_set={said!r}, but these entries make the set {name!r}: leave out reference_set"
             )
         self._common.reference_set = name
 
@@ -140,7 +140,8 @@ class Preparation:
                 fitting.append((index, message))
                 continue
             problem = (
-                f"entries[{index}] has {size} bytes, but at most {room.max_item_bytes} fit into a message: shorten it"
+                f"entries[{index}] has {size} bytes, but at most {room.max_item_bytes} fit into a message: shorten its "
+                "texts"
             )
             self._failures.append(EntryFailure(index, Status.INVALID_INPUT, problem))
             self._so_far = replace(self._so_far, entries_done=self._so_far.entries_done + 1)
@@ -175,7 +176,9 @@ class Preparation:
             self._so_far = replace(self._so_far, synthetic_answers_generated=written)
             raise
         if not last.complete:
-            raise ServerFault("the server stopped before the references were ready: check its log, then call again")
+            raise ServerFault(
+                "the server stopped before the references were ready: check the server's log, then call again"
+            )
         self._provenance = decode_call_provenance(self._choice.named, last.provenance, self._provenance)
         self._corpus_digest = last.corpus_digest
         if last.HasField("generation"):

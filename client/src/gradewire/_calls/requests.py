@@ -19,7 +19,7 @@ from gradewire_proto.v1 import scoring_pb2
 
 CHUNK_BYTES = 1024 * 1024
 CHUNK_ITEMS = 128
-"""Items per request. Fewer would not fill the server's batches; more would delay progress and miss deadlines."""
+"""Maximum number of items per request. Fewer would not fill the server's batches; more would miss deadlines."""
 # Every server accepts requests of these sizes, so small calls need not request the server's limits.
 ASSUMED_ITEMS = 32
 ASSUMED_BYTES = 256 * 1024
@@ -45,7 +45,7 @@ PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """Limits on one request. An element larger than `max_bytes`, up to `max_item_bytes`, is sent alone."""
+    """Limits on one request. An element of more than `max_bytes` and up to `max_item_bytes` gets its own request."""
 
     max_items: int = CHUNK_ITEMS
     max_bytes: int = CHUNK_BYTES
@@ -109,18 +109,19 @@ class Deadline:
         """
         if (left := self.left_s()) <= 0:
             raise DeadlineExceeded(
-                f"not finished within deadline_s={self._deadline_s:g}: use a larger deadline_s or fewer items"
+                f"the call did not finish within deadline_s={self._deadline_s:g}: use a larger deadline_s, or fewer "
+                "items"
             )
         return left
 
     def left_s(self) -> float:
-        """Return the seconds left until the deadline; 0 or less after it."""
+        """Return the seconds left until the deadline; 0 or less after the deadline."""
         return self._end - time.monotonic()
 
 
 @dataclass(slots=True)
 class OpenRow(Generic[M]):
-    """A row without a complete result. The client keeps the row, to send it again, and its results so far, by label."""
+    """A row without a complete result. The client keeps the row for another attempt, and its results so far."""
 
     message: M
     parts: dict[str, Any] = field(default_factory=dict)
@@ -150,7 +151,7 @@ class Rows(ABC, Generic[M, R]):
 
     @abstractmethod
     def encode(self, index: int, row: Any, max_bytes: int) -> M | ItemProblem:
-        """Return a row's message, or its problem."""
+        """Return a row's message, or the reason why the row cannot be sent."""
 
     @abstractmethod
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> R:
@@ -188,7 +189,7 @@ class Rows(ABC, Generic[M, R]):
 
 
 class Batch(Generic[M, R]):
-    """A running call. After each request it calls `progress` with (finished rows, all rows).
+    """A running call. After each request, it calls `progress` with the numbers of finished rows and of all rows.
 
     An exception in `progress` ends the call.
     """
@@ -309,7 +310,7 @@ class Batch(Generic[M, R]):
         results = self._rows.received(reply)
         if len(results) != len(chunk.indices):
             raise ServerFault(
-                f"the server answered {len(results)} of {len(chunk.indices)} {self._rows.noun}s: report it"
+                f"the server answered {len(results)} of {len(chunk.indices)} {self._rows.noun}s: report this defect"
             )
         completed = [
             self._rows.completed(index, OpenRow(message), result)
@@ -317,7 +318,7 @@ class Batch(Generic[M, R]):
         ]
         for index, result in zip(chunk.indices, completed, strict=True):
             if result is None:
-                raise ServerFault(f"the server left out a part of {self._rows.noun}s[{index}]: report it")
+                raise ServerFault(f"the server left out a part of {self._rows.noun}s[{index}]: report this defect")
             self._set(index, result)
         self._answered += 1
         self._failed_in_a_row = 0

@@ -16,7 +16,7 @@ from gradewire.errors import Overloaded, ServerUnreachable, TransportError
 from gradewire_proto.wire_rules import Backoff
 
 SPREAD: Final = (0.8, 1.2)
-"""Range of a random factor on each wait, so that a restarting server's clients do not return all at once."""
+"""Range of the random factor of each wait, so that a restarting server's clients do not all return at once."""
 _BACKOFF = Backoff(0.1, 2.0, SPREAD)
 # An attempt with less time left cannot succeed.
 _TOO_LATE_S = 0.05
@@ -32,7 +32,7 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 
 
 def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
-    """Return the seconds until the next attempt: the server's wait plus up to a fifth, or else the back-off's wait."""
+    """Return the seconds to wait: what the server asks for and up to a fifth more, or the back-off's wait."""
     if error.retry_after_s:
         return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - spreads load; no secret depends on it
     return backoff.wait_s(failures, most_s)
@@ -42,7 +42,7 @@ class Retries:
     """The retries of one call.
 
     Args:
-        left_s: A function that returns the seconds until the deadline; at 0 or less no attempt starts.
+        left_s: A function that returns the seconds until the deadline. No attempt starts at 0 or less.
         resumed_after: Errors to retry in addition to ServerUnreachable and Overloaded, because the call can resume.
     """
 
@@ -55,9 +55,9 @@ class Retries:
         self._reported = False
 
     def progressed(self) -> None:
-        """Record an answer. The next failure counts as the first again."""
+        """Record an answer. The next failure then counts as the first one again."""
         if self._reported:
-            _log.warning("server answers again after %.1f s", time.monotonic() - self._failing_since)
+            _log.warning("the server answers again after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0
         self._last = None
         self._reported = False
@@ -66,7 +66,7 @@ class Retries:
         """Wait until the next attempt.
 
         Raises:
-            TransportError: The deadline is too near, or a retry cannot help. The message has the number of attempts.
+            TransportError: The deadline is too near, or a retry cannot help. The message contains the number of tries.
         """
         if not (isinstance(error, self._retried) and error.may_pass):
             raise self.with_attempts(error)
@@ -83,7 +83,7 @@ class Retries:
         await sleep(wait_s)
 
     def with_attempts(self, error: TransportError) -> TransportError:
-        """Return the error with the earlier attempts in its message; unchanged if there were none."""
+        """Return the error with earlier attempts in its message, or unchanged if there were no earlier attempts."""
         if self._last is None:
             return error
         attempts = self._failures + (error is not self._last)
@@ -105,7 +105,7 @@ class Retries:
 
 
 async def until_answered(call: Callable[[], Awaitable[T]], retries: Retries) -> T:
-    """Repeat a call until the server answers. Raises the error of `Retries.wait_after`."""
+    """Repeat a call until the server answers; raise the error of `Retries.wait_after`."""
     while True:
         try:
             reply = await call()

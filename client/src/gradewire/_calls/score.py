@@ -37,10 +37,10 @@ from gradewire_proto.tracing.spans import CLIENT_STREAM
 from gradewire_proto.v1 import judging_pb2, models_pb2, scoring_pb2, types_pb2
 
 JUDGE_CHUNK_ITEMS: Final = 32
-"""Items per request to a judge. A judge needs a second or more per item, and the requests in flight must finish within
-a server's maximum deadline (ten minutes)."""
+"""Maximum number of items per request to a judge. A judge needs a second or more per item, and the requests in flight
+must finish within a server's maximum deadline (ten minutes)."""
 READ_AHEAD_ITEMS: Final = 256
-"""Items to read ahead. A slow server must finish all items in progress before their deadline."""
+"""Number of items to read ahead. Even a slow server must finish all items in progress before their deadline."""
 _REMEDY: Final = (
     "or prepare the references as a set (client.prepare or `gradewire prepare`, with the metric's corpus or idf set to "
     "prepared) and pass it as reference_set"
@@ -94,7 +94,7 @@ def _metric_info(metric: models_pb2.Metric) -> MetricInfo:
 
 
 def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
-    """Decode a message into a type with the same field names. `others` has the values that need a conversion."""
+    """Decode a message into a type with the same field names. `others` contains values that need a conversion."""
     same: dict[str, Any] = {
         field.name: getattr(message, field.name) for field in fields(kind) if field.name not in others
     }
@@ -122,13 +122,13 @@ def decode_call_provenance(
         InconsistentReplies: A metric's version or model differs from the version or model in earlier replies.
     """
     if len(messages) != len(metrics):
-        raise ServerFault(f"the server answered for {len(messages)} of {len(metrics)} metrics: report it")
+        raise ServerFault(f"the server answered for {len(messages)} of {len(metrics)} metrics: report this defect")
     provenance = {}
     for (label, metric), message in zip(metrics.items(), messages, strict=True):
         if metric.version is not None and message.version and metric.version != message.version:
             raise InvalidRequest(
                 f"{label}: you request version {metric.version} of {metric.name}, but the server has version "
-                f"{message.version}: leave out '/{metric.version}', or use another server"
+                f"{message.version}: leave out '/{metric.version}', or use a different server"
             )
         here = provenance[label] = decode_provenance(message)
         if label in before and _pinned(before[label]) != _pinned(here):
@@ -148,8 +148,8 @@ def decode_results(
 ) -> dict[str, MetricScore]:
     """Decode the results of items[index], by label.
 
-    A result has a score if and only if its status is OK. Without OK, the score and its details are dropped; OK without
-    a finite score becomes INTERNAL.
+    A decoded result has a score if and only if its status is OK. Results with a different status lose their score and
+    its details. OK without a finite score becomes INTERNAL.
 
     Raises:
         ServerFault: A result belongs to a metric that was not requested.
@@ -157,7 +157,9 @@ def decode_results(
     scores = {}
     for result in results:
         if result.metric_index >= len(choice.labels):
-            raise ServerFault(f"the server answered items[{index}] for a metric that was not requested: report it")
+            raise ServerFault(
+                f"the server answered items[{index}] for a metric that was not requested: report this defect"
+            )
         label = choice.labels[result.metric_index]
         status, message = _outcome(index, result)
         scored = status is Status.OK
@@ -194,11 +196,11 @@ def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
     if result.HasField("score") and math.isfinite(result.score):
         return status, result.message
     found = f"the score {result.score}" if result.HasField("score") else "no score"
-    return Status.INTERNAL, f"items[{index}]: the server's OK has {found}: report it"
+    return Status.INTERNAL, f"items[{index}]: the server's OK has {found}: report this defect"
 
 
 def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], Parts]:
-    """Return a function that decodes one type of parts. Message and type have the same field names."""
+    """Return a function that decodes one type of parts. The message and the type have the same field names."""
     descriptor = types_pb2.MetricResult.DESCRIPTOR.fields_by_name[name].message_type
     on_wire = descriptor.fields_by_name if descriptor is not None else {}
     names = kind.__slots__
@@ -287,7 +289,7 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         self.needs_one_request = bool(counting_over_request(choice.specs))
 
     def encode(self, index: int, row: Any, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        """Return an item's message, or its problem."""
+        """Return an item's message, or the reason why the item cannot be sent."""
         return encode_item(index, row, max_bytes=max_bytes, images=self.choice.shows_images)
 
     def request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
@@ -320,10 +322,10 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         return results
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
-        """Return the error for items that do not fit into one request, although a metric counts words over them."""
+        """Return the error for items that exceed one request, although a metric counts words over all items."""
         return InvalidRequest(
-            f"{', '.join(counting_over_request(self.choice.specs))}: corpus=request counts weights over the items of "
-            f"one request, but these {rows} items do not fit into one: give at most {max_rows} items in a call, "
+            f"{', '.join(counting_over_request(self.choice.specs))}: corpus=request computes word weights from a "
+            f"request's items, but these {rows} items do not fit into one: give at most {max_rows} items in a call, "
             f"shorten them, {_REMEDY}"
         )
 
@@ -337,20 +339,22 @@ class ItemRows(ItemMessages[ItemScores]):
         return ItemScores(index, identifier, dict.fromkeys(self.choice.labels, score))
 
     def completed(self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult) -> ItemScores | None:
-        """Return an item's scores, in the order of the call's metrics; None while some are missing."""
+        """Return an item's scores, in the order of the call's metrics; None while some scores are missing."""
         row.parts |= decode_results(self.choice, self.provenance, index, result.results)
         if not result.complete:
             return None
         parts, labels = row.parts, self.choice.labels
         if tuple(parts) != labels:
             if missing := set(labels) - parts.keys():
-                raise ServerFault(f"the server left out {', '.join(sorted(missing))} of items[{index}]: report it")
+                raise ServerFault(
+                    f"the server left out {', '.join(sorted(missing))} of items[{index}]: report this defect"
+                )
             parts = {label: parts[label] for label in labels}
         return ItemScores(index, row.message.id, parts)
 
 
 def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
-    """Return the distinct names of the metrics that use the request's items as corpus."""
+    """Return the distinct names of the metrics that use the request's items as their corpus."""
     found = (spec.WhichOneof("metric") or "" for spec in specs if counts_over_request(spec))
     return list(dict.fromkeys(found))
 
@@ -359,6 +363,6 @@ def check_streamed(specs: Sequence[types_pb2.MetricSpec]) -> None:
     """Raise InvalidRequest if a metric needs all items at once, because a stream has no complete list."""
     if names := counting_over_request(specs):
         raise InvalidRequest(
-            f"{', '.join(names)}: corpus=request counts weights over the items of one call, which a stream does not "
-            f"have: score them with score(), {_REMEDY}"
+            f"{', '.join(names)}: corpus=request computes word weights from all items of a call, but a stream sends "
+            f"its items one after another: use score(), {_REMEDY}"
         )

@@ -1,4 +1,4 @@
-"""Stream rows: read a few rows ahead, and resume unfinished rows after a stream breaks."""
+"""Stream rows: read a few rows ahead, and send unfinished rows again after a stream breaks."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ class RowStream(Generic[M, R]):
         rows: The call's rows, or a function that returns them when the stream starts.
         source: The caller's items or pairs.
         limits: A function that returns the server's limits; called only for a row that may exceed a limit.
-        stall_s: Maximum seconds to wait for the next result while rows are in progress.
+        stall_s: Maximum number of seconds to wait for the next result while rows are in progress.
     """
 
     def __init__(
@@ -90,14 +90,14 @@ class RowStream(Generic[M, R]):
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait(self) -> None:
-        """Wait for a result. Raise DeadlineExceeded if none arrives in time while rows are in progress."""
+        """Wait for a result; raise DeadlineExceeded if no result arrives in time while rows are in progress."""
         while not (self._done or self._finished or self._error):
             self._to_take.clear()
             left_s = self._left_s()
             if self._open and left_s <= 0:
                 late = DeadlineExceeded(
-                    f"no result for deadline_s={self._stall_s:g} while {len(self._open)} {self._rows.noun}s were "
-                    "in progress: check the server, or use a larger deadline_s"
+                    f"no result arrived within deadline_s={self._stall_s:g} while {len(self._open)} {self._rows.noun}s "
+                    "were in progress: check the server, or use a larger deadline_s"
                 )
                 raise self._retries.with_attempts(late)
             try:
@@ -107,7 +107,7 @@ class RowStream(Generic[M, R]):
                 continue
 
     def _left_s(self) -> float:
-        """Return the seconds left to wait for a result. The time only counts while rows are in progress."""
+        """Return the seconds left to wait for a result. Time counts only while rows are in progress."""
         if not self._open and self._rows.provenance:
             return self._stall_s
         return self._active_at + self._stall_s - time.monotonic()
@@ -169,7 +169,9 @@ class RowStream(Generic[M, R]):
             async for reply in replies:
                 self._take(connection, reply)
         if self._open:
-            raise ServerFault(f"the stream ended with {len(self._open)} {self._rows.noun}s unanswered: report it")
+            raise ServerFault(
+                f"the stream ended with {len(self._open)} unanswered {self._rows.noun}s: report this defect"
+            )
         self._finish()
 
     def _finish(self) -> None:
@@ -177,7 +179,7 @@ class RowStream(Generic[M, R]):
         self._to_take.set()
 
     def _is_answered(self) -> bool:
-        """Return True if every row has its result. A stream that breaks then loses nothing."""
+        """Return True if every row has its result. If the stream breaks after that, nothing is lost."""
         return self._exhausted and not self._open and bool(self._rows.provenance)
 
     async def _requests(self, connection: "StreamAttempt") -> AsyncIterator[Message]:
@@ -207,7 +209,7 @@ class RowStream(Generic[M, R]):
             index = connection.sent[result.index] if result.index < len(connection.sent) else -1
             if (row := self._open.get(index)) is None:
                 raise ServerFault(
-                    f"the server answered unknown {self._rows.noun} {result.index} of the stream: report it"
+                    f"the server answered unknown {self._rows.noun} {result.index} of the stream: report this defect"
                 )
             if (completed := self._rows.completed(index, row, result)) is not None:
                 del self._open[index]
@@ -224,7 +226,7 @@ class RowStream(Generic[M, R]):
 
 @dataclass(slots=True)
 class StreamAttempt:
-    """One stream of the transport. `accepted` is set by the server's first message; rows are sent only after it."""
+    """One stream of the transport. The server's first message sets `accepted`; only then does the client send rows."""
 
     sent: list[int] = field(default_factory=list)
     accepted: asyncio.Event = field(default_factory=asyncio.Event)

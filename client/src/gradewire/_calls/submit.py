@@ -1,4 +1,4 @@
-"""Score in the background: queue copies of the items, and report results by future and callback."""
+"""Score in the background: queue copies of the items, and report results through futures and callbacks."""
 
 import asyncio
 import logging
@@ -76,7 +76,7 @@ class SubmitLimits:
         max_pending_bytes: Maximum total size of pending strings (in UTF-8) and pictures, in bytes.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message names it.
+        InvalidRequest: An argument is wrong; the message says which one.
     """
 
     max_pending_items: int = 100_000
@@ -111,7 +111,7 @@ class _Result(Future[ScoreReport]):
     def _check_process(self) -> None:
         if os.getpid() != self._pid and not self.done():
             raise ForkedClientError(
-                "this was submitted in the parent process, which finishes it: submit again in this process"
+                "these items were submitted in the parent process, which scores them: submit them again in this process"
             )
 
 
@@ -153,7 +153,7 @@ class Submissions:
         callback: SubmitCallback | None,
         shows_images: Callable[[], bool] = lambda: False,
     ) -> Future[ScoreReport]:
-        """Copy the items, queue them and return a future. It carries all errors, even from iterating over the items."""
+        """Copy the items, queue them and return a future. The future carries all errors, even from the iteration."""
         submission = _Submission(score, callback)
         try:
             kept = READ_NAMES | {"images"} if shows_images() else READ_NAMES
@@ -173,7 +173,7 @@ class Submissions:
         return submission.result
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until all pending submissions and their callbacks are done; return False if the timeout passes first."""
+        """Wait until all pending submissions and their callbacks are done; return False if the timeout is too short."""
         with self._lock:
             pending = [asyncio.wrap_future(submission.finished) for submission in self._pending]
         if not pending:
@@ -189,7 +189,7 @@ class Submissions:
             for worker in self._workers:
                 worker.cancel()
             while self._waiting:
-                self._fail(self._waiting.popleft(), ClientClosed("the client was closed before this was scored"))
+                self._fail(self._waiting.popleft(), ClientClosed("the client was closed before the items were scored"))
         with self._lock:
             self._callbacks.put(None)
             self._callback_thread = None
@@ -242,7 +242,7 @@ class Submissions:
                 scoring = submission.score(submission.items)
                 submission.result.set_result(await asyncio.create_task(scoring, context=submission.context))
             except asyncio.CancelledError:
-                self._fail(submission, ClientClosed("the client was closed before this was scored"))
+                self._fail(submission, ClientClosed("the client was closed before the items were scored"))
                 raise
             except Exception as error:  # noqa: BLE001 - the future carries every error
                 submission.result.set_exception(error)
@@ -254,7 +254,7 @@ class Submissions:
         self._finish(submission)
 
     def _finish(self, submission: _Submission) -> None:
-        """Pass the submission to the callback thread, so that a slow callback blocks neither caller nor loop."""
+        """Pass the submission to the callback thread, so that a slow callback does not block the caller or the loop."""
         if submission.callback is not None and self._has_callback_thread():
             self._callbacks.put(submission)
             return
@@ -277,7 +277,7 @@ class Submissions:
 
 
 def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreReport]:
-    """Return the failed future of a rejected submission, and call the callback with it on a new thread."""
+    """Return the failed future of a rejected submission, and pass the future to the callback on a new thread."""
     result: Future[ScoreReport] = Future()
     result.set_exception(error)
     if callback is not None:
@@ -301,4 +301,4 @@ def _call(callback: SubmitCallback | None, result: Future[ScoreReport]) -> None:
         if callback is not None:
             callback(result)
     except Exception:  # noqa: BLE001 - the caller's function may raise anything
-        _log.exception("a callback of submit() failed; the future has its scores")
+        _log.exception("a callback of submit() failed; the future still has the result")

@@ -1,8 +1,8 @@
 """Spread calls over the connections to one server, so that the least loaded process gets the next call.
 
-A server with several processes (SO_REUSEPORT) cannot choose which process accepts a connection; the kernel does. While
-calls overlap, the pool therefore opens connections until it reaches every process. If a process stops or is lost, the
-pool retires its connections: they get no more calls, and new connections lead to other processes.
+If a server has several processes (SO_REUSEPORT), the kernel chooses the process that accepts a connection. While calls
+overlap, the pool therefore opens connections until it reaches every process. If a process stops or disappears, the pool
+retires its connections. Retired connections get no more calls, and new connections lead to other processes.
 """
 
 import sys
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 MAX_CONNECTIONS: Final = 16
 """Default maximum number of connections."""
 _TRIES_PER_PROCESS: Final = 4
-"""Default maximum of connections per server process. It is above 1, because several may lead to the same process."""
+"""Default maximum number of connections per server process. Several connections may lead to the same process."""
 _AVOIDED_S: Final = 1.0
 """Seconds to avoid a connection after a call failed to reach the server."""
 _REFUSED_S: Final = 1.0
-"""Maximum seconds to avoid a process after it refused a call."""
+"""Maximum number of seconds to avoid a process after it refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""Limits on the load of a process that has a call's content in its cache: `_BUSIER` times the lowest load of all
-processes, plus `_BUSIER_CALLS` calls."""
+"""A call goes to the process that has cached its content if that process's load is at most `_BUSIER` times the lowest
+load of all processes, plus `_BUSIER_CALLS` calls."""
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between attempts to reach a missing process while the pool is full."""
 
@@ -38,12 +38,12 @@ class ServerConnection:
 
     Attributes:
         calls: Number of calls in flight.
-        process: INDEX/COUNT of the server process; empty if unknown, or if the server has only one.
-        process_known: True if the server has reported the process, or that it has only one.
+        process: INDEX/COUNT of the server process; empty if unknown, or if the server has only one process.
+        process_known: True if the server has reported its process, or that it has only one process.
         retired: True if the connection gets no more calls and is closed after its last call.
         avoided_until_s: Time until which the connection is avoided because a call failed.
         refused_until_s: Time until which the process counts as overloaded.
-        turn: Number of calls that the pool had assigned when this connection last got one.
+        turn: Number of calls that the pool had assigned when this connection last got a call.
         callables: Functions that start a call, by the method's path and type of requests.
     """
 
@@ -91,7 +91,7 @@ class ServerConnection:
 
 
 class ConnectionPool:
-    """A client's connections on one event loop. Their number is at most `most`.
+    """A client's connections on one event loop, at most `most` at a time.
 
     If `most` is 0, the limit follows from the number of server processes.
     """
@@ -126,11 +126,11 @@ class ConnectionPool:
         )
 
     def least_loaded(self, content: int | None = None, *, tried: Collection[ServerConnection] = ()) -> ServerConnection:
-        """Return the connection for the next call. It leads to the process with the fewest calls from this client.
+        """Return the connection for the next call, to the process with the fewest calls from this client.
 
         Args:
-            content: A hash of the call's content. Equal content goes to the same process, which has it in its cache,
-                unless that process is much busier than the least loaded one.
+            content: A hash of the call's content. Equal content goes to the same process, whose cache contains it,
+                unless that process is much busier than the least loaded process.
             tried: Connections to avoid if possible.
         """
         self._turns += 1

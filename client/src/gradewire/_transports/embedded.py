@@ -23,7 +23,7 @@ _HERE = "the engine in this process"
 
 
 class EmbeddedTransport:
-    """A transport that calls the server's handlers in this process. Checks, scores and statuses equal a server's.
+    """A transport that calls the server's handlers in this process. Results and errors are the same as a server's.
 
     Args:
         settings: The server's settings, by name.
@@ -86,7 +86,7 @@ class EmbeddedTransport:
 
 
 def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
-    """Return a method's handler. It accepts the request and `deadline_s`."""
+    """Return a method's handler, which accepts the request and `deadline_s`."""
     by_method: dict[RpcMethod[Any, Any], Callable[..., Any]] = {
         SCORE: handlers.score,
         SCORE_STREAM: handlers.score_stream,
@@ -99,7 +99,7 @@ def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
 
 
 class _Holder:
-    """Open handlers. A separate task opens and closes them, because the task that enters a context must leave it."""
+    """The open handlers. The same task must open and close handlers, so a separate task does both."""
 
     def __init__(self, settings: Settings) -> None:
         self.pid = os.getpid()
@@ -110,7 +110,7 @@ class _Holder:
         self._task = asyncio.create_task(self._hold())
 
     def is_here(self) -> bool:
-        """Return True if the handlers were opened in this process on the running loop. They close with their loop."""
+        """Return True if the handlers were opened in this process on the running loop, and can therefore be used."""
         return self.pid == os.getpid() and self.loop is asyncio.get_running_loop()
 
     async def handlers(self) -> Handlers:

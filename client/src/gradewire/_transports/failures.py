@@ -14,7 +14,7 @@ from gradewire_proto.wire_rules import PUSHBACK_KEY, QUOTA_KEY
 _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]] = {
     "UNAVAILABLE": (
         errors.ServerUnreachable,
-        "no gradewire server answers at {at}{said}. Start one: gradewire serve, or check the address",
+        "no gradewire server answers at {at}{said}. Start one with 'gradewire serve', or check the address",
     ),
     "DEADLINE_EXCEEDED": (
         errors.DeadlineExceeded,
@@ -30,7 +30,7 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
     ),
     "UNIMPLEMENTED": (
         errors.ServerFault,
-        "{at} does not know this call{said}. Check that a gradewire server runs there, and upgrade it",
+        "{at} does not know this call{said}. Check that the server is a gradewire server, and upgrade the server",
     ),
     "INVALID_ARGUMENT": (errors.InvalidRequest, "{at} does not accept the request{said}"),
     "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this call{said}. models() lists what is available"),
@@ -49,7 +49,7 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
 def error_for(code: str, details: str, address: str, *, retry_after_s: float | None = None) -> errors.GradewireError:
     """Return the error for a gRPC code and the server's details. Without an address, the details are the message."""
     said = f": {details.rstrip('.')}" if details else ""
-    kind, text = _CODES.get(code, (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Check its log"))
+    kind, text = _CODES.get(code, (errors.ServerFault, f"{{at}} failed ({code}){{said}}. Check the server's log"))
     message = text.format(at=address, said=said) if address else details
     return kind(message, retry_after_s=retry_after_s) if issubclass(kind, errors.TransportError) else kind(message)
 
@@ -64,7 +64,7 @@ Encryption = Literal["none", "tls", "tls with client certificate", "unknown"]
 def encryption_at(address: str) -> Encryption:
     """Find out, within about two seconds, which encryption a server uses.
 
-    "unknown" means that nothing answers at the address, or that only gRPC can resolve it.
+    "unknown" means that nothing answers at the address, or that only gRPC can resolve the address.
     """
     if (found := _HOST_PORT.fullmatch(address)) is None:
         return "unknown"
@@ -92,7 +92,7 @@ def _probed(host: str, port: int) -> Encryption:
 
 
 def mismatch(endpoint: Endpoint, server: Encryption) -> str:
-    """Return a message that says how client and server differ in encryption; "" if no difference is known."""
+    """Return a message that says how the client and the server differ in encryption; "" if no difference is known."""
     at, tls = endpoint.address, endpoint.tls
     if tls is None and server not in {"none", "unknown"}:
         return f"{at} uses TLS, but this client does not: give tls=gradewire.Tls(…) (command: --tls-ca FILE)"
@@ -105,8 +105,8 @@ def mismatch(endpoint: Endpoint, server: Encryption) -> str:
         )
     if tls is not None and server == "tls with client certificate":
         return (
-            f"{at} rejects this client's certificate: give one signed by an authority in the server's tls_client_ca, "
-            "as Tls(certificate_chain=…, private_key=…) (command: --tls-cert and --tls-key)"
+            f"{at} rejects this client's certificate: give a certificate that an authority in the server's "
+            "tls_client_ca has signed, as Tls(certificate_chain=…, private_key=…) (command: --tls-cert and --tls-key)"
         )
     return ""
 
@@ -134,7 +134,7 @@ _CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe
 def translated(error: grpc.aio.AioRpcError, address: str, *, has_answered: bool) -> errors.GradewireError:
     """Return the error for a failed gRPC call. If the server has never answered, the address may be wrong."""
     if error.details() == CUT_WHILE_WRITING:
-        return errors.ServerUnreachable(f"{address} ended the stream while items were sent: check its log")
+        return errors.ServerUnreachable(f"{address} ended the stream while items were sent: check the server's log")
     details = error.details() or ""
     if _TOO_LARGE.search(details):
         return errors.InvalidRequest(f"{address}: gRPC rejects a message of this call: {details}")

@@ -40,7 +40,7 @@ _CHANNEL_OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
 def open_channel(
     endpoint: Endpoint, channel_options: Sequence[tuple[str, str | int]] = _CHANNEL_OPTIONS
 ) -> grpc.aio.Channel:
-    """Return a channel to the endpoint, without connecting it. The caller needs a running event loop.
+    """Return a channel to the endpoint without connecting. The caller needs a running event loop.
 
     Raises:
         InvalidRequest: A file in `tls` cannot be read.
@@ -139,7 +139,7 @@ class GrpcTransport:
     async def _in_flight(
         self, method: RpcMethod[Any, Any], connection: ServerConnection
     ) -> AsyncGenerator[Metadata | None]:
-        """Trace and count a call, and yield its metadata. A failure of the call is raised as one of our errors."""
+        """Trace and count a call, and yield its metadata. If the call fails, raise an error from `gradewire.errors`."""
         with request_trace(method.path[1:], self._address) as trace:
             connection.calls += 1
             try:
@@ -184,7 +184,7 @@ class GrpcTransport:
 
 
 def _content(request: Message) -> int | None:
-    """Return a hash of a call's single item, the same in every program; None for calls with more or no items."""
+    """Return a hash of a call's item that is the same in every program; None unless the call has exactly one item."""
     if not isinstance(request, scoring_pb2.ScoreRequest) or len(request.items) != 1:
         return None
     item = request.items[0]

@@ -44,7 +44,7 @@ class WireParameter:
     """A metric's parameter. It has the same name in the message and in the dataclass.
 
     Attributes:
-        choices: Enum numbers of a CHOICE by value ("fast" for SMILE_PRESET_FAST), in the order of types.proto.
+        choices: For a CHOICE, enum numbers by value ("fast" for SMILE_PRESET_FAST), in the order of types.proto.
         has_presence: True if the message distinguishes an unset value from zero.
     """
 
@@ -55,7 +55,7 @@ class WireParameter:
     has_presence: bool
 
     def checked(self, value: Any) -> Any:
-        """Return a value, with counts converted to int and numbers to float.
+        """Return a value, after converting a count to int, or a number to float.
 
         Raises:
             InvalidRequest: The value has a wrong type, or is not one of the choices. The server checks ranges.
@@ -95,7 +95,7 @@ class WireParameter:
         return ", ".join(self.choices) if self.kind is ParameterKind.CHOICE else self.kind.value
 
     def write(self, message: Message, value: Any) -> None:
-        """Write a value into a message; None leaves it unset."""
+        """Write a value into a message; None leaves the field unset."""
         if value is not None:
             setattr(message, self.name, self.choices[value] if self.kind is ParameterKind.CHOICE else value)
 
@@ -118,7 +118,7 @@ class WireParameter:
 
 @cache
 def wire_parameters(metric: str) -> Mapping[str, WireParameter]:
-    """Return a metric's parameters by name, in alphabetical order. `metric` is its field in `MetricSpec`."""
+    """Return a metric's parameters by name, in alphabetical order. `metric` is the metric's field in `MetricSpec`."""
     message = types_pb2.MetricSpec.DESCRIPTOR.fields_by_name[metric].message_type
     fields = sorted(message.fields, key=lambda field: field.name) if message is not None else ()
     return {
@@ -139,11 +139,11 @@ def _is_count(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric as a value: a name and typed parameters. None means the call's default, or else the server's.
+    """A metric as a value: a name and typed parameters.
 
-    The fields have the same names as in the metric's message in types.proto, which determines the wire format, the
-    identifier and the checks. Some metrics also have the field `reference_set`, which names the set to use if a
-    parameter is "prepared".
+    None means the call's default or, without one, the server's default. The fields have the same names as in the
+    metric's message in types.proto, which determines the wire format, the identifier and the checks. Some metrics also
+    have the field `reference_set`, which names the set to use if a parameter is "prepared".
 
     Attributes:
         version: Required version of the metric's definition; None means any version.
@@ -186,17 +186,17 @@ class Metric:
 
     @classmethod
     def asks_judge(cls) -> bool:
-        """Return True if the metric may ask a judge. An item then needs seconds instead of milliseconds."""
+        """Return True if the metric may ask a judge. An item then takes seconds instead of milliseconds."""
         return cls.needs_judge or bool(cls.judge_parameter)
 
     @property
     def prepared_parameter(self) -> str | None:
-        """The parameter whose value "prepared" makes the metric read the call's reference set; None without one."""
+        """The parameter that makes the metric read the call's reference set if its value is "prepared"; may be None."""
         return next(
             (name for name, parameter in wire_parameters(self.name).items() if "prepared" in parameter.choices), None
         )
 
     @property
     def reads_prepared(self) -> bool:
-        """True if the metric's parameters make its score depend on the call's reference set."""
+        """True if the metric's parameters make the score depend on the call's reference set."""
         return self.prepared_parameter is not None and getattr(self, self.prepared_parameter) == "prepared"

@@ -30,7 +30,7 @@ def parse_metric_line(line: str) -> Metric:
 
 @lru_cache(maxsize=256)
 def parse_comparison_line(line: str) -> Compare:
-    """Parse a comparison's identifier, such as "compare?mode=reason". Raises the errors of `parse_metric_line`."""
+    """Parse a comparison's identifier, such as "compare?mode=reason"; raise the errors of `parse_metric_line`."""
     parsed = _parse(line, COMPARISON_TYPES, "comparison")
     assert isinstance(parsed, Compare)  # noqa: S101 - the only comparison type
     return parsed
@@ -38,7 +38,7 @@ def parse_comparison_line(line: str) -> Compare:
 
 @lru_cache(maxsize=256)
 def parse_line(line: str) -> Metric:
-    """Parse the identifier of a metric or comparison. Raises the errors of `parse_metric_line`."""
+    """Parse the identifier of a metric or comparison; raise the errors of `parse_metric_line`."""
     return _parse(line, KNOWN_TYPES, "metric")
 
 
@@ -75,7 +75,7 @@ def format_metric_line(metric: Metric) -> str:
 
 
 def write_line(metric: Metric, keys: Collection[str]) -> str:
-    """Return a metric's identifier with its preset. `keys` selects the other parameters, and "version", to include."""
+    """Return a metric's identifier with its preset, and with the other parameters (or "version") in `keys`."""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
     values["preset"] = getattr(metric, "preset", None)
     return join_line(metric.name, values, version=metric.version if "version" in keys else None)
@@ -127,7 +127,7 @@ class MetricChoice:
 
     @property
     def asks_judge(self) -> bool:
-        """True if a metric may ask a judge. An item then needs seconds instead of milliseconds."""
+        """True if a metric may ask a judge. An item then takes seconds instead of milliseconds."""
         return any(metric.asks_judge() for metric in self.metrics)
 
     @property
@@ -172,13 +172,13 @@ class MetricDefaults:
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
     """Parse and label metrics, and fill in the call's defaults.
 
-    A label is the metric's identifier without the call's defaults. A full identifier, with a version, gets only the
-    metric's name. A label therefore depends on other metrics only if two would be equal.
+    A label is the metric's identifier without the call's defaults. If the identifier contains a version, the label is
+    only the metric's name. A label depends on other metrics only if two labels would otherwise be equal.
 
     Args:
         metrics: `"smile,sbert"`, `"smile:fast"`, full identifiers, typed metrics, a sequence of these, or a mapping
             from labels to metrics.
-        defaults: The call's arguments. Values that a metric sets itself win.
+        defaults: The call's arguments. Values that a metric itself sets override them.
 
     Raises:
         InvalidRequest: `metrics` is empty, a metric is unknown or repeated, no metric accepts a default, or there is
@@ -196,7 +196,7 @@ def _choose_named(metrics: Mapping[Any, str | Metric], defaults: MetricDefaults)
         if not isinstance(label, str) or not label:
             raise InvalidRequest(f"metrics: {label!r} is not a label: give a string")
         if isinstance(written, str) and "," in written:
-            raise InvalidRequest(f"metrics[{label!r}] contains several metrics: give each a label of its own")
+            raise InvalidRequest(f"metrics[{label!r}] contains several metrics: give each metric its own label")
     return _choose(list(metrics.values()), defaults, labels=tuple(metrics))
 
 
@@ -222,7 +222,7 @@ def _choose(
                 f"metrics[{len(parsed)}] is a {type(entry).__name__}: give a name, an identifier or a metric"
             )
     if not parsed:
-        raise InvalidRequest("metrics is empty: name at least one, for instance smile")
+        raise InvalidRequest("metrics is empty: name at least one metric, such as smile")
     for name, way_out in _FOR_SOME.items():
         given: dict[str, Any] = {name: getattr(defaults, name)}
         if given[name] is not None and not any(MetricDefaults(**given).reach(metric) for metric in parsed):
@@ -249,14 +249,14 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
                 reader = metric.prepared_parameter or ""
                 raise InvalidRequest(
                     f"{metric.name} has reference_set={of_metric!r} and {reader}={getattr(metric, reader)!r}: a set "
-                    f"needs {reader}='prepared': leave one of them out"
+                    f"needs {reader}='prepared': leave out one of the two"
                 )
             named[of_metric] = "a metric"
     if defaults.reference_set:
         named[defaults.reference_set] = "the call"
     if len(named) > 1:
-        said = " and ".join(f"{who} says {name!r}" for name, who in named.items())
-        raise InvalidRequest(f"reference_set: {said}, but a call has one set: leave one out, or make two calls")
+        said = " and ".join(f"{who} names {name!r}" for name, who in named.items())
+        raise InvalidRequest(f"reference_set: {said}, but a call has one set: leave out one of them, or make two calls")
     return next(iter(named), "")
 
 
@@ -275,7 +275,7 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
 def _label(metric: Metric) -> str:
     """Return the identifier with the values that the metric sets; only the name if the metric sets a version.
 
-    The label also has the preset, unless that is the server's default.
+    The label also contains the preset, unless that is the server's default.
     """
     keys = () if metric.version is not None else parameter_names(metric.name)
     return write_line(_without_usual_preset(_as_labelled(metric)), keys)

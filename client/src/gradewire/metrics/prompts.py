@@ -37,11 +37,11 @@ def read_prompt_text(data: bytes, path: str) -> PromptText:
         InvalidRequest: The file is too long, not UTF-8, not TOML, or lacks its name, version or metric.
     """
     if len(data) > MAX_PROMPT_BYTES:
-        raise InvalidRequest(f"{path} has {len(data)} bytes: shorten it to at most {MAX_PROMPT_BYTES}")
+        raise InvalidRequest(f"{path} has {len(data)} bytes: shorten the file to at most {MAX_PROMPT_BYTES}")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{path} is not UTF-8 (byte {error.start + 1}): a prompt file is TOML") from None
+        raise InvalidRequest(f"{path} is not UTF-8 (byte {error.start + 1}): save the file as UTF-8") from None
     head = _head(text)
     if isinstance(head, str):
         raise InvalidRequest(f"{path} {head}")
@@ -71,5 +71,5 @@ def _head(text: str) -> tuple[str, str] | str:
     for field, kind, example in (("metric", str, '"lave"'), ("name", str, '"mine"'), ("version", int, "1")):
         if not isinstance(fields.get(field), kind) or not fields[field]:
             line = f"{field} = {example}"
-            return f"lacks its {field}: write {line} on a line at the top (docs/reference/prompt-files.md)"
+            return f"lacks its {field}: add the line {line} at the top (docs/reference/prompt-files.md)"
     return fields["metric"], f"{fields['name']}/{fields['version']}"

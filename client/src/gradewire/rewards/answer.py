@@ -132,7 +132,7 @@ def last_phrase(text: str) -> str | None:
 
 
 def completion_in(query: str, prompt: str) -> str | None:
-    """Return the completion in a query that contains prompt and completion; None if the completion is not found.
+    """Return the completion in a query that contains a prompt and its completion; None if no completion is found.
 
     If decoding changed the prompt, the completion is the text after the last start of an assistant's turn. Marks that
     end the turn are removed.
@@ -229,9 +229,9 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
     In a chat, only the assistant's last message counts. Text up to the end of the thinking (`</think>` and similar
     marks) is ignored. If the thinking never ends, there is no answer.
 
-    "auto" looks for the last `<answer>…</answer>`. If that contains a `\boxed{…}`, the last box is the answer, else the
-    tag's content. Without a tag, the answer is the last box, else the text after the last "the answer is", "Answer:" or
-    "####", else all text.
+    "auto" looks for the last `<answer>…</answer>`. If it contains a `\boxed{…}`, the answer is the tag's last box;
+    otherwise, the answer is the tag's content. Without a tag, "auto" looks for the last box in the whole text, then for
+    the text after the last "the answer is", "Answer:" or "####". If nothing is found, the answer is the whole text.
 
     Args:
         completion: A string, or messages with `role` and `content` (a string, or parts with `text`).
@@ -244,7 +244,7 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
     text = completion if isinstance(completion, str) else last_message(completion)
     spoken = after_thinking(text[-MAX_READ_CHARACTERS:])
     if spoken is None:
-        return Answer("", "nothing", "the completion ends before its thinking ends")
+        return Answer("", "nothing", "the completion ends during the thinking")
     if not spoken.strip():
         return Answer("", "nothing", "the completion is empty" if not text.strip() else "nothing follows the thinking")
     if callable(extraction):

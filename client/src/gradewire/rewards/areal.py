@@ -1,8 +1,8 @@
 """Reward functions for AReaL (1.0).
 
 AReaL runs `reward_fn` in a process pool, waits at most 15 s, tries four times, and then uses a reward of 0. `use_in`
-replaces AReaL's wrapper with an asynchronous one, which needs no pool and never uses that 0. For a sample without a
-reward it raises RewardExcluded, so that AReaL rejects the trajectory.
+replaces AReaL's wrapper with an asynchronous wrapper that needs no pool and never uses this 0. For a sample without a
+reward, the new wrapper raises RewardExcluded, so that AReaL rejects the trajectory.
 
 ```python
 workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # AReaL would wrap a name again in each episode
@@ -78,5 +78,5 @@ def _sample(prompt: str, completion: str, data: dict[str, Any]) -> RewardSample:
 
 def _value(reward: Reward) -> float:
     if reward.value is None:
-        raise RewardExcluded(f"no reward, so the sample must be left out: {reward.reason}", {reward.status: 1})
+        raise RewardExcluded(f"the sample has no reward and must be left out: {reward.reason}", {reward.status: 1})
     return reward.value

@@ -28,7 +28,7 @@ def reference_name(columns: Mapping[str, Any], chosen: str | None) -> str:
     found = next((name for name in names if name in columns), None)
     if found is None:
         there = ", ".join(sorted(map(str, columns))) or "none"
-        raise InvalidRequest(f"references: no column {' or '.join(names)}; the columns are: {there}")
+        raise InvalidRequest(f"references: there is no column {' or '.join(names)}; the columns are: {there}")
     return found
 
 

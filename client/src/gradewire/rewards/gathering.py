@@ -1,4 +1,4 @@
-"""Gather many calls with few samples each into large batches, which streams send to the server."""
+"""Gather many small calls into large batches, and send the batches to the server on streams."""
 
 import asyncio
 import contextlib
@@ -25,8 +25,8 @@ from gradewire_proto.v1 import scoring_pb2, types_pb2
 _ENCODED_PER_TURN: Final = 64
 """Number of items to encode before other tasks of the event loop may run."""
 _OPEN_S: Final = 1.0
-"""Seconds for which a stream accepts batches. Opening a stream costs as much as scoring some dozen samples. But an open
-stream keeps a server from stopping, and never reaches a new server."""
+"""Seconds for which a stream accepts batches. Opening a stream costs as much as scoring a few dozen samples, but an
+open stream keeps a server from stopping, and never reaches a new server."""
 _SHARE_OF_DEADLINE: Final = 0.95
 _LEAST_DEADLINE_S: Final = 0.01
 
@@ -38,17 +38,18 @@ ScoredItem: TypeAlias = tuple[int, MetricScore]
 class Gathering:
     """Limits for gathering calls into batches.
 
-    If no batch is in progress, waiting samples are sent at once. Otherwise samples are gathered for up to `window_s`.
+    If no batch is in progress, waiting samples are sent at once. Otherwise, samples are gathered for up to `window_s`
+    seconds.
 
     Attributes:
-        window_s: Maximum seconds to gather samples while batches are in progress.
-        max_batch: Maximum number of samples in a batch. A full batch is sent at once; a larger call is split.
+        window_s: Maximum number of seconds to gather samples while batches are in progress.
+        max_batch: Maximum number of samples in a batch. A full batch is sent at once, and a larger call is split.
         max_streams: Maximum number of batches in flight, each on a separate stream. An unanswered sample blocks its
             stream until the deadline, so the limit is higher than a busy server needs.
-        max_waiting: Maximum number of waiting samples. Once it is reached, calls wait until samples are sent.
+        max_waiting: Maximum number of waiting samples. At this number, new calls wait until samples are sent.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message names it.
+        InvalidRequest: An argument is wrong; the message says which one.
     """
 
     window_s: float = 0.002
@@ -60,7 +61,7 @@ class Gathering:
         for name in ("max_batch", "max_streams", "max_waiting"):
             check_most(name, getattr(self, name))
         if not 0 <= self.window_s <= 1:
-            raise InvalidRequest(f"window_s={self.window_s!r}: give seconds, from 0 to 1")
+            raise InvalidRequest(f"window_s={self.window_s!r}: give a number of seconds from 0 to 1")
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +70,7 @@ class Group:
 
     Attributes:
         until: Event loop time at which the caller stops waiting.
-        done: Set when the caller need not wait any longer.
+        done: A future that is set when the caller no longer needs to wait.
         left: Number of items without a score.
         context: The caller's context variables, with the current span.
     """
@@ -111,7 +112,7 @@ class SampleRows(ItemMessages[ScoredItem]):
     emits_events = False  # each caller emits the events of its items, also for late and unsent items
 
     def encode(self, index: int, row: Item, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        """Return an item's message, or its problem, with a fast path for items that contain only strings."""
+        """Return an item's message, or the reason why the item cannot be sent. Items of strings take a fast path."""
         if _are_texts(row):
             try:
                 message = types_pb2.Item(
@@ -132,7 +133,7 @@ class SampleRows(ItemMessages[ScoredItem]):
         """Return an item's score."""
         del row
         if len(result.results) != 1 or result.results[0].metric_index:
-            raise ServerFault(f"the server answered items[{index}] for metrics that were not requested: report it")
+            raise ServerFault(f"the server answered items[{index}] for the wrong metrics: report this defect")
         (label,) = self.choice.labels
         return index, decode_score(index, result.results[0], self.provenance.get(label))
 
@@ -181,7 +182,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
         asyncio.get_running_loop().call_later(_OPEN_S, self._end)
 
     def take(self, batch: Sequence[Piece]) -> None:
-        """Send a batch. Call this only while the stream is free."""
+        """Send a batch. Call this method only while the stream is free."""
         first = self._first = self._count
         waiting = len(batch)
 
@@ -302,8 +303,8 @@ class Gatherer:
     async def score(self, items: Sequence[Item], deadline_s: float) -> list[MetricScore]:
         """Return the items' scores. The items are sent together.
 
-        An item without a score at the deadline gets the status TIMEOUT. If no server could be reached, items get the
-        status UNAVAILABLE; if the server has a defect, INTERNAL. Items that have a score keep it.
+        An item without a score at the deadline gets the status TIMEOUT. If no server can be reached, the status is
+        UNAVAILABLE; if the server has a defect, the status is INTERNAL. Items that have a score keep the score.
 
         Raises:
             GradewireError: The call itself is wrong (metric, token, address), or the client was closed.
@@ -412,5 +413,5 @@ def _set(event: asyncio.Event, wanted: object) -> None:
 
 def _late(deadline_s: float) -> MetricScore:
     return MetricScore(
-        None, Status.TIMEOUT, f"not scored within deadline_s={deadline_s:g}: check the server, or use a larger deadline"
+        None, Status.TIMEOUT, f"no score within deadline_s={deadline_s:g}: check the server, or use a larger deadline"
     )

@@ -58,7 +58,8 @@ class PostReply:
 def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
     """Return an error reply if a sample has no reward; None if all samples have a reward.
 
-    The framework would train on any number, so the reply has none. Its status is 503 if a retry may help, else 422.
+    The framework would train on any number, so the reply contains no number. The status is 503 if a retry may help, and
+    422 otherwise.
     """
     missing = [reward for reward in rewards if reward.value is None]
     if not missing:
@@ -73,7 +74,7 @@ def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
 
 
 def _failed(error: GradewireError) -> PostReply:
-    """Return the reply to a failed call: 400 if the post is wrong, 503 if a retry may help, else 502."""
+    """Return the reply to a failed call: 400 if the post is wrong, 503 if a retry may help, and 502 otherwise."""
     status = _BAD_GATEWAY
     if isinstance(error, InvalidRequest):
         status = _BAD_REQUEST
@@ -83,7 +84,7 @@ def _failed(error: GradewireError) -> PostReply:
 
 
 def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
-    """Return a posted value if it has the type; otherwise raise InvalidRequest, which says what to post.
+    """Return a posted value if its type is right; otherwise, raise InvalidRequest and say what to post.
 
     Without this check, null or a list would be converted to text, graded as an answer, and get a reward of 0.
     """
@@ -132,7 +133,7 @@ def openrlhf_samples(body: Any) -> list[RewardSample]:
         )
         completion = completion_in(query, prompt)
         if completion is None:
-            raise InvalidRequest(f"query[{index}] does not contain prompts[{index}], so its completion is unknown")
+            raise InvalidRequest(f"query[{index}] does not contain prompts[{index}], so the completion is unknown")
         samples.append(RewardSample(completion, as_references(label), prompt))
     return samples
 
@@ -211,7 +212,7 @@ class RewardForm:
     """The format of one framework's posts.
 
     Attributes:
-        read: A function that returns a post's samples. It raises InvalidRequest, which names the wrong field.
+        read: A function that returns a post's samples, or raises InvalidRequest and names the wrong field.
         write: A function that returns the reply to a post with these rewards.
     """
 
@@ -266,8 +267,8 @@ async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None =
 async def verify(scorer: RewardScorer, body: Any) -> PostReply:
     """Answer a post from NeMo Gym 0.7 to `/verify`, with the request's fields and the reward.
 
-    Gym's replies must contain a number. A sample without a reward therefore gets 0 and `mask_sample`, so that Gym
-    leaves the sample out. The reply also says why.
+    Replies to Gym must contain a number. A sample without a reward therefore gets 0 and `mask_sample`, so that Gym
+    leaves the sample out. The reply also contains the reason.
     """
     return await NEMO_GYM.answer(scorer, body)
 
@@ -280,7 +281,7 @@ def seed_session(body: Any) -> PostReply:
 
 
 def aggregate_metrics(body: Any) -> PostReply:
-    """Answer a post to `/aggregate_metrics` with reward statistics for each task and for all, without masked samples.
+    """Answer a post to `/aggregate_metrics` with reward statistics by task and overall, without masked samples.
 
     Raises:
         InvalidRequest: A field is missing or not a number.

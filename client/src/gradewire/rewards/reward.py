@@ -18,7 +18,7 @@ class RewardError(GradewireError):
     """A reward is missing, and the failure policy stops the call.
 
     Attributes:
-        counts: Number of rewards by status, in this call, or in the window of the failure rate.
+        counts: Number of rewards by status, in this call or in the failure rate's window.
     """
 
     def __init__(self, message: str, counts: Mapping[Status, int]) -> None:
@@ -31,7 +31,7 @@ class RewardError(GradewireError):
 
 
 class RewardFailed(RewardError):  # noqa: N818 - named after the event, like the client's errors
-    """Scoring failed, and the policy is "raise", or "hold" and its time is over."""
+    """Scoring failed. The policy is "raise", or the policy is "hold" and `hold_s` has passed."""
 
 
 class RewardExcluded(RewardError):  # noqa: N818 - as above
@@ -64,13 +64,13 @@ class Reward:
     """The reward of one sample.
 
     Attributes:
-        value: The metric's unchanged score. If there is no score, a value from the failure policy; None means that the
-            sample must be left out.
+        value: The metric's unchanged score (or its verdict, 1.0 or 0.0). If there is no score, the failure policy's
+            value; None means that the sample must be left out.
         status: OK, or the reason for a missing score.
-        reason: The error and its remedy; empty when OK.
+        reason: The error and its remedy; empty if `status` is OK.
         answer: The answer that was extracted from the completion and graded.
-        line: The metric identifier that reproduces the score; empty if no server computed one.
-        digest: 64 hex digits of the model behind the score; empty without a model or a score.
+        line: The metric identifier that reproduces the score; empty if no server returned it.
+        digest: Digest (64 hex digits) of the model behind the score; empty without a model or a score.
     """
 
     value: float | None
@@ -99,8 +99,9 @@ class Reward:
 def as_references(value: Any) -> tuple[str, ...]:
     """Return a sample's right answers as strings, from the types that data sets use.
 
-    Accepts a string, a number, a list of these, or a mapping with them under `target`, `answer`, `ground_truth` or
-    `value`. For None and empty lists the result is empty, and the sample gets the status INVALID_INPUT.
+    The value may be a string, a number, a list of these, or a mapping that contains them under `target`, `answer`,
+    `ground_truth` or `value`. For None and empty lists, the result is empty, and the sample gets the status
+    INVALID_INPUT.
     """
     if isinstance(value, dict):
         names = ("target", "answer", "ground_truth", "value")
@@ -130,7 +131,7 @@ class FailureHandling:
 
     Attributes:
         policy: "exclude" sets the reward to None. "raise" raises RewardFailed. "hold" retries UNAVAILABLE and TIMEOUT
-            for up to `hold_s`, then raises RewardFailed; it excludes samples with other failures. "value" sets the
+            for up to `hold_s`, then raises RewardFailed, and excludes samples with other failures. "value" sets the
             reward to `value`.
         value: Reward for the policy "value"; must be None with other policies.
         empty_value: Reward of a completion without an answer; None excludes the sample.
@@ -140,7 +141,7 @@ class FailureHandling:
         window: Number of rewards from which the failure rate is computed, at least 32.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message names it.
+        InvalidRequest: An argument is wrong; the message says which one.
     """
 
     policy: FailurePolicy = "exclude"
@@ -154,7 +155,7 @@ class FailureHandling:
         if self.policy not in get_args(FailurePolicy):
             raise InvalidRequest(f"policy={self.policy!r}: give one of {', '.join(get_args(FailurePolicy))}")
         if (self.value is None) == (self.policy == "value"):
-            raise InvalidRequest(f"value={self.value!r}: give a number only with policy='value'")
+            raise InvalidRequest(f"value={self.value!r}: policy='value' needs a number, and other policies need None")
         for name in ("value", "empty_value", "hold_s", "max_failure_rate"):
             given = getattr(self, name)
             if given is not None and not _is_finite(given):
@@ -162,7 +163,7 @@ class FailureHandling:
         if not 0 < self.max_failure_rate <= 1:
             raise InvalidRequest(f"max_failure_rate={self.max_failure_rate!r}: give a share above 0 and up to 1")
         if self.hold_s <= 0:
-            raise InvalidRequest(f"hold_s={self.hold_s!r}: give seconds, above 0")
+            raise InvalidRequest(f"hold_s={self.hold_s!r}: give a number of seconds above 0")
         check_most("window", self.window)
         if self.window < _LEAST_REWARDS:
             raise InvalidRequest(f"window={self.window}: give {_LEAST_REWARDS} or more")
@@ -177,7 +178,7 @@ class FailureHandling:
         fatal = failed if self.policy == "raise" else [reward for reward in failed if reward.status.may_pass]
         if fatal and self.policy in {"raise", "hold"}:
             counts = Counter(reward.status for reward in rewards)
-            raise RewardFailed(f"{_shares(counts)}; the first: {fatal[0].reason}", counts)
+            raise RewardFailed(f"scoring failed ({_shares(counts)}): {fatal[0].reason}", counts)
         return [self._settled(reward) for reward in rewards]
 
     def _settled(self, reward: Reward) -> Reward:
@@ -196,7 +197,7 @@ def is_failure(reward: Reward) -> bool:
 
 
 class FailureWindow:
-    """The statuses of the last rewards of a scorer, which determine the failure rate. Thread-safe."""
+    """The statuses of a scorer's last rewards, which determine the failure rate. Several threads may use a window."""
 
     def __init__(self, handling: FailureHandling) -> None:
         self._max_rate = handling.max_failure_rate

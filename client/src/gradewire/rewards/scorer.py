@@ -27,10 +27,10 @@ from gradewire_proto.wire_rules import Backoff
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """The settings of a `RewardScorer`; its docstring explains them.
+    """The settings of a `RewardScorer`. The scorer's docstring explains them.
 
     Raises:
-        InvalidRequest: A setting is wrong; the message names it.
+        InvalidRequest: A setting is wrong; the message says which one.
     """
 
     carrier: Transport | Endpoint
@@ -66,10 +66,10 @@ class RewardOptions(TypedDict, total=False):
     """Options for parameters that the metric does not set. None means the default.
 
     Attributes:
-        preset: Preset of smile.
-        synthetic: Synthetic answers for smile: "none", "inline" or "prepared".
-        model: Encoder, NAME or NAME@DIGEST.
-        judge: Judge, NAME or NAME@DIGEST.
+        preset: Preset for smile.
+        synthetic: Source of smile's synthetic answers: "none", "inline" or "prepared".
+        model: Encoder (NAME or NAME@DIGEST).
+        judge: Judge (NAME or NAME@DIGEST).
         reference_set: Name of a set that `prepare` returned.
     """
 
@@ -83,15 +83,16 @@ class RewardOptions(TypedDict, total=False):
 class RewardScorer:
     """A scorer that extracts each completion's final answer and has a server score it.
 
-    One scorer serves blocking and async callers, in any thread and on any event loop. Its pickle contains only the
-    settings. It works in a forked child unless the parent has loaded gRPC. The scorer has a separate client for each
-    event loop, and gathers that loop's calls into batches.
+    One scorer serves blocking and async callers, in any thread and on any event loop. A pickled scorer contains only
+    the settings. The scorer works in a forked child unless the parent has loaded gRPC. It has a separate client for
+    each event loop, and gathers that loop's calls into batches.
 
     Args:
         server: HOST:PORT of the server, an `Endpoint` (for a token or TLS), or a transport (such as
             `gradewire.testing.StubTransport`).
         metric: One metric: a name (`"smile"`, `"value_match"`), an identifier or an object.
-        reads: The reward: "score" for the metric's score, or "correct" for its verdict, 1.0 or 0.0.
+        reads: The value that becomes the reward: "score" for the metric's score, or "correct" for its verdict (1.0 or
+            0.0).
         extraction: Where to find the final answer; see `extract_answer`.
         failures: What to do with samples without a score; None means `FailureHandling()`.
         deadline_s: Deadline of a call, in seconds. Use less than the framework's time limit for a reward function.
@@ -99,7 +100,7 @@ class RewardScorer:
         **options: See `RewardOptions`.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message names it.
+        InvalidRequest: An argument is wrong; the message says which one.
     """
 
     def __init__(  # noqa: PLR0913 - all optional and named
@@ -148,7 +149,7 @@ class RewardScorer:
         return self._settings.deadline_s
 
     def score(self, samples: Sequence[RewardSample]) -> list[Reward]:
-        """Return rewards like `ascore`, but block until they are ready. Several threads may call this at once."""
+        """Return rewards like `ascore`, but block until they are ready. Several threads may call this concurrently."""
         return self._background.run(lambda calls: self._score(samples, calls, self.deadline_s))
 
     def score_one(self, sample: RewardSample) -> Reward:
@@ -276,7 +277,7 @@ class RewardScorer:
         value: Any = score.score
         if self._settings.reads == "correct" and score.status is Status.OK:
             if score.correct is None:
-                raise InvalidRequest("reads='correct': this metric gives no verdict: use reads='score'")
+                raise InvalidRequest("reads='correct': this metric gives no verdict, so use reads='score'")
             value = float(score.correct)
         return Reward(value, score.status, score.message, answer.text, line, digest)
 

@@ -61,10 +61,10 @@ class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc] 
         reward = await shared_scorer(self.config.settings).ascore_one(sample)
         trace.info["gradewire"] = reward.to_info()
         if reward.value is None:
-            raise RewardExcluded(f"no reward, so the rollout must be left out: {reward.reason}", {reward.status: 1})
+            raise RewardExcluded(f"the rollout has no reward and must be left out: {reward.reason}", {reward.status: 1})
         return reward.value
 
 
 async def reward(task: Any, trace: Any) -> float:
-    """Return a rollout's reward, with settings from environment variables. For `rewards.NAME.fn` in a task's config."""
+    """Return a rollout's reward, with settings from environment variables; use it as `fn` in a task's `rewards`."""
     return await GradewireJudge(GradewireJudgeConfig()).score(task, trace)

@@ -27,7 +27,7 @@ ESTIMATOR = "gradewire_grpo"
 class GradewireRewardManager(NaiveRewardManager):  # type: ignore[misc]  # verl ships no types
     """verl's naive reward manager with `compute_score`. It adds the prompt's question and checks the configuration.
 
-    The settings are in `reward.custom_reward_function.reward_kwargs`, or else in `reward.reward_kwargs`.
+    The settings are in `reward.custom_reward_function.reward_kwargs` or, if that is empty, in `reward.reward_kwargs`.
 
     Raises:
         InvalidRequest: A setting is wrong, or the advantage estimator cannot leave out samples without a reward.
@@ -72,7 +72,7 @@ def grpo_without_excluded(  # noqa: PLR0913, PLR0917 - verl defines the argument
 ) -> tuple[Any, Any]:
     """Return GRPO's advantages and returns. A sample without a reward (NaN) gets 0 and does not affect its group.
 
-    If all samples have a reward, the values equal the values of verl's `grpo`, bit for bit.
+    If all samples have a reward, verl's `grpo` would return exactly the same values.
 
     Args:
         token_level_rewards: Tensor of shape (samples, tokens).

@@ -29,7 +29,7 @@ class GradewireMetric(BaseMetric):
 
     Args:
         metric: One metric; see `Client.score`.
-        threshold: The lowest passing score; 0.5 suits `correctness`, which calls answers right from 0.5.
+        threshold: The lowest passing score. The default suits `correctness`, which counts 0.5 and above as right.
         address: See `AnswerEvaluator`.
         deadline_s: See `AnswerEvaluator`.
     """
@@ -54,7 +54,7 @@ class GradewireMetric(BaseMetric):
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
         """Return the score, or None if scoring failed.
 
-        Raises the errors of `AnswerEvaluator.evaluate`, and MissingTestCaseParamsError without references or output.
+        Raise the errors of `AnswerEvaluator.evaluate`, or MissingTestCaseParamsError without references or an output.
         """
         return self._take(self._evaluator.evaluate(**self._arguments(test_case)))
 

@@ -96,7 +96,7 @@ class Evaluation:
         correct: The verdict, even if uncertain; None without a verdict.
         explanation: A sentence for users.
         status: OK, or the reason for a missing score.
-        error_type: "" for a score; else the status, or the error's class if the call itself failed.
+        error_type: "" for a score; otherwise the status, or the error's class if the call itself failed.
         metric_line: The metric identifier that reproduces the score; "" if the server did not return it.
         digest: The digest of the model behind the score, 64 hex digits; "" for metrics without a model.
         metadata: More details in JSON types: model, parts of the score, warnings, the matched reference.
@@ -152,7 +152,7 @@ class Evaluation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except value and explanation in a flat dictionary for JSON, to store with the score.
+        """Return everything except the value and the explanation in a flat dictionary for JSON.
 
         The keys are metric, label, correct, status, error_type, metric_line, digest and the keys of `metadata`. Keys
         with an empty value are left out.
@@ -211,8 +211,8 @@ def _metadata(score: MetricScore) -> dict[str, Any]:
 class AnswerEvaluator:
     """A grader that applies one metric to answers. It can be copied and pickled, because it contains no connection.
 
-    After a temporary failure (no server, a timeout, an overloaded server) you get an evaluation without a value. Errors
-    that only the caller can fix are raised, because every answer would fail in the same way.
+    After a temporary failure (no server, a timeout, an overloaded server), you get an evaluation without a value. The
+    evaluator raises errors that only the caller can fix, because every answer would fail in the same way.
 
     Attributes:
         metric: One metric, such as `"correctness"`, `"smile:fast"` or a metric identifier; see `Client.score`.

@@ -31,7 +31,7 @@ REASONS: Final[Mapping[Status, str]] = {
     Status.INCONSISTENT: "grader_failed",
     Status.JUDGE_CANNOT_SEE: "grader_failed",
 }
-"""Inspect's reasons for missing scores by status; other statuses get "scoring_failed"."""
+"""Inspect's reasons for missing scores, by status; other statuses get "scoring_failed"."""
 
 _Scorer = Callable[[TaskState, inspect.Target], Awaitable[inspect.Score]]
 

@@ -26,7 +26,7 @@ with needed_by("gradewire.integrations.evaluation.lighteval"):
 def gradewire_metric(
     metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
 ) -> SampleLevelMetric:
-    """Return a metric that grades all of a task's answers in one call. Unscored samples are NaN, and means skip them.
+    """Return a metric that grades all of a task's answers in one call. Averages ignore unscored samples (NaN).
 
     Args:
         metric: One metric; see `Client.score`.
@@ -47,7 +47,8 @@ def gradewire_metric(
 class GradewireComputation(SampleLevelComputation):
     """A computation that grades answers against their document's golds (reference answers).
 
-    The question is the document's `specific["question"]`, or else its query, which may also contain instructions.
+    The question is the document's `specific["question"]`. If that is missing, the question is the document's query,
+    which may also contain instructions.
     """
 
     def __init__(self, evaluator: AnswerEvaluator) -> None:

@@ -58,7 +58,7 @@ class _OfOneTarget(dict[str, float]):
 def gradewire(
     references: Sequence[str], predictions: Sequence[str], gradewire_metric: str = METRIC, **connection: Any
 ) -> dict[str, float]:
-    """Grade one answer against one target. A document without a score returns no value, so means leave it out.
+    """Grade one answer against one target. Without a score, return no value, so that averages ignore the document.
 
     Args:
         references: The target.
@@ -99,7 +99,7 @@ def results_function(
 class GradewireFilter(Filter):
     """A filter that grades a task's answers in one call, and returns them with their evaluations.
 
-    The arguments are like those of `results_function`, but `metric` is called `gradewire_metric`.
+    The arguments are the same as for `results_function`, but `metric` is called `gradewire_metric`.
     """
 
     def __init__(

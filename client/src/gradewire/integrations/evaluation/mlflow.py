@@ -25,7 +25,7 @@ QUESTIONS = ("question", "query", "input", "prompt")
 
 
 class GradewireScorer(Scorer):
-    """A scorer for `outputs`, a string. A failure becomes feedback with an error and no value, so means leave it out.
+    """A scorer for string `outputs`. Failures become feedback with an error and no value, and averages ignore them.
 
     Attributes:
         name: The scorer's name in MLflow.

@@ -35,7 +35,7 @@ class GradedRow(BaseModel):
 
 
 class GradewireEvaluator(Evaluator):
-    """An evaluator that grades `output` against `expected`. A failure returns a Score with only an explanation.
+    """An evaluator that grades `output` against `expected`. After a failure, the Score has an explanation but no score.
 
     Args:
         metric: One metric; see `Client.score`.

@@ -25,7 +25,7 @@ _RANGE = (-1.0, 10.0)
 
 
 class GradewireMetric(SimpleBaseMetric):
-    """A metric that grades `response`. A failure returns NaN, as is usual in ragas, never 0.
+    """A metric that grades `response`. The value of a failure is NaN, as is usual in ragas, and never 0.
 
     `reason` explains a score or a failure. `traces["output"]` contains the status, metric identifier, digest and parts
     of the score.

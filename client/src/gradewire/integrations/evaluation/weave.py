@@ -20,7 +20,7 @@ with needed_by("gradewire.integrations.evaluation.weave"):
 
 
 class GradewireScorer(weave.Scorer):
-    """A scorer for a model's output. If scoring fails, score and verdict are None, so summaries leave them out.
+    """A scorer for a model's output. If scoring fails, `score` and `right` are None, and summaries ignore them.
 
     The scorer reads the dataset's columns `references` and `question`; choose other columns with `column_map`.
 

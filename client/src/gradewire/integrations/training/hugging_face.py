@@ -28,7 +28,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
     `answers`, a function that the callback calls after each evaluation.
 
     The callback adds scores to `state.log_history`, and thereby to `trainer_state.json`, with the key `eval_LABEL`, and
-    writes them to the sinks. In distributed training only the first process submits answers. With `wait_s`, all
+    writes them to the sinks. In distributed training, only the first process submits answers. With `wait_s`, all
     processes return the first process's scores.
 
     Args:
@@ -37,7 +37,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         processing_class: A tokenizer or processor whose `batch_decode` decodes predictions; `compute_metrics` needs it.
         answers: A function that returns an answer for each row, given the model.
         name: The data set's name; sinks log scores under it.
-        wait_s: Maximum time that `compute_metrics` waits for scores, in seconds. Set it to use a score as
+        wait_s: Maximum time that `compute_metrics` waits for scores, in seconds. Set `wait_s` if a score is the
             `metric_for_best_model`.
         close_s: Maximum time that the end of the training waits for scores if the server answers, in seconds.
     """
@@ -69,7 +69,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
 
         Returns:
             With `wait_s`, the means by label and `LABEL_not_scored`; the means are NaN if the scores are late.
-            Without `wait_s` an empty dictionary, because scores arrive later.
+            Without `wait_s`, an empty dictionary, because scores arrive later.
 
         Raises:
             InvalidRequest: The predictions are not token IDs, or their number differs from the number of `rows`.
@@ -86,7 +86,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self._state = state
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Keep the new state of a resumed training."""
+        """Keep the trainer's new state, because resuming from a checkpoint replaces the state."""
         self.on_init_end(args, state, control, **kwargs)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
@@ -101,12 +101,12 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self._log_late(state)
 
     def on_train_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Wait for scores, log them and release the directory; unscored steps stay there for the next run."""
+        """Wait for scores, log them and release the directory; unscored steps stay in it for the next run."""
         self.close()
         self._log_late(state)
 
     def close(self) -> None:
-        """Wait for scores and release the directory. Call it after evaluations that follow the end of the training."""
+        """Wait for scores and release the directory. Call this after evaluations that follow the end of training."""
         scorer, self.scorer = self.scorer, None
         if scorer is not None:
             scorer.close(self._close_s)
@@ -130,7 +130,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         return 0 if self._state is None else int(self._state.global_step)
 
     def _waited_for(self) -> dict[str, float]:
-        """Return the step's means, or NaN if they are late, so that the best model is not chosen by a guess."""
+        """Return the step's means. If they are late, return NaN, so that no guess decides which model is best."""
         if self.scorer is None:
             return {}
         self.scorer.wait(self._wait_s)
@@ -149,7 +149,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
                 "predict_with_generate=True, or give ValidationCallback(answers=…)"
             )
         if self._processing_class is None:
-            raise InvalidRequest("processing_class: give the tokenizer that decodes the model's predictions")
+            raise InvalidRequest("processing_class is missing: give the tokenizer that decodes predictions")
         padding = getattr(self._processing_class, "tokenizer", self._processing_class).pad_token_id
         ids = np.where(ids == _IGNORED_ID, padding, ids)
         texts: list[str] = self._processing_class.batch_decode(ids, skip_special_tokens=True)

@@ -44,9 +44,9 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
     Lightning's sanity check are not scored, but their format is checked.
 
     Args:
-        settings: Settings for the scorer. Its sinks receive the scores in addition to the trainer's loggers.
+        settings: Settings for the scorer. The scorer's sinks receive the scores in addition to the trainer's loggers.
         items: A function that returns items, given the output of `validation_step` and the batch.
-        name: The data set's name; scores are logged under it. From the second data loader on, the loader's index is
+        name: The data set's name; scores are logged under it. For data loaders after the first, the loader's index is
             appended: `validation_1`.
         close_s: Maximum time that the end of the training waits for scores if the server answers, in seconds.
     """
@@ -101,7 +101,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
         self._log_late(trainer)
 
     def teardown(self, trainer: Any, *_: Any, **_stage: Any) -> None:
-        """Wait for scores, log them and release the directory; unscored steps stay there for the next run."""
+        """Wait for scores, log them and release the directory; unscored steps stay in it for the next run."""
         self._close(trainer, self._close_s)
 
     def on_exception(self, trainer: Any, *_: Any) -> None:

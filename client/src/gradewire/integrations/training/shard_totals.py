@@ -6,7 +6,8 @@ from typing import Final
 from gradewire.results import ScoreReport, Status
 
 COLUMNS: Final = ("sum", "scored", "correct", "judged", *map(str, Status))
-"""Columns of a metric's row: the sum and the number of scores, correct answers, verdicts, and items by status."""
+"""Columns of a metric's row: the sum of the scores, and the numbers of scores, right answers, verdicts, and items by
+status."""
 
 
 def shard_totals(report: ScoreReport) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""Sinks for step scores: CSV, MLflow, TensorBoard and Weights & Biases. A sink imports its library when created."""
+"""Sinks for step scores: CSV, MLflow, TensorBoard and Weights & Biases. Creating a sink imports its library."""
 
 import csv
 import importlib.util
@@ -48,7 +48,7 @@ COLUMNS: Final = (
 
 
 class CsvSink:
-    """A CSV file with a row for each step and metric. Rows are in order of arrival, so late steps come later.
+    """A CSV file with a row for each step and metric. Rows are in the order in which scores arrive.
 
     Args:
         path: The file's path; the file and its folder are created if missing.
@@ -66,7 +66,7 @@ class CsvSink:
         if not found:
             self._path.write_bytes(header)
         elif found != header:
-            raise InvalidRequest(f"path='{self._path}' has other columns than {', '.join(COLUMNS)}: give a new file")
+            raise InvalidRequest(f"path='{self._path}' has columns other than {', '.join(COLUMNS)}: give a new file")
 
     def write(self, scores: StepScores) -> None:
         """Append the step's rows in one write."""
@@ -164,9 +164,9 @@ class TensorBoardSink:
 class WandbSink:
     """A sink that logs to a W&B run, and leaves the run open when closed. Charts use `NAME/step` for their x axis.
 
-    W&B drops values whose `step=` is below the last one. So late scores are logged as separate rows without `step=`,
-    and each row advances W&B's step counter. If your loop logs with `step=`, pass a separate run here. Lightning and
-    Hugging Face log with their own step metric, so they need no separate run.
+    W&B drops values whose `step=` is below the last step. The sink therefore logs scores as separate rows without
+    `step=`, and each row advances W&B's step counter. If your loop logs with `step=`, pass a separate run here.
+    Lightning and Hugging Face log with their own step metric, so they need no separate run.
 
     Args:
         run: The W&B run; None means the active run.

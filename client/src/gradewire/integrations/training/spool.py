@@ -23,7 +23,7 @@ WhenFull = Literal["drop_oldest", "drop_newest"]
 
 _BACKOFF: Final = Backoff(0.5, 30.0, SPREAD)
 _REFUSED_WAIT_S: Final = 60.0
-"""Seconds to wait after the server refused a step, since it refuses again until somebody changes the server."""
+"""Seconds to wait after the server refused a step. The server refuses the step until somebody changes the server."""
 _MOST_LISTED: Final = 10_000
 """Maximum number of finished steps in memory, a few kilobytes each; `scores.jsonl` contains all steps."""
 _MOST_BYTES: Final = 10**9 - 1
@@ -52,7 +52,7 @@ class SpoolLimits:
 
 
 class Spool:
-    """The waiting steps and the scores of finished steps; safe for several threads.
+    """The waiting steps and the scores of finished steps. Several threads may use a spool at once.
 
     No method waits for the network. A lock is held while the disk is used, but not during scoring or callbacks. While
     the server is not available, the spool tries one step after another at growing intervals. A step that the server
@@ -83,7 +83,7 @@ class Spool:
         forget_in_children(self)
 
     def add(self, header: StepHeader, rows: Iterable[bytes]) -> tuple[StepState, list[StepScores]]:
-        """Write a step; return its state, and the results of the steps that were dropped, this step included.
+        """Write a step. Return its state, and the results of all dropped steps, which may include the new step.
 
         Raises:
             OSError: The step cannot be written, for example on a full disk; all waiting steps are kept.
@@ -130,7 +130,7 @@ class Spool:
             return None
 
     def read(self, step: WaitingStep) -> list[Any] | StepScores | None:
-        """Return the step's items, its result if it is damaged, or None if it has been dropped meanwhile."""
+        """Return a step's items, or its result if the step is damaged; None if the step was dropped meanwhile."""
         with self._changed:
             if self._is_gone(step):
                 return None
@@ -220,7 +220,7 @@ class Spool:
         return self.closed or step.sequence not in self._waiting
 
     def _read_rows(self, rows: Iterable[bytes]) -> tuple[list[bytes], str]:
-        """Return a new step's rows, or why it is dropped. Stop at the size limit, since `rows` may be endless."""
+        """Return a new step's rows, or why the step is dropped. Stop at the size limit: `rows` may be endless."""
         limits = self._limits
         room = limits.max_bytes
         if limits.when_full == "drop_newest":
@@ -246,7 +246,7 @@ class Spool:
             if steps > limits.max_steps:
                 yield step, f"more than max_steps={limits.max_steps} steps waited, and this step had waited longest"
             elif size_bytes > limits.max_bytes:
-                yield step, f"more than max_bytes={limits.max_bytes} waited, and this step had waited longest"
+                yield step, f"more than max_bytes={limits.max_bytes} bytes waited, and this step had waited longest"
             else:
                 return
             steps, size_bytes = steps - 1, size_bytes - step.size_bytes
@@ -281,7 +281,7 @@ class Spool:
             raise
 
     def _finish(self, finished: Mapping[int, StepScores]) -> None:
-        """Store the results of steps and remove the steps; raise OSError if that fails, and keep the steps."""
+        """Store the results of steps and remove the steps. If storing fails, raise OSError and keep the steps."""
         self._database.write(finished)
         self._settle(finished)
 

@@ -74,7 +74,8 @@ def _scores_digest(sequence: int, scores: bytes) -> bytes:
 class StepDatabase:
     """The steps and scores in a directory. Only one process can use the directory at a time.
 
-    One transaction stores a step. Another stores its scores and removes it, so a killed process loses no step.
+    One transaction stores a step. Another transaction stores the step's scores and removes the step, so a killed
+    process loses no step.
 
     Raises:
         InvalidRequest: The directory is in use, or another version wrote it.
@@ -98,9 +99,9 @@ class StepDatabase:
         os.close(self._lock)
 
     def forget(self, *, is_closed: bool) -> None:
-        """Leave the database to the parent in a forked child, and close the child's copy of the lock file.
+        """Leave the database to the parent in a forked child, and close the child's descriptor of the lock file.
 
-        An open copy would keep the directory locked.
+        An open descriptor would keep the directory locked.
         """
         keep_for_good(self._connection)
         if not is_closed:
@@ -173,7 +174,7 @@ class StepDatabase:
         return 0 if last is None else 1 + int(last)
 
     def export(self) -> None:
-        """Append the missing scores to `scores.jsonl`; after an error, the next export appends them too."""
+        """Append the missing scores to `scores.jsonl`. If this fails, the next export appends these scores as well."""
         path = self._directory / "scores.jsonl"
         try:
             if self._exported is None:
@@ -191,7 +192,7 @@ class StepDatabase:
                     file.write(json.dumps(_exported(sequence, *stored)).encode() + b"\n")
             self._exported = exported
         except (OSError, sqlite3.Error):
-            _log.exception("cannot append scores to %s; %s still has them", path, _DATABASE)
+            _log.exception("cannot append scores to %s; %s still contains the scores", path, _DATABASE)
 
     def set_aside(self, sequence: int, step: int, stored: StoredStep, error: Exception) -> str:
         """Write a damaged step to a file; return a message with the damage and the file's path."""
@@ -269,7 +270,7 @@ def _open(directory: Path) -> sqlite3.Connection:
     if (directory / "pending").exists():
         raise InvalidRequest(
             f"directory={str(directory)!r} contains steps from an earlier gradewire version: let that version score "
-            "them, or give another directory"
+            "them, or give a different directory"
         )
     with contextlib.ExitStack() as failed:
         try:

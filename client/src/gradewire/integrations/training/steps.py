@@ -26,7 +26,7 @@ class StepState(StrEnum):
     # The step waits on disk, or is being scored.
     NOT_SCORED = "not_scored"
     SCORED = "scored"
-    # The scorer gave the step up because the spool or the disk was full.
+    # The scorer gave up the step, because the spool or the disk was full.
     DROPPED = "dropped"
     # The step was damaged on disk. Its remaining bytes are in the spool's folder `corrupt`.
     CORRUPT = "corrupt"
@@ -69,7 +69,7 @@ class StepScores:
         metrics: The results by metric label; empty unless SCORED.
         problem: The reason why there are no scores yet; "" if SCORED, or if nothing has failed so far.
         submitted_unix_s: The time of the submission, in seconds since 1970.
-        ended_unix_s: The time at which the step was scored or given up, in seconds since 1970; None before.
+        ended_unix_s: The time at which the step was scored or given up, in seconds since 1970; None until then.
     """
 
     step: int
@@ -147,7 +147,7 @@ class WaitingStep:
         due_s: The earliest time of the next attempt, in monotonic seconds.
         problem: The last failure's message; "" without one.
         is_delivering: True while sinks and callbacks receive the scores.
-        unwritten: The scores if sinks and callbacks have received them but the disk could not store them; else None.
+        unwritten: Scores that sinks and callbacks have received but the disk could not store; usually None.
     """
 
     sequence: int
@@ -209,7 +209,7 @@ def encode_row(item: Any, read: AbstractSet[str]) -> bytes:
 
 
 def decode_row(line: bytes) -> Any:
-    """Return the item of a line that `encode_row` wrote.
+    """Return the item in a line that `encode_row` wrote.
 
     Raises:
         ValueError: `encode_row` did not write the line.

@@ -24,8 +24,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
     """A metric that a server scores in the background; `compute` waits for the scores and combines all ranks.
 
     `update` returns at once, and raises no errors from the server. An answer that was not scored in time is not part of
-    the mean, and counts in `LABEL_not_scored`. `forward` returns a value for each batch, so it waits each time; prefer
-    `update`.
+    the mean, but counts in `LABEL_not_scored`. Prefer `update` to `forward`, which waits for the scores of each batch.
 
     Args:
         client: HOST:PORT of a server, or a client.
@@ -34,7 +33,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         **options: See `Client.score`. `deadline_s` applies to each batch, and defaults to `wait_s`.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message names it.
+        InvalidRequest: An argument is wrong; the message says which one.
     """
 
     is_differentiable = False
@@ -90,7 +89,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         self._pending.append((len(items), self._client.submit(items, self._metrics, **self._options)))
 
     def compute(self) -> dict[str, torch.Tensor]:
-        """Return for each label the mean score, `LABEL_not_scored`, and `LABEL_share_right` if there are verdicts."""
+        """Return each label's mean score, `LABEL_not_scored`, and `LABEL_share_right` if there are verdicts."""
         values: dict[str, float] = {}
         for label, totals in zip(self.labels, self.totals.tolist(), strict=True):
             values |= shard_totals.means(label, totals)
@@ -108,7 +107,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         super().sync(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
-        """Wait for the batch's scores, and return its values."""
+        """Wait for a batch's scores, and return the batch's values."""
         self._settle()
         values: dict[str, torch.Tensor] = super().forward(*args, **kwargs)
         return values

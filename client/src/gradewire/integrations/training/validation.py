@@ -36,7 +36,7 @@ _DELIVERY_JOIN_S = 5.0
 _log = logging.getLogger("gradewire.validation")
 
 _MOST_PARTLY: Final = 5
-"""Maximum number of repeated attempts at a step with unanswered items. The step then counts as scored."""
+"""Maximum number of repeated attempts at a step with unanswered items. After these, the step counts as scored."""
 DEADLINE_S: Final = 600.0
 JUDGE_DEADLINE_S: Final = 3600.0
 _WORKER_JOIN_S: Final = 5.0
@@ -158,7 +158,7 @@ class Worker:
 
 
 def _missing(report: ScoreReport) -> str:
-    """Return a message if items without a score may get one later, else an empty string."""
+    """Return a message if items without a score may get a score later; otherwise, return an empty string."""
     missing = [result for item in report for result in item.scores.values() if result.status.may_pass]
     if not missing:
         return ""
@@ -171,13 +171,14 @@ class ValidationScorer:
 
     `submit` writes a step to `directory` and returns. A thread scores the steps in the directory, oldest first, and
     tries again until the server answers. If the training loop is killed, its steps stay in the directory. The next
-    scorer for this directory scores them, with the metrics that were chosen when they were submitted. Close the scorer,
-    or use `with`; the end of the program closes it too.
+    scorer for this directory scores these steps with the metrics that were chosen at their submission. Close the
+    scorer, or use `with`; the end of the program closes the scorer too.
 
     Args:
-        client: HOST:PORT of a server, or a client (for a token or TLS, or `Scorer.embedded()`). Your client stays open.
+        client: HOST:PORT of a server, or a client (for a token or TLS, or `Scorer.embedded()`). Closing the scorer does
+            not close your client.
         metrics: See `Client.score`.
-        directory: The spool's directory, created if missing. Only one scorer at a time may use it.
+        directory: The spool's directory, which is created if it does not exist. Only one scorer at a time may use it.
         limits: Limits on the steps that wait in the directory; None means `SpoolLimits()`.
         sinks: Receivers of the scores, such as `CsvSink`; see `gradewire.integrations.training.sinks`.
         callback: A function to call with each finished step, on a separate thread; its exceptions are logged.
@@ -238,7 +239,7 @@ class ValidationScorer:
             NOT_SCORED, or DROPPED if the step cannot be kept. The log and `results` contain the reason.
         """
         if os.getpid() != self._pid:
-            _log.error("a forked process cannot submit to its parent's ValidationScorer: create one in that process")
+            _log.error("a forked process cannot submit to its parent's ValidationScorer: create one in the child")
             return StepState.DROPPED
         try:
             header = StepHeader(operator.index(step), str(name), time.time(), self._lines, self._reference_set)
@@ -254,7 +255,7 @@ class ValidationScorer:
     def results(self) -> list[StepScores]:
         """Return the latest submission of each name and step, sorted by step, from this and earlier processes.
 
-        Of the finished steps, only the latest 10 000 are returned; `scores.jsonl` in the directory contains all.
+        Of the finished steps, only the latest 10 000 are returned; `scores.jsonl` in the directory contains all steps.
         """
         return self._steps.results()
 
@@ -263,7 +264,7 @@ class ValidationScorer:
         return self._steps.counts()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until all steps are scored, and sinks and callback are done; return False after `timeout_s`.
+        """Wait until all steps are scored, and the sinks and the callback are done; return False after `timeout_s`.
 
         Do not call this method from the callback, because it waits for the callback.
         """
@@ -273,7 +274,7 @@ class ValidationScorer:
         """Close the scorer. If the server answers, wait up to `timeout_s` for scores; unscored steps stay on disk.
 
         Returns:
-            True if no step is left. Closing twice is fine.
+            True if no unscored step is left. Closing twice is fine.
         """
         if os.getpid() != self._pid:
             return False
@@ -329,7 +330,7 @@ class ValidationScorer:
 
 @dataclass(frozen=True, slots=True)
 class ValidationSettings:
-    """The settings for a callback's `ValidationScorer`. Only the first process creates it, when the training starts.
+    """The settings for a callback's `ValidationScorer`. Only the first process creates the scorer.
 
     Attributes:
         client, metrics, directory, limits, options: See `ValidationScorer`.
