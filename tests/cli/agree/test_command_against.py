@@ -84,7 +84,7 @@ def test_scores_are_held_against_scores_and_verdicts_against_verdicts(agree: Agr
     assert document["against"]["metric"] == "lave"
     assert document["against"]["left_out"] == len(rows) - len(letters)
     assert document["against"]["statuses"]["TIMEOUT"] == sum(len(row["prediction"]) == 3 for row in rows)
-    assert "without a score or verdict of lave left out" in done.stderr
+    assert "without a score or verdict from lave" in done.stderr
     assert "lave: " in done.stdout
     assert "replaces annotators" in done.stdout
 

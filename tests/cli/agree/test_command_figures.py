@@ -159,7 +159,7 @@ def test_rows_with_a_flag_are_counted_and_left_out_on_request(command: Command, 
     expected = stats.pearsonr(letters_of(kept), [row["label"] for row in kept]).statistic
     assert values(part, "sbert")["pearson"] == pytest.approx(expected)
     done = command("agree", tmp_path / "rows.jsonl", "--without-flag", "bad-gold", "--without-flag", "time-dependent")
-    assert "flagged rows: bad-gold 20, time-dependent 40; 40 of them left out" in done.stderr
+    assert "flagged rows: bad-gold 20, time-dependent 40; 40 of them are left out" in done.stderr
 
 
 def test_comparisons_of_all_with_the_first(command: Command, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_dry_run_reckons_a_cascade_as_if_its_judge_were_asked_about_every_row(
     )
     assert cascade.exit_code == 0, cascade.output
     assert numbers(cascade.stdout, COUNTS) == numbers(alone.stdout, COUNTS)
-    assert "auto: upper bound for a judge that grades every row" in cascade.stdout
+    assert "auto: upper bound, because the judge only grades the rows in the band" in cascade.stdout
     assert "as if" not in alone.stdout
 
 
@@ -82,7 +82,7 @@ def test_the_judge_of_a_cascade_is_looked_for_and_its_budget_is_an_option(comman
     assert "--judge-budget and --risk exclude each other" in both.output
     for line in ("smile", "auto?risk=0.2"):
         none = command("score", file, "--metrics", line, "--risk", "0.1", stub=stub)
-        assert "--risk needs an auto without risk and judge_budget" in none.output
+        assert "--risk needs an auto metric in --metrics that sets neither" in none.output
 
 
 def test_remarks_on_the_judge_of_a_cascade_are_told(command: Command, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
     assert any("prompt tokens are estimated" in line for line in rest)
     assert any(line.startswith("not included: a few capability checks") for line in rest)
-    assert "1 rows left out, because they cannot be scored" in rest
+    assert "left out 1 rows, because they cannot be scored" in rest
     assert rest[-1].startswith("nothing was sent or scored")
 
 

@@ -100,7 +100,7 @@ def _table(path: str) -> Iterator[Record]:
 def _lack(fields: Mapping[str, Any]) -> str:
     if {"index", "prediction"} <= fields.keys():
         return ""
-    return f"has no index with a prediction (its fields: {listed(fields)})"
+    return f"lacks index or prediction (its fields: {listed(fields)})"
 
 
 def _rows(record: Record, task: str) -> Iterator[Record]:
