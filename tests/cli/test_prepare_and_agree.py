@@ -74,7 +74,7 @@ def test_scores_in_a_table_are_refused_with_the_way_out(command: Command, tmp_pa
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"{out}: --scores reads JSONL, not tables. Run: gradewire score --out FILE.jsonl" in done.stderr
     done = command("agree", file, "--scores", file)
-    assert f"{file}: line 1 is not an output row of gradewire score" in done.stderr
+    assert f"{file}: line 1 is not an output row from gradewire score" in done.stderr
     assert "--out" not in done.stderr
 
 

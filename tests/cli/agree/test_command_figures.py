@@ -280,5 +280,5 @@ def test_grades_beyond_0_to_1_have_no_verdicts_and_the_command_says_why(command:
     assert found["pearson"] is not None
     assert (found["auc"], found["accuracy"], found["deviation"]) == (None, None, None)
     done = command("agree", tmp_path / "rows.jsonl", "--resamples", "100")
-    assert "labels range from 1 to 5, so AUC and statistics of verdicts are missing" in done.stderr
+    assert "labels range from 1 to 5, so AUC and the statistics of verdicts are missing" in done.stderr
     assert "Use --label-map to map labels to numbers in [0, 1]" in done.stderr

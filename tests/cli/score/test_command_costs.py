@@ -224,11 +224,11 @@ def test_the_summary_says_what_a_run_cost(command: Command, tmp_path: Path) -> N
     file = write_rows(tmp_path / "a.jsonl", [*ROWS, {**YES, "prediction": "rule"}])
     run = ("score", file, "--metrics", "lave")
     done = command(*run, *PRICES, stub=PaidStub())
-    assert "this run used 3200 tokens read and 80 written, price 0.0072" in done.stderr
+    assert "in this run, the judge read 3200 tokens and wrote 80, price 0.0072" in done.stderr
     unpriced = command(*run, stub=PaidStub())
     assert "80 written, price unknown (give --judge-input-price and --judge-output-price" in unpriced.stderr
     here = command(*run, stub=JudgingStub())
-    assert "this run used 3200 tokens read and 80 written\n" in here.stderr
+    assert "in this run, the judge read 3200 tokens and wrote 80\n" in here.stderr
 
 
 def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Command, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Comma
     assert "prompt_tokens" not in first
     assert second["prompt_tokens"] == 800
     assert "4 judged; 800 tokens read and 20 written for each of 3;" in done.stderr
-    assert "2400 tokens read and 60 written, price 0.0054, and an unknown number for 1 rows" in done.stderr
+    assert "2400 tokens and wrote 60, price 0.0054, and an unknown number for 1 rows" in done.stderr
     alone = write_rows(tmp_path / "b.jsonl", ROWS[:1])
     done = command("score", alone, "--metrics", "lave", *PRICES, stub=PaidStub(told=False))
     assert "the judge's server does not report this run's tokens, so the price is unknown" in done.stderr
@@ -302,4 +302,4 @@ def test_a_paid_judge_is_asked_as_often_as_the_dry_run_said(tmp_path: Path, monk
         done = CliRunner().invoke(gradewire, run)
         assert done.exit_code == 0, done.output
         assert server.asked == 3  # type: ignore[attr-defined]
-    assert "this run used 300 tokens read and 15 written, price 0.00075" in done.stderr, done.stderr
+    assert "in this run, the judge read 300 tokens and wrote 15, price 0.00075" in done.stderr, done.stderr

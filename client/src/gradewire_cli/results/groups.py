@@ -127,7 +127,7 @@ class GroupedScores:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetric:
-    """One metric on one group.
+    """One metric's values in one group.
 
     Attributes:
         statistics: Intervals and the difference from the baseline; None with too many groups or without numpy.

@@ -149,7 +149,7 @@ def undefined_draws(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
         if each.resamples and each.undefined > MOST_UNDEFINED * (each.resamples + each.undefined)
     ]
     if missing:
-        yield f"draws left out of intervals because the statistic is undefined in them: {_first(missing)}"
+        yield f"intervals leave out the draws in which the statistic is undefined: {_first(missing)}"
 
 
 def _cut(name: str) -> str:

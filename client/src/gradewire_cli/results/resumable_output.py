@@ -34,7 +34,7 @@ _OTHER_INPUT = "it was made from another input. Use that input, another --out, o
 
 
 def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return a row's metric identifiers by label; only the first row of an output has them."""
+    """Return a row's metric identifiers by label; only the first row of an output contains them."""
     return {label: result["line"] for label, result in row["scores"].items() if "line" in result}
 
 
@@ -166,7 +166,7 @@ def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, d
             except (ValueError, KeyError, TypeError, AttributeError):
                 complete = False
             if not complete:
-                raise InputError(f"{path}: line {number} is not an output row of gradewire score. Use another file")
+                raise InputError(f"{path}: line {number} is not an output row from gradewire score. Use another file")
             if to_go_on:
                 _refuse_former(path, written["scores"])
             lines |= lines_of(row)
@@ -179,8 +179,8 @@ def _refuse_former(path: Path, labels: Iterable[str]) -> None:
     if former:
         now = ", ".join(f"{label} is now called {current(label)}" for label in former)
         raise InputError(
-            f"{path} was written by an older gradewire: {now}. It can still be read, but not extended. Use another "
-            "--out, or --overwrite"
+            f"{path} was written by an older gradewire: {now}. The file can still be read, but not extended. Use "
+            "another --out, or --overwrite"
         )
 
 

@@ -138,7 +138,7 @@ def escaped(text: str) -> str:
 
 
 def _written(text: str) -> str:
-    """Replace control characters and surrogates, which stop TeX."""
+    """Replace control characters and surrogates, which TeX rejects."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "?" for letter in text)
 
 

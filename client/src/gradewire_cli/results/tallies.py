@@ -72,7 +72,7 @@ class PaidTokens:
             return ""
         if not self.rows:
             return "the judge's server does not report this run's tokens, so the price is unknown"
-        text = f"this run used {self.read} tokens read and {self.written} written"
+        text = f"in this run, the judge read {self.read} tokens and wrote {self.written}"
         if prices is not None:
             text += f", {prices.text(self.read, self.written)}"
         return text + (f", and an unknown number for {self.unknown_rows} rows" if self.unknown_rows else "")

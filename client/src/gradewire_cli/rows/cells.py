@@ -38,10 +38,10 @@ _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "
 """Words that may be an answer or may stand for a missing value."""
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _CHANGED: Final = {
-    "dates that a spreadsheet made": re.compile(
+    "date that a spreadsheet made": re.compile(
         rf"\A(\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}|\d{{4}}-\d\d-\d\d[ T]00:00:00)\Z", re.IGNORECASE
     ),
-    "numbers that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
+    "number that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
 }
 _SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
 """Possible separators between references, with the share of cells that must contain one before a note suggests it."""
@@ -384,7 +384,7 @@ def _listed_text(column: _Column) -> str:
 
 def _changed(name: str, pattern: re.Pattern[str], column: _Column) -> str:
     example = next(filter(pattern.match, column.texts), "")
-    return f"{example!r} looks like one of the {name}. Format these cells as text first" if example else ""
+    return f"{example!r} looks like a {name}. Format these cells as text first" if example else ""
 
 
 def _is_list_of_texts(text: str) -> bool:

@@ -83,7 +83,8 @@ def expanded(given: Sequence[str]) -> tuple[str, ...]:
         raise InputError(f"{repeated[0]} is named twice. Leave one out")
     if STDIN in paths and len(paths) > 1:
         raise InputError(
-            "standard input (-) cannot be read together with other files. Save it to a file, or leave those files out"
+            "standard input (-) cannot be read together with other files. Save standard input to a file, or "
+            "leave out the other files"
         )
     return tuple(paths)
 

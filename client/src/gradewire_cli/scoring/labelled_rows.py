@@ -208,7 +208,7 @@ class LabelledRows:
         if not self._labels and self.unreadable:
             raise InputError(f"{self.unreadable_labels}, and no row has a readable label. Use --map label=COLUMN")
         if not self._labels and self.flagged_out:
-            raise InputError(f"--without-flag leaves no rows, because all {self.flagged_out} have one of its flags")
+            raise InputError(f"--without-flag leaves no rows, because all {self.flagged_out} have one of these flags")
         if not self._labels:
             raise InputError("no row has a label (columns label, human_score, labels). Use --map label=COLUMN")
         return JudgedRows(
@@ -278,8 +278,8 @@ class LabelledRows:
         known = [label for label in self._labels if not math.isnan(label)]
         if self.against is None and known and not (min(known) >= 0 and max(known) <= 1):
             sentences.append(
-                f"labels range from {min(known):g} to {max(known):g}, so AUC and statistics of verdicts are missing. "
-                "Use --label-map to map labels to numbers in [0, 1], where 0.5 and more count as right"
+                f"labels range from {min(known):g} to {max(known):g}, so AUC and the statistics of verdicts are "
+                "missing. Use --label-map to map labels to numbers in [0, 1], where 0.5 or more counts as right"
             )
         if self.alone:
             sentences.append(f"{self.alone} rows have a single label, so --labels {self.rule} keeps it")
