@@ -175,7 +175,7 @@ def save_manifest(path: Path, manifest: RunManifest) -> None:
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Return digests of input files, with keys removed from URLs; raise InputError if a file cannot be read."""
+    """Return digests of input files, with secrets removed from URLs; raise InputError if a file cannot be read."""
     found = []
     for path in paths:
         with named_errors(path):

@@ -49,7 +49,7 @@ _EDGE_CHARACTERS = 2
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A cell with a number: its exact value and its text.
+    """A number in a table: its exact value and its text.
 
     Attributes:
         value: The exact number; NaN if undefined.

@@ -53,7 +53,7 @@ _TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
 
 @dataclass(slots=True)
 class LeftOut:
-    """Number of skipped rows by reason, with the position of the first such row."""
+    """Number of skipped rows by reason, and the position of the first row with each reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
@@ -254,7 +254,7 @@ def _is_whole(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
 
 
 class _Column(NamedTuple):
-    """A column of some rows: all its values, and its non-empty strings without surrounding blanks."""
+    """A column in some rows: all its values, and its non-empty strings without surrounding blanks."""
 
     name: str
     values: Sequence[Any]
@@ -279,7 +279,7 @@ class CellNotes:
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def on(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return notes on these rows; each type of note appears once per column over all calls."""
+        """Return notes on these rows; each type of note appears at most once per column."""
         every = [_column(name, rows) for name in (*self.lists, *self.texts)]
         lists, texts = every[: len(self.lists)], every[len(self.lists) :]
         references = {text.capitalize() for column in lists for text in column.texts}

@@ -43,7 +43,7 @@ def is_url(path: str) -> bool:
 
 
 def display_names(paths: Sequence[str]) -> list[str]:
-    """Return distinct file names to show and store, without the keys in URLs."""
+    """Return distinct file names to show and store, without the secrets in URLs."""
     names = [redacted_url(path) if is_url(path) else path for path in paths]
     times = Counter(names)
     return [name if times[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
@@ -132,7 +132,7 @@ def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
 
     Args:
         path: A path or URL, or "-" for standard input. Names that end in .gz mean gzip.
-        encoding: The file's encoding. "" means UTF-8, or UTF-16 if the first bytes show it.
+        encoding: The file's encoding. "" means UTF-8, or UTF-16 if the first bytes look like UTF-16.
 
     Raises:
         InputError: The file is missing, is damaged gzip, has another encoding, or is not text.

@@ -295,7 +295,7 @@ class Reading:
     """Rules for reading files.
 
     Attributes:
-        encoding: Encoding of text files. "" means UTF-8, or UTF-16 if the first bytes show it.
+        encoding: Encoding of text files. "" means UTF-8, or UTF-16 if the first bytes look like UTF-16.
         delimiter: CSV delimiter; "" means that the delimiter is detected in the header line.
         columns: Additional column names that help to recognize the header's delimiter.
         read: Reader for another program's files; None for plain rows.

@@ -118,7 +118,7 @@ class InputFile:
 
     @property
     def display_paths(self) -> list[str]:
-        """Distinct file names to show and store, without the keys in URLs."""
+        """Distinct file names to show and store, without the secrets in URLs."""
         return display_names(self.paths)
 
     @property
@@ -157,7 +157,7 @@ class InputFile:
 
     @property
     def arguments(self) -> list[str]:
-        """Arguments that `input_options` parses to this object, without the keys in URLs."""
+        """Arguments that `input_options` parses to this object, without the secrets in URLs."""
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
         given = {

@@ -27,7 +27,7 @@ OTHER_FORMAT = ". If the file has another format or encoding, use --input-format
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row, ready to send.
+    """A row that is ready to be sent.
 
     Attributes:
         id: The id in the file, else the row index.
@@ -227,7 +227,7 @@ def _picture(value: Any) -> str:
 
 
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
-    """Return `Row.question_key`, made from a question's id, an image's name, and the other fields in `values`."""
+    """Return `Row.question_key`, made from a question's id, an image's name, and `values` (question, references)."""
     if identifier.strip():
         return _digest(["id", identifier])
     question = str(values.get("question") or "").strip()

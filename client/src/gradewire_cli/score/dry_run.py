@@ -80,7 +80,7 @@ class _JudgeWork:
             texts += asked.max_tokens
 
     def text(self) -> str:
-        """Return a readable line."""
+        """Return the calls and tokens as a readable line."""
         beside = [
             f"{count} {what}"
             for count, what in ((self.repeated, "repeated"), (self.without, "without a judge call"))

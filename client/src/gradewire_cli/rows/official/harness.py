@@ -42,7 +42,7 @@ class OfficialFiles:
     """A type of file that another program writes.
 
     Attributes:
-        type_columns: Columns that group means; every row has these columns.
+        type_columns: Columns to group mean scores by; every row has these columns.
         patterns: Name patterns for sample files in a run's folder; empty if names do not identify sample files.
         several: True if FILE may be several files.
         has_filters: True if logs repeat the answers for each filter; `records` then accepts `filter_`.
@@ -222,7 +222,7 @@ def open_zip(path: str, *, kind: str, most_bytes: int, way_out: str) -> zipfile.
     """Open an archive; the caller closes it.
 
     Raises:
-        InputError: The file is missing, not an archive, or claims to unpack to more than `most_bytes`.
+        InputError: The file is missing, is not an archive, or claims to unpack to more than `most_bytes`.
     """
     with named_errors(path):
         try:

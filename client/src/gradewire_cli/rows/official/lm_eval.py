@@ -56,7 +56,7 @@ def last_user_message(prompt: str) -> str:
 
 
 def final_answer(target: str) -> str:
-    """Return the answer after "####" in the last line of a worked solution, like in GSM8K; else the target."""
+    """Return the answer after "####" in a worked solution's last line (GSM8K's format); else the target."""
     solution, mark, answer = target.rpartition(_FINAL)
     worked = bool(mark) and solution.endswith("\n") and bool(solution.strip())
     return answer.strip() if worked and answer.strip() and "\n" not in answer.strip() else target
@@ -79,7 +79,7 @@ def options_of(doc: Mapping[str, Any]) -> list[str]:
 
 
 def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int]:
-    """Return the positions of the choices marked with 1, like in TruthfulQA's documents; [] without marks."""
+    """Return the positions of choices that a document marks with 1 (TruthfulQA's format); [] without marks."""
     for each in doc.values():
         choices, labels = (each.get("choices"), each.get("labels")) if isinstance(each, Mapping) else (None, None)
         if (
@@ -106,7 +106,7 @@ def in_one_text(answers: Any) -> Any:
 
 
 def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
-    """Return positions of the right choices; empty if the target names no choice.
+    """Return the positions of the right choices; empty if the target names no choice.
 
     Args:
         target: The logged target: a choice's position or text, a list of positions, or a truth

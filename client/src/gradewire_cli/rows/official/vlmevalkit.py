@@ -79,7 +79,7 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
 
 
 def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
-    """Return cells by column, without nameless columns."""
+    """Return a row's cells by column, without columns that have no name."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
 
 

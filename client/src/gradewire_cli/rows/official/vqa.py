@@ -13,7 +13,7 @@ from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
 
 TYPE_COLUMNS: Final = ("answer_type", "question_type")
-"""Columns that the official programs group means by."""
+"""Columns that the official programs group mean scores by."""
 _LISTS: Final = ("questions", "annotations", "data")
 _IDS: Final = ("question_id", "questionId")
 _IMAGES: Final = ("image_id", "imageId")
