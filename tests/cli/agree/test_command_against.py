@@ -268,7 +268,7 @@ def test_bench_knvqa_calls_the_evaluator_by_its_name_and_asks_for_its_cut(agree:
     [
         (("--against", "nothing"), "--against nothing:"),
         (("--against", "lave,sbert"), "--against lave,sbert: name one metric only"),
-        (("--metrics", "lave", "--against", "lave"), "--against lave: no other metric"),
+        (("--metrics", "lave", "--against", "lave"), "--against lave: there is no other metric"),
         (("--against", "lave", "--labels", "mean"), "cannot be used with --against"),
         (("--against", "lave", "--html", "page.html"), "cannot be used with --against"),
     ],

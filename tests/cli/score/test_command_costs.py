@@ -226,7 +226,7 @@ def test_the_summary_says_what_a_run_cost(command: Command, tmp_path: Path) -> N
     done = command(*run, *PRICES, stub=PaidStub())
     assert "in this run, the judge read 3200 tokens and wrote 80, price 0.0072" in done.stderr
     unpriced = command(*run, stub=PaidStub())
-    assert "80 written, price unknown (give --judge-input-price and --judge-output-price" in unpriced.stderr
+    assert "wrote 80, price unknown (give --judge-input-price and --judge-output-price" in unpriced.stderr
     here = command(*run, stub=JudgingStub())
     assert "in this run, the judge read 3200 tokens and wrote 80\n" in here.stderr
 
@@ -238,7 +238,7 @@ def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Comma
     assert "prompt_tokens" not in first
     assert second["prompt_tokens"] == 800
     assert "4 judged; 800 tokens read and 20 written for each of 3;" in done.stderr
-    assert "2400 tokens and wrote 60, price 0.0054, and an unknown number for 1 rows" in done.stderr
+    assert "2400 tokens and wrote 60, price 0.0054; the number of tokens is unknown for 1 rows" in done.stderr
     alone = write_rows(tmp_path / "b.jsonl", ROWS[:1])
     done = command("score", alone, "--metrics", "lave", *PRICES, stub=PaidStub(told=False))
     assert "the judge's server does not report this run's tokens, so the price is unknown" in done.stderr

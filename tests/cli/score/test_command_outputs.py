@@ -202,7 +202,7 @@ def test_a_run_is_taken_up_with_the_columns_that_it_kept(command: Command, tmp_p
         whole = out.read_bytes()
         out.write_bytes(b"".join(whole.splitlines(keepends=True)[:2]))
         refused = command("score", file, "--out", out, "--resume", *keeps)
-        said = f"has the input columns {before or 'none'}, but --keep-columns names {after or 'none'}"
+        said = f"({before or 'none'}) differ from --keep-columns ({after or 'none'})"
         said = said.replace(",", ", ")
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
         assert command("score", file, "--out", out, "--resume", *kept).exit_code == 0

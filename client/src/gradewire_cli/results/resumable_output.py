@@ -333,7 +333,7 @@ class ResultsFile:
         )
         if there != given:
             raise InputError(
-                f"{self.path} has the input columns {there}, but --keep-columns names {given}. Use the same "
+                f"the input columns in {self.path} ({there}) differ from --keep-columns ({given}). Use the same "
                 "columns, or another --out"
             )
 

@@ -75,7 +75,7 @@ class PaidTokens:
         text = f"in this run, the judge read {self.read} tokens and wrote {self.written}"
         if prices is not None:
             text += f", {prices.text(self.read, self.written)}"
-        return text + (f", and an unknown number for {self.unknown_rows} rows" if self.unknown_rows else "")
+        return text + (f"; the number of tokens is unknown for {self.unknown_rows} rows" if self.unknown_rows else "")
 
 
 @dataclass(slots=True)
