@@ -74,7 +74,7 @@ def test_scores_in_a_table_are_refused_with_the_way_out(command: Command, tmp_pa
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"{out}: --scores reads JSONL, not tables. Run: gradewire score --out FILE.jsonl" in done.stderr
     done = command("agree", file, "--scores", file)
-    assert f"{file}: line 1 is not an output row of gradewire score" in done.stderr
+    assert f"{file}: line 1 is not an output row from gradewire score" in done.stderr
     assert "--out" not in done.stderr
 
 
@@ -96,7 +96,7 @@ def test_failures_are_counted_and_unlabelled_rows_left_out(command: Command, tmp
     assert (smile["cells"][-1]["rows"], smile["cells"][-1]["failed"]) == (40, 1)
     assert smile["statuses"] == {"OK": 40, "EMPTY_PREDICTION": 1}
     assert (document["labels"]["unlabelled_rows"], document["labels"]["unreadable"]) == (3, 5)
-    assert "3 rows without a label left out" in done.stderr
+    assert "left out 3 rows without a label" in done.stderr
     assert "5 rows have an unreadable label (first at line 43: '?'; --label-map gives words a value)" in done.stderr
     assert not math.isnan(smile["cells"][-1]["pearson"]["value"])
 

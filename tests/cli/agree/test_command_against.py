@@ -84,7 +84,7 @@ def test_scores_are_held_against_scores_and_verdicts_against_verdicts(agree: Agr
     assert document["against"]["metric"] == "lave"
     assert document["against"]["left_out"] == len(rows) - len(letters)
     assert document["against"]["statuses"]["TIMEOUT"] == sum(len(row["prediction"]) == 3 for row in rows)
-    assert "without a score or verdict of lave left out" in done.stderr
+    assert "without a score or verdict from lave" in done.stderr
     assert "lave: " in done.stdout
     assert "replaces annotators" in done.stdout
 
@@ -268,7 +268,7 @@ def test_bench_knvqa_calls_the_evaluator_by_its_name_and_asks_for_its_cut(agree:
     [
         (("--against", "nothing"), "--against nothing:"),
         (("--against", "lave,sbert"), "--against lave,sbert: name one metric only"),
-        (("--metrics", "lave", "--against", "lave"), "--against lave: no other metric"),
+        (("--metrics", "lave", "--against", "lave"), "--against lave: there is no other metric"),
         (("--against", "lave", "--labels", "mean"), "cannot be used with --against"),
         (("--against", "lave", "--html", "page.html"), "cannot be used with --against"),
     ],

@@ -159,7 +159,7 @@ def test_rows_with_a_flag_are_counted_and_left_out_on_request(command: Command, 
     expected = stats.pearsonr(letters_of(kept), [row["label"] for row in kept]).statistic
     assert values(part, "sbert")["pearson"] == pytest.approx(expected)
     done = command("agree", tmp_path / "rows.jsonl", "--without-flag", "bad-gold", "--without-flag", "time-dependent")
-    assert "flagged rows: bad-gold 20, time-dependent 40; 40 of them left out" in done.stderr
+    assert "flagged rows: bad-gold 20, time-dependent 40; 40 of them are left out" in done.stderr
 
 
 def test_comparisons_of_all_with_the_first(command: Command, tmp_path: Path) -> None:
@@ -280,5 +280,5 @@ def test_grades_beyond_0_to_1_have_no_verdicts_and_the_command_says_why(command:
     assert found["pearson"] is not None
     assert (found["auc"], found["accuracy"], found["deviation"]) == (None, None, None)
     done = command("agree", tmp_path / "rows.jsonl", "--resamples", "100")
-    assert "labels range from 1 to 5, so AUC and statistics of verdicts are missing" in done.stderr
+    assert "labels range from 1 to 5, so AUC and the statistics of verdicts are missing" in done.stderr
     assert "Use --label-map to map labels to numbers in [0, 1]" in done.stderr

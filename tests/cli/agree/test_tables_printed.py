@@ -128,7 +128,7 @@ def test_files_of_a_bench_have_all_tables_whatever_is_printed(command: Command, 
         assert f"**{title}**" in (tmp_path / "t.md").read_text()
         assert title in long.stdout
     assert any(title not in short.stdout for title in titles)
-    assert "further tables: --all-tables" in short.stderr
+    assert "use --all-tables to print more tables" in short.stderr
     values = [line for line in figures_in(tmp_path / "t.csv") if line["row"] == "rouge_l" and line["low"]]
     assert all(float(line["low"]) <= float(line["value"]) <= float(line["high"]) for line in values)
     assert values

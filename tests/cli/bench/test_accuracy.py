@@ -165,7 +165,7 @@ def test_the_draws_behind_the_intervals_are_told(command: Command, tmp_path: Pat
         line = next(line for line in text.splitlines() if line.startswith("intervals: draws of whole questions, "))
         assert "150 for" in line
         assert statistic in line
-        assert "rare" in next(line for line in text.splitlines() if line.startswith("no interval and no p value "))
+        assert "rare" in next(line for line in text.splitlines() if line.startswith("no interval and no p value"))
 
 
 def test_cider_takes_no_cut_that_is_for_similarities(command: Command, tmp_path: Path) -> None:

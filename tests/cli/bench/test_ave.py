@@ -92,4 +92,4 @@ def test_data_sets_are_printed_where_all_tables_are_asked_for(command: Command, 
     }
     for title, where in shown.items():
         assert (title in short.stdout, title in long.stdout) == where
-    assert "further tables: --all-tables" in short.stderr
+    assert "use --all-tables to print more tables" in short.stderr

@@ -107,7 +107,7 @@ def test_ids_may_repeat_and_texts_may_be_long(command: Command, tmp_path: Path) 
         (samples(5), ("--half", "a", "--where", "dataset=none"), "no sample can be scored"),
         (samples(5), ("--map", "descriptions=desc1"), "no column 'desc1'. Columns: id, question"),
         (samples(5), ("--where", "split=test"), "no column 'split'"),
-        (samples(5), ("--map", "fame=x"), "write FIELD=COLUMN, FIELD one of id, question"),
+        (samples(5), ("--map", "fame=x"), "write FIELD=COLUMN, where FIELD is one of id, question"),
         (samples(5), ("--baseline", "smile"), "--baseline smile: no such metric. Choose one of sbert"),
     ],
 )

@@ -115,7 +115,7 @@ def test_pairs_that_cannot_be_read_are_counted(command: Command, tmp_path: Path)
         (pairs_of(), ["--metrics", "bertscore?idf=request"], "bertscore needs a corpus"),
         (pairs_of(), ["--choice", "judge"], "--choice judge: write NAME=COLUMN"),
         (pairs_of(), ["--choice", "random=choice"], "random"),
-        (pairs_of(), ["--map", "label=x"], "FIELD one of votes, choice, response_a"),
+        (pairs_of(), ["--map", "label=x"], "where FIELD is one of votes, choice, response_a"),
     ],
 )
 def test_wrong_pairs_say_the_way_out(

@@ -203,14 +203,18 @@ def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
     with store.held():
         with (
             pytest.raises(
-                InputError, match=rf"parts: another run writes it \(process {os.getpid()} on .*\)\. Wait until it ends"
+                InputError,
+                match=rf"another run is writing to .*parts \(process {os.getpid()} on .*\)\. Wait until that run ends",
             ),
             store.held(),
         ):
             pass
         store.write_part(PartId(0, 0), b"row\n", answered=True)
         store.empty()
-        with pytest.raises(InputError, match="another run writes it"), PartStore(f"file://{tmp_path}/parts").held():
+        with (
+            pytest.raises(InputError, match="another run is writing to"),
+            PartStore(f"file://{tmp_path}/parts").held(),
+        ):
             pass
     with store.held():
         assert store.names() == set()
@@ -236,7 +240,10 @@ def test_the_lock_of_a_folder_that_was_removed_keeps_nobody_out_and_is_not_taken
         with store.held():
             assert removed
             store.write_part(PartId(0, 0), b"row\n", answered=True)
-            with pytest.raises(InputError, match="another run writes it"), PartStore(store.path_or_url).held():
+            with (
+                pytest.raises(InputError, match="another run is writing to"),
+                PartStore(store.path_or_url).held(),
+            ):
                 pass
 
 

@@ -243,7 +243,7 @@ def test_tables_are_written_in_every_form(compare: Compare, tmp_path: Path) -> N
         (("--resume",), "--resume and --overwrite need --out FILE"),
         (("--match", "question"), "--match question: no row of new has the same question as a row of base"),
         (("--summary", __file__), "--summary needs outputs of gradewire score, but these files contain answers"),
-        (("--html", "page.csv"), ".csv is another format"),
+        (("--html", "page.csv"), ".csv means another format"),
         (("--fail-if", "smile.mean"), "write METRIC.VALUE"),
         (("--fail-if", "bleu.mean < 0"), "--fail-if bleu: no such metric. Choose one of smile"),
     ],

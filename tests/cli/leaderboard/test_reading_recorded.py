@@ -62,7 +62,7 @@ def test_models_are_rated(command: Command, tmp_path: Path) -> None:
     assert found["position_bias"]["won"]["value"] == pytest.approx(0.5), "both orders say the same"
     assert found["position_bias"]["matches"] == 120, "a pair counts once, each of its orders half"
     assert "beta rated 1000" in output
-    assert "further tables: --all-tables" in output
+    assert "use --all-tables to print more tables" in output
     assert "Win shares by family" not in output
 
 
@@ -249,7 +249,7 @@ def test_a_page_is_written_with_the_questionable_pairs(command: Command, tmp_pat
     assert page.index("The two orders have different winners") < page.index("The judge is uncertain")
     assert "board.html: 0.0 MB" in output
     done = command("leaderboard", tmp_path / "pairs.jsonl", "--html", tmp_path / "board.csv")
-    assert (done.exit_code, ".csv is another format" in done.output) == (2, True)
+    assert (done.exit_code, ".csv means another format" in done.output) == (2, True)
 
 
 def test_a_judge_that_takes_the_first_answer_is_told(command: Command, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_draws_that_differ_are_a_range_and_missing_ones_are_named() -> None:
         NamedEstimate("sbert", "AUC", "c", bare),
         NamedEstimate("sbert", "F1", "d", Estimate(NAN, NAN, NAN, 0)),
     ]
-    assert next(undefined_draws(named)).endswith("undefined in them: sbert, tau-b of b (50 of 200)")
+    assert next(undefined_draws(named)).endswith("the statistic is undefined: sbert, tau-b of b (50 of 200)")
     assert next(without_interval(named)).endswith("questions apart): c")
     assert not [*undefined_draws(named[:1]), *without_interval(named[:2])]
     many = [NamedEstimate("sbert", "AUC", str(place), bare) for place in range(1000)]

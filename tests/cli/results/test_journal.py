@@ -122,7 +122,7 @@ def test_a_second_run_is_told_whose_file_it_is_until_the_first_is_killed(tmp_pat
             assert first.poll() is None
             assert time.monotonic() < give_up
             time.sleep(0.01)
-        said = rf"{path}: another run writes it \(process {first.pid} on \S+\)\. Wait until it ends, or use another"
+        said = rf"another run is writing to {path} \(process {first.pid} on \S+\)\. Wait until that run ends, or use"
         with pytest.raises(InputError, match=said), Journal(path):
             pass
         assert path.read_bytes() == b"one\n"
@@ -144,7 +144,10 @@ def test_a_command_does_not_write_where_another_run_does(tmp_path: Path, command
     for resume in ([], ["--resume"]):
         with Journal(out):
             done = command(name, *files, "--out", out, *resume, "--quiet")
-        assert (done.exit_code, f"{out}: another run writes it (process {os.getpid()}" in done.stderr) == (2, True)
+        assert (done.exit_code, f"another run is writing to {out} (process {os.getpid()}" in done.stderr) == (
+            2,
+            True,
+        )
         assert not out.exists()
     for resume in ([], ["--resume"], ["--resume"]):
         done = command(name, *files, "--out", out, *resume, "--quiet")
@@ -180,7 +183,8 @@ def test_of_two_runs_on_a_new_output_the_second_is_told_the_number_of_the_first(
             command = [sys.executable, "-c", PROGRAM, *arguments, *options]
             second = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
             assert second.returncode == 2
-            assert f"another run writes it (process {first.pid} on " in second.stderr
+            assert "another run is writing to " in second.stderr
+            assert f"(process {first.pid} on " in second.stderr
         first.communicate("\n")
     assert first.returncode == 0
     assert out.read_bytes()
@@ -191,7 +195,7 @@ def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
     path, link = tmp_path / "out", tmp_path / "link"
     path.write_bytes(b"")
     link.symlink_to(path)
-    with Journal(path), pytest.raises(InputError, match="another run writes it"), Journal(link):
+    with Journal(path), pytest.raises(InputError, match="another run is writing to"), Journal(link):
         pass
 
 
@@ -210,7 +214,7 @@ def test_a_lock_that_was_removed_keeps_nobody_out(tmp_path: Path, monkeypatch: p
         patched.setattr(journal_module.os, "open", opened)
         with Journal(path):
             assert removed
-            with pytest.raises(InputError, match="another run writes it"), Journal(path):
+            with pytest.raises(InputError, match="another run is writing to"), Journal(path):
                 pass
     assert not list(tmp_path.iterdir())
 

@@ -104,6 +104,6 @@ def test_parts_of_bulk_are_those_of_this_run() -> None:
 
 def test_a_file_of_pairs_is_no_output_of_rows(there: Path, command: Command) -> None:
     done = command("score", "base.jsonl", "--out", "board.jsonl", "--resume")
-    assert (done.exit_code, "line 1 is not an output row of gradewire score" in done.stderr) == (2, True)
+    assert (done.exit_code, "line 1 is not an output row from gradewire score" in done.stderr) == (2, True)
     assert (there / "board.jsonl").read_bytes() == (EARLIER / "board.jsonl").read_bytes()
     assert len(list(read_results(there / "scores.jsonl"))) == 4

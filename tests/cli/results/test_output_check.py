@@ -81,19 +81,19 @@ AGREE = ("agree", "a.jsonl", "--metrics", "smile")
     [
         (
             ("score", "a.jsonl", "--out", "x.csv", "--summary-json", "./x.csv"),
-            "--summary-json x.csv: .csv is another format",
+            "--summary-json x.csv: .csv means another format",
         ),
         (("score", "a.jsonl", "--out", "x.json1", "--summary-json", "x.json"), "cannot write .json1"),
         (("score", "a.jsonl", "--out", "none/x.csv"), "--out: folder none does not exist"),
         (("score", "a.jsonl", "--summary-json", "none/x.json"), "--summary-json: folder none does not exist"),
         ((*AGREE, "--csv", "x", "--latex", "./x"), "--csv and --latex both write x. Use different files"),
         ((*AGREE, "--csv", "none/x.csv"), "--csv: folder none does not exist"),
-        ((*AGREE, "--csv", "x.xlsx"), "--csv x.xlsx: .xlsx is another format. Use a name that ends in .csv"),
+        ((*AGREE, "--csv", "x.xlsx"), "--csv x.xlsx: .xlsx means another format. Use a name that ends in .csv"),
         (
             (*AGREE, "--html", "x.pdf"),
-            "--html x.pdf: .pdf is another format. Use a name that ends in .html or .htm",
+            "--html x.pdf: .pdf means another format. Use a name that ends in .html or .htm",
         ),
-        (("bench", "accuracy", "a.jsonl", "--csv", "x.tex"), "--csv x.tex: .tex is another format"),
+        (("bench", "accuracy", "a.jsonl", "--csv", "x.tex"), "--csv x.tex: .tex means another format"),
     ],
 )
 def test_outputs_are_checked_before_any_row_is_scored(

@@ -154,7 +154,7 @@ def test_a_shorter_input_behind_a_failed_row_is_refused_where_its_length_is_know
     rows = [row(index) for index in range(6)]
     before = b"".join(encode_row(result(each, "TIMEOUT" if each.index == 1 else "OK")) for each in rows)
     path.write_bytes(before)
-    with ResultsFile(path) as file, pytest.raises(InputError, match=r"more rows than the input \(row 6 of 4\)"):
+    with ResultsFile(path) as file, pytest.raises(InputError, match=r"has at least 6 rows, but the input has only 4"):
         file.resume(iter(rows[:4]), LINES, lambda *_: None, input_rows=4)
     assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], before)
 

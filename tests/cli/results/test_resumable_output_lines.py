@@ -54,7 +54,7 @@ def test_one_line_is_one_definition(line: str) -> None:
     "line", ["cider/1?corpus=prepared&reference_set=prod", "bertscore/1?idf=prepared&model=m@0123&reference_set=prod"]
 )
 def test_over_a_set_whose_content_is_not_named_scores_are_not_mixed(line: str) -> None:
-    with pytest.raises(InputError, match=r"does not name the set's content \(NAME@DIGEST\).*--overwrite"):
+    with pytest.raises(InputError, match=r"does not contain the set's digest \(NAME@DIGEST\).*--overwrite"):
         check(line, line)
     with pytest.raises(InputError, match="differs in reference_set"):
         check(line, f"{line}@{DIGEST}")

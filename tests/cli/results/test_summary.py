@@ -60,7 +60,7 @@ def test_a_mean_far_from_the_share_called_right_says_what_to_read() -> None:
     assert note.startswith(
         "a mean is not a share of right answers: smile calls 39.0% of the rows right, but its mean is"
     )
-    assert "its mean is 0.700. Read the share right, or score correctness" in note
+    assert "its mean is 0.700. Read the share right instead, or score correctness" in note
     assert "\n" not in note
 
 
@@ -71,7 +71,7 @@ def test_who_scores_correctness_too_is_not_told_to_score_it() -> None:
         smile = {"status": "OK", "score": 0.9, "correct": False, "line": SMILE}
         summary.add({"id": str(index), "scores": {"smile": smile, "correctness": fitted}})
     (note,) = result_notes(summary)
-    assert note.endswith("Read the share right, or the mean of correctness, a probability")
+    assert note.endswith("Read the share right instead, or the mean of correctness, which is a probability")
 
 
 @pytest.mark.parametrize(

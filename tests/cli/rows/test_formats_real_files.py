@@ -307,13 +307,13 @@ FILES = {
         ".csv", b"references,prediction\ncaf\xe9,x\n", _one(["café"], "x"), ("--encoding", "cp1252")
     ),
     "excel-dates": RealFile(
-        ".csv", b"references,prediction\n3-May,x\n", _one(["3-May"], "x"), says="'3-May' looks like one of the dates"
+        ".csv", b"references,prediction\n3-May,x\n", _one(["3-May"], "x"), says="'3-May' looks like a date"
     ),
     "excel-rounded": RealFile(
         ".csv",
         b"references,prediction\n1.23E+11,x\n",
         _one(["1.23E+11"], "x"),
-        says="numbers that a spreadsheet rounded",
+        says="number that a spreadsheet rounded",
     ),
     "excel-errors": RealFile(
         ".csv", b"references,prediction\na,#NAME?\n", [None], says="prediction is #NAME?, a spreadsheet's error"

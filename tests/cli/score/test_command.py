@@ -198,7 +198,7 @@ def test_errors_of_the_call_are_one_line_and_leave_no_file(
         (["--resume"], "need --out"),
         (["--synthetic", "prepared"], "needs --reference-set"),
         (["--map", "prediction"], "write FIELD=COLUMN"),
-        (["--map", "answer=x"], "FIELD one of id, question"),
+        (["--map", "answer=x"], "where FIELD is one of id, question"),
         (["--server", "localhost"], "--server localhost: write HOST:PORT"),
         (["--server", "localhost:"], "--server localhost:: write HOST:PORT"),
         (["--server", ":50051"], "write HOST:PORT"),

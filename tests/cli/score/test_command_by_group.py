@@ -134,7 +134,7 @@ def test_too_few_questions_have_no_interval_in_the_document(score: Any) -> None:
 def test_two_columns_together_compare_within_the_second(score: Any) -> None:
     run = score(answers(), "--group-by", "model+dataset,kind", "--baseline", "big")
     assert list(run.by) == ["model+dataset", "kind"]
-    assert "by kind: no row has the kind big (--baseline). Compared with the first group instead" in run.done.stderr
+    assert "by kind: no row has the kind big (--baseline), so the first group is the baseline" in run.done.stderr
     small = run.by["model+dataset"]["small"]
     assert small["nq"]["smile"]["difference"]["baseline"] == ["big", "nq"]
     assert small["tq"]["smile"]["difference"]["value"] == pytest.approx(-0.02)
@@ -179,7 +179,7 @@ def test_rows_without_a_value_are_in_no_line_and_are_counted(score: Any) -> None
     rows[3].pop("model")
     run = score(rows, "--group-by", "model")
     assert {name: found["smile"]["rows"] for name, found in run.by["model"].items()} == {"small": 29, "big": 29}
-    assert "by model: 2 rows without model are in no group" in run.done.stderr
+    assert "by model: 2 rows have no model and are in no group" in run.done.stderr
 
 
 def test_files_are_groups_too(command: Command, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_notes_say_how_many_draws_there_are_and_why_a_group_has_no_interval(scor
         row["kind"] = "many"
     said = " ".join(score(rows, "--group-by", "kind").done.stderr.split())
     assert "by kind: intervals: draws of whole questions, 2000 for mean" in said
-    assert "by kind: no interval and no p value with fewer than 10 questions" in said
+    assert "by kind: no interval and no p value, because there are fewer than 10 questions" in said
     assert "id=COLUMN to tell questions apart): even; odd" in said
 
 
@@ -266,7 +266,7 @@ def test_what_cannot_be_told_apart_is_refused(score: Any, options: tuple[str, ..
 def test_many_groups_are_cut_in_the_terminal_and_whole_in_the_document(score: Any) -> None:
     run = score(answers(questions=80), "--group-by", "id")
     assert len(run.by["id"]) == 160
-    assert "by id: 60 of 160 groups shown. Use --summary-json for all" in run.done.stderr
+    assert "by id: only 60 of 160 groups are shown. Use --summary-json to get all" in run.done.stderr
     shown = [line.split()[0] for line in run.done.stderr.splitlines() if line.startswith((" small-", " big-"))]
     assert len(set(shown)) == 60
 
@@ -287,11 +287,11 @@ def test_more_groups_than_can_be_compared_have_means_alone(score: Any) -> None:
     assert "interval_95" not in run.by["id"]["small-7"]["smile"]
     assert run.by["id"]["small-7"]["smile"]["mean"] == pytest.approx(0.08)
     assert run.by["model"]["big"]["smile"]["difference"]["shared_questions"] == 501
-    assert "by id: no intervals and differences for more than 1000 groups" in run.done.stderr
+    assert "by id: there are more than 1000 groups, so intervals and differences are missing" in run.done.stderr
 
 
 def test_a_column_without_a_value_has_no_table(score: Any) -> None:
     run = score([{**row, "kind": ""} for row in answers()], "--group-by", "kind")
     assert run.by == {"kind": {}}
     assert "smile by kind" not in run.done.stderr
-    assert "by kind: 60 rows without kind are in no group" in run.done.stderr
+    assert "by kind: 60 rows have no kind and are in no group" in run.done.stderr

@@ -65,7 +65,7 @@ def test_a_dry_run_reckons_a_cascade_as_if_its_judge_were_asked_about_every_row(
     )
     assert cascade.exit_code == 0, cascade.output
     assert numbers(cascade.stdout, COUNTS) == numbers(alone.stdout, COUNTS)
-    assert "auto: upper bound for a judge that grades every row" in cascade.stdout
+    assert "auto: upper bound, because the judge only grades the rows in the band" in cascade.stdout
     assert "as if" not in alone.stdout
 
 
@@ -82,7 +82,7 @@ def test_the_judge_of_a_cascade_is_looked_for_and_its_budget_is_an_option(comman
     assert "--judge-budget and --risk exclude each other" in both.output
     for line in ("smile", "auto?risk=0.2"):
         none = command("score", file, "--metrics", line, "--risk", "0.1", stub=stub)
-        assert "--risk needs an auto without risk and judge_budget" in none.output
+        assert "--risk needs an auto metric in --metrics that sets neither" in none.output
 
 
 def test_remarks_on_the_judge_of_a_cascade_are_told(command: Command, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_dry_run_says_calls_tokens_and_price_and_asks_nobody(command: Command,
     assert price == f"price about {(2 * read + 10 * written) / 1e6:.4g}, estimated"
     assert any("prompt tokens are estimated" in line for line in rest)
     assert any(line.startswith("not included: a few capability checks") for line in rest)
-    assert "1 rows left out, because they cannot be scored" in rest
+    assert "left out 1 rows, because they cannot be scored" in rest
     assert rest[-1].startswith("nothing was sent or scored")
 
 
@@ -224,11 +224,11 @@ def test_the_summary_says_what_a_run_cost(command: Command, tmp_path: Path) -> N
     file = write_rows(tmp_path / "a.jsonl", [*ROWS, {**YES, "prediction": "rule"}])
     run = ("score", file, "--metrics", "lave")
     done = command(*run, *PRICES, stub=PaidStub())
-    assert "this run used 3200 tokens read and 80 written, price 0.0072" in done.stderr
+    assert "in this run, the judge read 3200 tokens and wrote 80, price 0.0072" in done.stderr
     unpriced = command(*run, stub=PaidStub())
-    assert "80 written, price unknown (give --judge-input-price and --judge-output-price" in unpriced.stderr
+    assert "wrote 80, price unknown (give --judge-input-price and --judge-output-price" in unpriced.stderr
     here = command(*run, stub=JudgingStub())
-    assert "this run used 3200 tokens read and 80 written\n" in here.stderr
+    assert "in this run, the judge read 3200 tokens and wrote 80\n" in here.stderr
 
 
 def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Command, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_tokens_that_are_not_told_are_unknown_in_rows_and_summary(command: Comma
     assert "prompt_tokens" not in first
     assert second["prompt_tokens"] == 800
     assert "4 judged; 800 tokens read and 20 written for each of 3;" in done.stderr
-    assert "2400 tokens read and 60 written, price 0.0054, and an unknown number for 1 rows" in done.stderr
+    assert "2400 tokens and wrote 60, price 0.0054; the number of tokens is unknown for 1 rows" in done.stderr
     alone = write_rows(tmp_path / "b.jsonl", ROWS[:1])
     done = command("score", alone, "--metrics", "lave", *PRICES, stub=PaidStub(told=False))
     assert "the judge's server does not report this run's tokens, so the price is unknown" in done.stderr
@@ -302,4 +302,4 @@ def test_a_paid_judge_is_asked_as_often_as_the_dry_run_said(tmp_path: Path, monk
         done = CliRunner().invoke(gradewire, run)
         assert done.exit_code == 0, done.output
         assert server.asked == 3  # type: ignore[attr-defined]
-    assert "this run used 300 tokens read and 15 written, price 0.00075" in done.stderr, done.stderr
+    assert "in this run, the judge read 300 tokens and wrote 15, price 0.00075" in done.stderr, done.stderr

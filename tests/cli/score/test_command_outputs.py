@@ -145,9 +145,9 @@ def test_a_finished_table_of_something_else_is_refused(suffix: str, command: Com
     assert "is complete, so this run scores nothing to summarize" in refused("--summary-json", tmp_path / "s.json")
     for rows in ([*ROWS, ROWS[0]], ROWS[:4], [ROWS[0], {**ROWS[1], "prediction": "new"}, *ROWS[2:]]):
         write_rows(file, rows)
-        assert "differs from the input. The input has changed" in refused()
+        assert "differs from the input, which has changed" in refused()
     out.write_bytes(whole := b"\xff no table")
-    assert "is not a table of gradewire score" in refused()
+    assert "is not a table from gradewire score" in refused()
 
 
 def test_rows_without_an_answer_are_scored_again_into_the_table(command: Command, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_run_is_taken_up_with_the_columns_that_it_kept(command: Command, tmp_p
         whole = out.read_bytes()
         out.write_bytes(b"".join(whole.splitlines(keepends=True)[:2]))
         refused = command("score", file, "--out", out, "--resume", *keeps)
-        said = f"has these input columns: {before or 'none'}. --keep-columns names: {after or 'none'}"
+        said = f"({before or 'none'}) differ from --keep-columns ({after or 'none'})"
         said = said.replace(",", ", ")
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
         assert command("score", file, "--out", out, "--resume", *kept).exit_code == 0
@@ -257,7 +257,10 @@ LISTED = models_pb2.ListModelsResponse(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["score", "--out", "out.xlsx"], "--out out.xlsx: cannot write .xlsx. Use .jsonl, .csv, .tsv or .parquet"),
+        (
+            ["score", "--out", "out.xlsx"],
+            "--out out.xlsx: cannot write .xlsx files. Use .jsonl, .csv, .tsv or .parquet",
+        ),
         (["score", "--out", "out.json"], "cannot write .json"),
         (["score", "--model", "tinny"], "the server has no encoder tinny. Choose one of tiny"),
         (["score", "--metrics", "smile?model=tinny@0123"], "the server has no encoder tinny"),

@@ -98,7 +98,10 @@ def test_resume_with_another_input_changes_nothing(command: Command, tmp_path: P
     out.write_bytes(out.read_bytes().replace(first, first.replace(b'"OK"', b'"TIMEOUT"')))
     before = out.read_bytes()
     others = [{**row, "prediction": "z"} for row in ROWS]
-    for rows, said in ((others, "but none is in this input"), (ROWS[:300], "row 500 of 300")):
+    for rows, said in (
+        (others, "but none is in this input"),
+        (ROWS[:300], "at least 500 rows, but the input has only 300"),
+    ):
         wrong = tmp_path / f"b.{suffix}"
         wrong.write_text("\n".join(map(json.dumps, rows)) if suffix == "jsonl" else json.dumps(rows))
         done = command("score", wrong, "--out", out, "--resume", "--quiet")

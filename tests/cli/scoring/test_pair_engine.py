@@ -155,7 +155,7 @@ async def test_two_runs_do_not_write_into_one_file(tmp_path: Path) -> None:
     with Journal(path) as journal:
         engine = PairEngine(LengthChooser(), journal)
         engine.open(resume=False)
-        with pytest.raises(InputError, match=rf"another run writes it \(process {os.getpid()} on .*Wait until"):
+        with pytest.raises(InputError, match=rf"another run is writing to .* \(process {os.getpid()} on .*Wait until"):
             await run(path, LengthChooser(), resume=True)
     await run(path, LengthChooser(), resume=True)
     assert names(tmp_path) == [path.name]

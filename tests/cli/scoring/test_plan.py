@@ -148,11 +148,11 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
         ({"question": " "}, "sfve (no row has a question)"),
         (
             {"references": ["a"]},
-            "vqa_accuracy, soft_vqa_accuracy (some rows have fewer than 2 references, but it compares annotators",
+            "vqa_accuracy, soft_vqa_accuracy (some rows have fewer than 2 references, but the metric",
         ),
         (
             {"references": ["a", "b"]},
-            "value_match (some rows have no number in their references, but it compares dates",
+            "value_match (some rows have no number in their references, but the metric compares dates",
         ),
         ({"references": ["a", "b"]}, "cider (all rows have the same references, so all n-grams weigh the same"),
     ],

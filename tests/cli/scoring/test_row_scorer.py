@@ -44,7 +44,7 @@ def test_rows_that_the_judge_could_not_take_are_sent_again(command: Command, tmp
     assert done.exit_code == 0, done.output
     assert stub.sizes == [4, 2, 2], "only the rows that were left"
     assert "lave is UNAVAILABLE (the judge's queue is full): retrying 2 rows in 0.01 s" in done.stderr
-    assert "retried: 2 rows, 2 of them now have an answer" in done.stderr
+    assert "retried 2 rows, and 2 of them now have an answer" in done.stderr
     straight = command("score", file, "--metrics", "smile,lave", stub=JudgingStub())
     assert read_rows(done.stdout) == read_rows(straight.stdout)
 
@@ -65,7 +65,7 @@ def test_retries_are_bounded(
     file, out = write_rows(tmp_path / "a.jsonl", ROWS[:4]), tmp_path / "out.jsonl"
     done = command("score", file, "--metrics", "smile,lave", "--out", out, *arguments, stub=stub)
     assert (done.exit_code, stub.sizes) == (1, sizes)
-    assert ("retried: " in done.stderr) == (len(sizes) > 1), done.stderr
+    assert ("retried " in done.stderr) == (len(sizes) > 1), done.stderr
     statuses = [[result["status"] for result in row["scores"].values()] for row in read_rows(out.read_text())]
     assert statuses == [["OK", "OK"], ["OK", "UNAVAILABLE"]] * 2
     # And --resume tries them again.

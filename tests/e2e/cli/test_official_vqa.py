@@ -215,7 +215,7 @@ def test_missing_doubled_and_unknown_ids_are_named_and_the_rest_is_scored(score:
         (text for _, text in told[1:6]),
         (
             "question 77777, which is not in the questions file",
-            "question 0 again: result 1 counts",
+            "question 0 again, but only result 1 counts",
             "no question_id",
             "no answer",
             "object",

@@ -1,1 +1,1 @@
-"""Write a command's output: result files, tables, manifests, progress, summaries."""
+"""Write a command's output: result files, tables, manifests, progress and summaries."""

@@ -1,4 +1,4 @@
-"""Tables of models' accuracy according to metrics, and to annotators or an evaluator that replaces them."""
+"""Tables of models' accuracy, judged by metrics and by annotators or an evaluator that replaces annotators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Words for the annotators in tables, or for the evaluator that replaces them.
+    """Words that tables use for annotators, or for the evaluator that replaces annotators.
 
     Attributes:
         possessive: The word before "accuracy".
@@ -44,7 +44,7 @@ class People:
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
-    """Yield a table of each metric's mean deviation if there are several cells, and a table of accuracy per cell."""
+    """Yield a table of accuracy per cell, after a table of mean deviations if there are several cells."""
     cells = len(table.cells)
     if cells > 1:
         yield Table(

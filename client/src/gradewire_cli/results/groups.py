@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 # Settings are equal for all answers, so their means are useless.
 _SETTINGS = frozenset({"band_lower", "band_upper"})
-# A column of IDs makes one group per row. Tables show the first groups; the JSON contains all.
+# A column of IDs makes one group per row, so tables show only the first groups. The JSON contains all groups.
 SHOWN_GROUPS = 60
 COMPARED_GROUPS = 1000
 
 
 @dataclass(slots=True)
 class GroupTally(MetricTally):
-    """One metric on a group's rows, with sum and count for each float field in its results."""
+    """One metric's tally over a group's rows, with the sum and count of each float field in the results."""
 
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
-        """Count a result of an output row."""
+        """Count one of an output row's results."""
         super(GroupTally, self).add(label, result, identifier=identifier, row=row)
         for name, value in result.items() if result["score"] is not None else ():
             # Integers are counts, positions and bins, whose means are useless.
@@ -50,7 +50,7 @@ class GroupTally(MetricTally):
 
     @property
     def shares_without_score(self) -> dict[str, float]:
-        """Share of the group's rows by failure status."""
+        """Share of the group's rows with each failure status."""
         return {status: count / self.rows for status, count in self.statuses.items() if status != Status.OK}
 
 
@@ -59,7 +59,7 @@ class GroupColumn:
     """The groups of one grouping.
 
     Attributes:
-        numbers: Index of each group by the group's values, in order of appearance.
+        numbers: Each group's index, by the values that define the group, in order of appearance.
         groups: Group index of each row; -1 if the row lacks a value.
     """
 
@@ -74,7 +74,7 @@ class GroupColumn:
         return self.groups.count(-1)
 
     def add(self, row: Row, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Count a row with its results by label."""
+        """Count a row; `results` are its results by metric label."""
         values = tuple(row.grouping.get(column, "") for column in self.grouping)
         if not all(values):
             self.groups.append(-1)
@@ -89,7 +89,7 @@ class GroupColumn:
 
 @dataclass(slots=True)
 class GroupedScores:
-    """All groupings of a run, in about 12 bytes per row, 8 per score and 150 per question.
+    """All groupings of a run, stored in about 12 bytes per row, 8 bytes per score and 150 bytes per question.
 
     Attributes:
         scores: Score of each row, by metric label; NaN if missing.
@@ -127,7 +127,7 @@ class GroupedScores:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetric:
-    """One metric on one group.
+    """One metric's values in one group.
 
     Attributes:
         statistics: Intervals and the difference from the baseline; None with too many groups or without numpy.
@@ -140,7 +140,7 @@ class GroupMetric:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """One grouping with every metric on every group. The baseline's groups come first, then other groups by name.
+    """One grouping, with each metric's values in each group. The baseline's groups come first; the rest are sorted.
 
     Attributes:
         outside: Number of rows that belong to no group.
@@ -172,18 +172,18 @@ class Breakdown:
                 yield _table(f"{label} by {' and '.join(self.columns)}", self.columns, lines[:SHOWN_GROUPS])
 
     def notes(self) -> Iterator[str]:
-        """Yield sentences on what the tables leave out."""
+        """Yield notes, for example on rows and groups that the tables leave out."""
         lines = next(iter(self.lines.values()), [])
         by = written(self.columns)
         if self.outside:
-            yield f"by {by}: {self.outside} rows without {' or '.join(self.columns)} are in no group"
+            yield f"by {by}: {self.outside} rows have no {' or '.join(self.columns)} and are in no group"
         if self.unknown_baseline is not None:
             named = f"the {self.columns[compared_column(self.columns)]} {self.unknown_baseline} (--baseline)"
-            yield f"by {by}: no row has {named}. Compared with the first group instead"
+            yield f"by {by}: no row has {named}, so the first group is the baseline"
         if len(lines) > COMPARED_GROUPS:
-            yield f"by {by}: no intervals and differences for more than {COMPARED_GROUPS} groups"
+            yield f"by {by}: there are more than {COMPARED_GROUPS} groups, so intervals and differences are missing"
         if len(lines) > SHOWN_GROUPS:
-            yield f"by {by}: {SHOWN_GROUPS} of {len(lines)} groups shown. Use --summary-json for all"
+            yield f"by {by}: only {SHOWN_GROUPS} of {len(lines)} groups are shown. Use --summary-json to get all"
         compared = [line.statistics for line in lines if line.statistics is not None]
         if self.requested and len(compared) > 1 and all(each.paired is None for each in compared):
             yield f"by {by}: no paired differences, because no group shares a scored question with its baseline"
@@ -209,7 +209,7 @@ class Breakdown:
 def check_comparable(source: InputFile) -> None:
     """Raise MissingExtra before scoring if --group-by needs numpy for intervals and numpy is not installed.
 
-    The question types of official files make groups without a request, so they just get no intervals.
+    Official files are grouped by question type even without --group-by. Without numpy, these groups get no intervals.
     """
     if source.groupings_requested:
         try:
@@ -221,9 +221,10 @@ def check_comparable(source: InputFile) -> None:
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, requested: bool) -> list[Breakdown]:
-    """Return the statistics of every grouping, compared with the baseline, or with the first group if no group has it.
+    """Return each grouping's statistics, compared with the baseline.
 
-    Groupings without a group are skipped unless they were requested.
+    If no group has the baseline's name, the first group is the baseline. Groupings without a group are skipped unless
+    `requested`.
     """
     columns = (column for column in collected.columns if requested or column.numbers)
     return [_breakdown(collected, column, baseline, requested=requested) for column in columns]
@@ -326,7 +327,7 @@ def _paired(line: GroupMetric) -> PairedDifference | None:
 
 
 def _of_paired(line: GroupMetric, cell: Callable[[PairedDifference], Value]) -> Value:
-    """Return a cell about the paired difference; blank for baselines and for groups without shared questions."""
+    """Return a cell about the paired difference, which is blank for baselines and groups without shared questions."""
     paired = _paired(line)
     return Value("") if paired is None else cell(paired)
 

@@ -1,4 +1,4 @@
-"""Write notes on intervals: their draws, values without an interval, and undefined draws."""
+"""Write notes on intervals: the number of draws, undefined draws, and values without an interval."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gradewire_stats.bootstrap import Estimate
 
 _FEW_QUESTIONS = (
-    f"no interval and no p value with fewer than {LEAST_QUESTIONS} questions (plus one for each additional data set; "
-    "use --map question_id=COLUMN to tell questions apart)"
+    f"no interval and no p value, because there are fewer than {LEAST_QUESTIONS} questions (each additional data set "
+    "needs one more; use --map question_id=COLUMN to tell questions apart)"
 )
 _UNDEFINED = "no interval and no p value, because the statistic is undefined in more than half of the draws"
 # Notes list only the first places, because a file may have any number of cells.
@@ -32,7 +32,7 @@ class NamedEstimate(NamedTuple):
 
     Attributes:
         metric: Name of a metric, a metric pair or an evaluator.
-        cell: Name of the rows: a cell, a model or "all rows".
+        cell: Name of the rows that the estimate covers: a cell, a model or "all rows".
     """
 
     metric: str
@@ -56,7 +56,7 @@ def interval_notes(estimates: Iterable[NamedEstimate], order: Iterable[str] = ()
 def agreement_interval_notes(
     report: AgreementReport, statistics: Sequence[Statistic], *, levels: Collection[Level] = get_args(Level)
 ) -> list[str]:
-    """Return `interval_notes` on a report's statistics over all rows and at the given levels."""
+    """Return `interval_notes` for a report's statistics, over all rows and at the given levels."""
     estimates = (
         NamedEstimate(who, TITLES[name], cell, each) for who, name, cell, each in _estimates(report, statistics, levels)
     )
@@ -64,7 +64,7 @@ def agreement_interval_notes(
 
 
 def draws_by_statistic(report: AgreementReport) -> dict[Statistic, list[int]]:
-    """Return the distinct draw counts of each statistic's intervals, ascending."""
+    """Return the distinct numbers of draws for each statistic's intervals, in ascending order."""
     made: dict[Statistic, set[int]] = {}
     for _, name, _, each in _estimates(report, ALL_STATISTICS, get_args(Level)):
         if each.resamples:
@@ -107,9 +107,9 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
 
 
 def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Yield a sentence for each reason that values have no interval, with the places of these values.
+    """Yield a sentence for each reason why values have no interval, with the rows that these values cover.
 
-    A place is followed by metrics if only some metrics lack an interval there, and by statistics in the same way.
+    The sentence names metrics or statistics only if other metrics or statistics have an interval over the same rows.
     """
     defined = [named for named in estimates if not math.isnan(named.estimate.value)]
     few = {named for named in defined if named.estimate.bare and named.estimate.questions < LEAST_QUESTIONS}
@@ -136,7 +136,7 @@ def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
 
 
 def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
-    """Return the name, followed by the statistics marked True unless all are."""
+    """Return the name, followed by the statistics marked True unless all are marked."""
     marked = [statistic for statistic, is_marked in statistics.items() if is_marked]
     return name if len(marked) == len(statistics) else f"{name} ({', '.join(marked)})"
 
@@ -149,7 +149,7 @@ def undefined_draws(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
         if each.resamples and each.undefined > MOST_UNDEFINED * (each.resamples + each.undefined)
     ]
     if missing:
-        yield f"draws left out of intervals because the statistic is undefined in them: {_first(missing)}"
+        yield f"intervals leave out the draws in which the statistic is undefined: {_first(missing)}"
 
 
 def _cut(name: str) -> str:
@@ -157,6 +157,6 @@ def _cut(name: str) -> str:
 
 
 def _first(places: Sequence[str]) -> str:
-    """Return the first places and the number of remaining places."""
+    """Join the first places, followed by the number of remaining places."""
     more = f" and {len(places) - _SHOWN_PLACES} more" if len(places) > _SHOWN_PLACES else ""
     return "; ".join(places[:_SHOWN_PLACES]) + more

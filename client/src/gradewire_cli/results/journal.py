@@ -1,4 +1,4 @@
-"""Check a run's output files before the start, lock out other runs, and resume after an interruption.
+"""Check a run's output files before it starts, lock out other runs, and resume after an interruption.
 
 Files keep only complete lines. After a failed write, the file is cut back to the last complete line. If a process is
 killed, the next run removes the partial line.
@@ -36,7 +36,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "--report": (".html", ".htm"),
     "--html": (".html", ".htm"),
 }
-"""Suffixes that each option accepts. Names without a suffix and existing paths (devices too) are always accepted."""
+"""Suffixes that each option accepts. Names without a suffix and existing paths (including devices) are accepted."""
 WAY_ON: Final = "use --resume to continue"
 WAY_OUT: Final = "use the same settings, another --out, or --overwrite"
 _OWNER_BYTES: Final = 300
@@ -68,7 +68,7 @@ def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[st
         usual = _SUFFIXES.get(option)
         if usual is not None and path.suffix and path.suffix.lower() not in usual and not path.exists():
             raise InputError(
-                f"{option} {path}: {path.suffix} is another format. Use a name that ends in {' or '.join(usual)}"
+                f"{option} {path}: {path.suffix} means another format. Use a name that ends in {' or '.join(usual)}"
             )
     for (one, path), (other, same) in itertools.combinations(given, 2):
         if one != other and path.resolve() == same.resolve() and not _is_device(path):
@@ -126,7 +126,7 @@ def identity_differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> I
 
 
 def shown_value(value: Any) -> str:
-    """Return a value as messages show it."""
+    """Return a value in the format that messages use."""
     return "nothing" if value in (None, "", [], {}) else str(value)
 
 
@@ -149,7 +149,7 @@ def only_run(
     Args:
         output: The output's name in messages.
         lock: The lock file, which contains the process ID. It is removed at the end.
-        way_out: The alternative to waiting, for messages.
+        way_out: The alternative to waiting that the message suggests.
         make: A function that creates the lock file's folder, which another run may remove when it ends.
     """
     if sys.platform == "win32":
@@ -185,7 +185,7 @@ def _locked(output: object, lock: Path, way_out: str, make: Callable[[], object]
             owner = os.pread(held, _OWNER_BYTES, 0).decode(errors="replace") or "ID unknown"
             os.close(held)
             raise InputError(
-                f"{output}: another run writes it (process {owner}). Wait until it ends, or {way_out}"
+                f"another run is writing to {output} (process {owner}). Wait until that run ends, or {way_out}"
             ) from None
         except OSError:
             pass  # a network file system without locks cannot keep other runs out
@@ -197,7 +197,7 @@ def _locked(output: object, lock: Path, way_out: str, make: Callable[[], object]
 
 
 def _is_file(path: Path, opened: int) -> bool:
-    """Return True if a path still points to an opened file."""
+    """Return True if a path still points to this opened file."""
     try:
         return os.path.samestat(os.fstat(opened), path.stat())
     except FileNotFoundError:
@@ -206,13 +206,14 @@ def _is_file(path: Path, opened: int) -> bool:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path, and rename that file to `path` at the end: all or nothing, even on a power cut.
+    """Yield a temporary path, and rename the file there to `path` at the end.
 
-    Afterwards the caller may remove files that the new file replaces.
+    Even after a power cut, `path` is the old file or the complete new file. So once the block has ended, the caller may
+    remove files that the new file replaces.
 
     Args:
         path: The final path.
-        unfinished: The temporary path, which never outlasts this call; None means PATH.new.
+        unfinished: The temporary path; None means PATH.new. No file remains there when the block ends.
 
     Raises:
         OSError: The file cannot be written; `path` is the old file or the complete new file.
@@ -230,7 +231,7 @@ def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Make new file names in a folder durable."""
     if sys.platform == "win32":  # Windows cannot open folders, but journals names itself
         return
     try:
@@ -294,7 +295,7 @@ class Journal:
             self._end += len(lines)
 
     def replace(self, lines: Iterable[bytes]) -> None:
-        """Rewrite the whole file, all or nothing; raises InputError on failure."""
+        """Rewrite the whole file, all or nothing; raise InputError on failure."""
         with named_errors(self.path, hint=WAY_ON):
             with replacing(self.path) as unfinished, unfinished.open("wb") as stream:
                 stream.writelines(lines)
@@ -303,7 +304,7 @@ class Journal:
         self.begin(self.path.stat().st_size)
 
     def finish(self) -> None:
-        """Make the lines durable; raises InputError if the disk fails."""
+        """Make the lines durable; raise InputError if the disk fails."""
         if self._stream is not None:
             with named_errors(self.path, hint=WAY_ON):
                 try:

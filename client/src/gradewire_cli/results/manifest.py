@@ -13,8 +13,8 @@ from gradewire_cli.results.journal import replacing
 from gradewire_cli.results.table_formats import plain
 
 FORMAT: Final = "gradewire-manifest/1"
-"""Value of the file's first field. Its number grows when an older gradewire would misread the file. New fields do not
-raise the number, because an older gradewire keeps them in `RunManifest.others`."""
+"""Value of the file's first field. Its number grows if older versions of gradewire would misread the file. New fields
+do not raise the number, because older versions keep unknown fields in `RunManifest.others`."""
 _OTHERS: Final = "others"
 _JSON_NAMES: Final[Mapping[type, str]] = {
     dict: "an object",
@@ -32,7 +32,7 @@ class InputDigest:
     """A file that a run read or wrote.
 
     Attributes:
-        bytes: Size; None for standard input, pipes and files on other machines.
+        bytes: Size in bytes; None for standard input, pipes and files on other machines.
         sha256: SHA-256 of the content, in 64 hex digits; "" if `bytes` is None.
     """
 
@@ -43,12 +43,12 @@ class InputDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """Versions of the software in a run.
+    """Versions of the software that a run used.
 
     Attributes:
         gradewire: Version of the client that ran the command.
         server: Version of the engine or server that scored the rows; "" if unknown.
-        protocol: Package of the wire format, for example gradewire.v1.
+        protocol: Package name of the wire format, for example gradewire.v1.
     """
 
     gradewire: str
@@ -83,7 +83,7 @@ class Cost:
         unknown_rows: Number of rows for which the judge's server reported no tokens.
         read_price: Price per million tokens read; None if not given.
         written_price: Price per million tokens written; None if not given.
-        price: Price of the reported tokens; None without both prices per million.
+        price: Price of the reported tokens; None unless both prices per million are given.
     """
 
     read_tokens: int
@@ -100,7 +100,7 @@ class RunTimes:
 
     Attributes:
         wall_s: Seconds from `began_at` (UTC, ISO 8601) to the end.
-        cpu_s: CPU seconds of the command's process and its finished children, without a server.
+        cpu_s: CPU seconds of the command's process and its finished child processes, not of a server.
     """
 
     began_at: str
@@ -133,16 +133,16 @@ class RunManifest:
 
     Attributes:
         command: The subcommand, for example "score" or "bench load".
-        metrics: Metric identifiers by label. An identifier contains all that reproduces the metric: parameters, and
-            digests of models and prompts.
+        metrics: Metric identifiers by label. An identifier contains everything that is needed to reproduce the
+            metric: parameters, and digests of models and prompts.
         models: Encoders, graders and judges in the metric identifiers, in the format NAME@DIGEST.
         prompts: Prompts in the metric identifiers, in the format NAME@DIGEST.
-        output: The finished output file; None if the output is not a single file on this machine, or not one that
-            `gradewire compare` reads.
+        output: The finished output file; None unless the output is a single file on this machine that
+            `gradewire compare` can read.
         parameters: Other options that affect the result, as JSON values by name.
-        cost: Cost of judges; None if no paid judge was called.
+        cost: Cost of judge calls; None if no paid judge was called.
         reproduce: A command that reproduces the result, without secrets; "" if unknown.
-        notes: Sentences about the input for the user.
+        notes: Notes for the user about the input.
         results: The command's statistics as JSON values.
         others: Unknown fields from a newer gradewire, kept unchanged.
     """
@@ -167,11 +167,11 @@ class RunManifest:
 
 
 class ManifestError(ValueError):
-    """A file that is not a readable manifest."""
+    """Raised when a file is not a readable manifest."""
 
 
 def write_manifest(path: Path, manifest: RunManifest) -> None:
-    """Write a manifest, all or nothing: readers see the old file or the complete new one.
+    """Write a manifest, so that readers always see the old file or the complete new file.
 
     Raises:
         OSError: The file cannot be written.
@@ -186,7 +186,7 @@ def encode_manifest(manifest: RunManifest) -> bytes:
     """Return the content of a manifest's file; NaN and infinities become null.
 
     Raises:
-        TypeError: A value in `parameters` or `results` has no JSON format.
+        TypeError: A value in `parameters` or `results` cannot be converted to JSON.
     """
     document = {"format": FORMAT, **plain(manifest)}
     document |= document.pop(_OTHERS)
@@ -204,7 +204,7 @@ def read_manifest(path: Path) -> RunManifest:
 
 
 def decode_manifest(text: bytes, path: str) -> RunManifest:
-    """Decode a manifest file's content. Raises ManifestError like `read_manifest`, with `path` in the message."""
+    """Decode a manifest file's content; raise ManifestError like `read_manifest`, with `path` in the message."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -225,7 +225,7 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
-    """Convert a JSON value to a type; raises ValueError with the field's name."""
+    """Convert a JSON value to a type; raise ValueError with the field's name."""
     origin, of = get_origin(kind), get_args(kind)
     if kind is Any:
         return value

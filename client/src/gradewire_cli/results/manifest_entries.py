@@ -162,20 +162,20 @@ def manifest_path_of(given: Path | None, *outputs: Path | None) -> Path | None:
 
 
 def forget_manifest(path: Path | None) -> None:
-    """Remove the manifest of an output that will change; raises InputError on failure."""
+    """Remove the manifest of an output that will change; raise InputError on failure."""
     if path is not None:
         with named_errors(path):
             path.unlink(missing_ok=True)
 
 
 def save_manifest(path: Path, manifest: RunManifest) -> None:
-    """Write a manifest; raises InputError on failure."""
+    """Write a manifest; raise InputError on failure."""
     with named_errors(path):
         write_manifest(path, manifest)
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Return digests of input files, with keys removed from URLs; raises InputError if a file cannot be read."""
+    """Return digests of input files, with secrets removed from URLs; raise InputError if a file cannot be read."""
     found = []
     for path in paths:
         with named_errors(path):

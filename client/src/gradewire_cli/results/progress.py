@@ -10,7 +10,7 @@ import click
 
 # Interval between lines in a log; a terminal shows a bar instead.
 LINE_INTERVAL_S = 10.0
-# A judge's rows arrive a few at a time, so the remaining time needs a longer window than the bar's half minute.
+# Rows from a judge arrive a few at a time, so rich's default window of half a minute is too short to estimate speed.
 _SPEED_OVER_S = 300.0
 
 
@@ -27,7 +27,7 @@ def rows_per_second(rate: float) -> str:
 def progress(
     label: str, total: int | None, *, quiet: bool, rows_on_stdout: bool = False, already: int = 0
 ) -> Iterator[ShowProgress]:
-    """Show a run's progress on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S`."""
+    """Show a run's progress on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S` seconds."""
     if quiet or (rows_on_stdout and sys.stderr.isatty() and sys.stdout.isatty()):
         yield lambda _rows, _note: None
     elif sys.stderr.isatty():
@@ -38,7 +38,7 @@ def progress(
 
 
 def _lines(label: str, total: int | None, already: int) -> ShowProgress:
-    """Return a function that prints the rate and remaining time every `LINE_INTERVAL_S`."""
+    """Return a function that prints the rate and the remaining time every `LINE_INTERVAL_S` seconds."""
     began = shown_at = time.monotonic()
 
     def show(rows: int, note: str) -> None:

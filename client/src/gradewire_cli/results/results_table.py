@@ -40,17 +40,17 @@ def is_table(path: Path) -> bool:
     if suffix in _PARQUET:
         _pyarrow(path)
     elif suffix not in _DELIMITERS and suffix not in _LINES and not path.exists():
-        raise InputError(f"--out {path}: cannot write {suffix}. Use .jsonl, .csv, .tsv or .parquet")
+        raise InputError(f"--out {path}: cannot write {suffix} files. Use .jsonl, .csv, .tsv or .parquet")
     return suffix in TABLE_SUFFIXES
 
 
 def part_of(path: Path) -> Path:
-    """Return the path of the JSONL that collects a table's rows during the run."""
+    """Return the path of the JSONL file that collects a table's rows during the run."""
     return path.with_name(f"{path.name}.part.jsonl")
 
 
 def write_table(path: Path, rows: Path) -> None:
-    """Convert the JSONL `rows` to the table `path` durably, all or nothing.
+    """Convert the JSONL file `rows` to a durable table at `path`, or leave `path` unchanged.
 
     Raises:
         InputError: The table cannot be written.
@@ -69,10 +69,10 @@ def write_table(path: Path, rows: Path) -> None:
 
 
 def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> list[set[str]]:
-    """Return each row's statuses from a table, after checking that it has exactly these rows and metrics.
+    """Check that a table has exactly these rows and metrics, and return each row's statuses.
 
     Raises:
-        InputError: The table has other rows or metrics; the message says which.
+        InputError: The table has different rows or metrics; the message says how they differ.
     """
     statuses: list[set[str]] = []
     remaining = iter(rows)
@@ -91,8 +91,8 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
             if next(remaining, None) is None:
                 return statuses
     raise InputError(
-        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input. The input has changed. "
-        "Use another --out, or --overwrite"
+        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input, which has changed "
+        "since. Use another --out, or --overwrite"
     )
 
 
@@ -101,7 +101,7 @@ def _named_format_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (csv.Error, ValueError) as error:
-        raise InputError(f"{path} is not a table of gradewire score ({error}). Use another --out") from error
+        raise InputError(f"{path} is not a table from gradewire score ({error}). Use another --out") from error
 
 
 def _cells(path: Path) -> Iterator[dict[str, Any]]:
@@ -124,7 +124,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten a row to cells by column name: METRIC.KEY for a result's fields, and the input's columns."""
+    """Flatten a row to cells by column name: METRIC.KEY for a result's fields, plus the input's columns."""
     cells = {name: row.get(name) for name in (*_HEAD, "digest")}
     cells |= {name: row[name] for name in ("file", "picture_digest") if name in row}
     for column, value in row.get("input", {}).items():
@@ -191,7 +191,7 @@ def _of_all(kinds: set[str]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    """Convert a value to its column's type; replaces lone surrogates, like CSV, because UTF-8 cannot encode them."""
+    """Convert a value to its column's type, and replace lone surrogates, because UTF-8 cannot encode them."""
     if value is None:
         return None
     match kind:

@@ -25,7 +25,7 @@ from gradewire_cli.rows.row import Row, result_key
 from gradewire_proto.wire_rules import current, split_pin
 
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
-"""Parameters that name the corpus for the weights of cider and bertscore."""
+"""Parameters of cider and bertscore that name the corpus for word weights."""
 _NAMING: Final = ("line", "decided_by")
 """Result fields that begin with a metric's name."""
 # Metrics whose score is the verdict in old output files, which lack `correct`.
@@ -34,7 +34,7 @@ _OTHER_INPUT = "it was made from another input. Use that input, another --out, o
 
 
 def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return a row's metric identifiers by label; only the first row of an output has them."""
+    """Return a row's metric identifiers by label; only the first row of an output contains them."""
     return {label: result["line"] for label, result in row["scores"].items() if "line" in result}
 
 
@@ -64,7 +64,8 @@ def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
     """Refuse to extend an output file with scores of other metrics.
 
-    Equal identifiers can still mean two corpora, if the reference set grows and the identifiers lack its digest.
+    Metrics with equal identifiers can use different corpora, if the reference set grows and the identifiers lack its
+    digest.
 
     Raises:
         InputError: The metrics differ, or may differ; the message says how.
@@ -76,7 +77,7 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
             if counts_over_unknown(line):
                 raise InputError(
                     f"{path}: {label} counts words in a prepared reference set that may have grown, because {line} "
-                    "does not name the set's content (NAME@DIGEST). Use another --out, or --overwrite"
+                    "does not contain the set's digest (NAME@DIGEST). Use another --out, or --overwrite"
                 )
         return
     if there.keys() != lines.keys():
@@ -111,14 +112,14 @@ def _parameters(line: str) -> dict[str, str]:
 
 
 def counts_over_unknown(line: str) -> bool:
-    """Return True if a metric counts words in a prepared corpus without a digest, which may grow."""
+    """Return True if a metric counts words in a prepared corpus that may grow, because no digest pins it."""
     parameters = _parameters(line)
     counts = any(parameters.get(name) == "prepared" for name in CORPUS_PARAMETERS)
     return counts and not split_pin(unquote(parameters.get("reference_set", "")))[1]
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
-    """Return one line of JSON. Only lone surrogates are escaped, because UTF-8 cannot encode them.
+    """Return a row as one line of JSON. Only lone surrogates are escaped, because UTF-8 cannot encode them.
 
     NaN and infinities in kept columns become null.
     """
@@ -131,7 +132,7 @@ def encode_row(row: Mapping[str, Any]) -> bytes:
 
 
 def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
-    """Encode rows; with `first`, the first row keeps its metric identifiers."""
+    """Encode rows without metric identifiers; with `first`, the first row keeps its identifiers."""
     return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
 
 
@@ -147,10 +148,10 @@ def output_files(output: Path) -> list[Path]:
 
 
 def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the end offset in bytes and the content of each row of an output file; skip a partial last line.
+    """Yield (end offset in bytes, row) for each row of an output file; skip a partial last line.
 
-    All rows get the first row's metric identifiers and current metric names. With `to_go_on`, files with former names
-    are refused, because new rows would have current names.
+    All rows get the first row's metric identifiers and current metric names. With `to_go_on`, files with former metric
+    names are refused, because new rows would have current names.
 
     Raises:
         InputError: A line is not an output row, or has former names with `to_go_on`.
@@ -165,7 +166,7 @@ def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, d
             except (ValueError, KeyError, TypeError, AttributeError):
                 complete = False
             if not complete:
-                raise InputError(f"{path}: line {number} is not an output row of gradewire score. Use another file")
+                raise InputError(f"{path}: line {number} is not an output row from gradewire score. Use another file")
             if to_go_on:
                 _refuse_former(path, written["scores"])
             lines |= lines_of(row)
@@ -173,13 +174,13 @@ def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, d
 
 
 def _refuse_former(path: Path, labels: Iterable[str]) -> None:
-    """Raise InputError if an output has a metric's former name."""
+    """Raise InputError if an output contains a former metric name."""
     former = [label for label in labels if current(label) != label]
     if former:
         now = ", ".join(f"{label} is now called {current(label)}" for label in former)
         raise InputError(
-            f"{path} was written by an older gradewire: {now}. It can still be read, but not extended. Use another "
-            "--out, or --overwrite"
+            f"{path} was written by an older gradewire: {now}. The file can still be read, but not extended. Use "
+            "another --out, or --overwrite"
         )
 
 
@@ -190,7 +191,7 @@ def count_results(path: Path) -> int:
 
 
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Return a result's verdict, or in older files True for a score of 1; None without a verdict."""
+    """Return a result's verdict, or None; in older files, a score of 1 from a binary metric counts as right."""
     if result["score"] is None:
         return None
     if "correct" in result:
@@ -210,7 +211,7 @@ def _was_unreadable(row: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class ResultsFile:
-    """An output file under construction; close it, or use it with `with`.
+    """An output file under construction, for use in a `with` block.
 
     Attributes:
         resumed_rows: Number of finished rows at the start of the file, which are not scored again.
@@ -242,7 +243,7 @@ class ResultsFile:
         self._journal.__exit__(*error)
 
     def create(self) -> None:
-        """Start an empty file in place of an existing one; raises InputError on failure."""
+        """Start an empty file in place of an existing file; raise InputError on failure."""
         self._journal.begin()
         with named_errors(self.path):
             self.aside_path.unlink(missing_ok=True)
@@ -256,7 +257,7 @@ class ResultsFile:
         resume: bool,
         input_rows: int | None = None,
     ) -> Iterator[Row]:
-        """Start the file, or continue it with `resume`; return the rows still to score."""
+        """Start the file, or continue it if `resume` is True; return the rows that still need scores."""
         if not resume:
             self.create()
             return rows
@@ -273,7 +274,8 @@ class ResultsFile:
         """Continue the file after its finished rows; an error leaves it unchanged.
 
         Returns:
-            Unfinished rows that were read from `rows`: at most one, unless the file's first finished row comes late.
+            Rows that were read from `rows` but not kept: at most one if the file starts with finished rows, otherwise
+            all rows up to the first finished row.
 
         Raises:
             InputError: The file was made with other settings, from another input, or cannot be written.
@@ -331,21 +333,21 @@ class ResultsFile:
         )
         if there != given:
             raise InputError(
-                f"{self.path} has these input columns: {there}. --keep-columns names: {given}. Use the same columns, "
-                "or another --out"
+                f"the input columns in {self.path} ({there}) differ from --keep-columns ({given}). Use the same "
+                "columns, or another --out"
             )
 
     def _check_input(self, finished: Iterable[tuple[int, str]], input_rows: int | None) -> None:
         last = max((index for index, _ in finished), default=-1)
         if input_rows is not None and last >= input_rows:
             raise InputError(
-                f"{self.path} has more rows than the input (row {last + 1} of {input_rows}): {_OTHER_INPUT}"
+                f"{self.path} has at least {last + 1} rows, but the input has only {input_rows}: {_OTHER_INPUT}"
             )
 
     def _rows_to_the_first_done(
         self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
     ) -> list[Row]:
-        """Return input rows up to the first finished row; raises InputError if no input row is finished."""
+        """Return input rows up to the first finished row; raise InputError if no input row is finished."""
         last = max(index for index, _ in finished)
         if any(row.key in finished for row in read):
             return []
@@ -373,7 +375,7 @@ class ResultsFile:
                     self._aside[key] = at
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
-        """Return the result of a row with the same content from FILE.resume, or None."""
+        """Return the result in FILE.resume for a row with the same index and content, or None."""
         offset = self._aside.get(row.key)
         if offset is None or self._aside_stream is None:
             return None
@@ -381,7 +383,7 @@ class ResultsFile:
         return with_lines(json.loads(self._aside_stream.readline()), self._lines)
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows and flush them; raises InputError if the disk fails."""
+        """Append rows and flush them; raise InputError if the disk fails."""
         listed = list(rows)
         self._journal.write(encode_rows(listed, first=not self._has_first))
         self._has_first = self._has_first or bool(listed)

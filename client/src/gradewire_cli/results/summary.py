@@ -35,7 +35,7 @@ _FAR = 0.05
 
 @dataclass(slots=True)
 class Summary:
-    """All metrics over the rows so far.
+    """Statistics of all metrics over the rows so far.
 
     Attributes:
         failed_rows: Number of rows with at least one failure; an empty prediction is not a failure.
@@ -54,19 +54,19 @@ class Summary:
     prices: JudgePrices | None = None
 
     def count(self, statuses: AbstractSet[str]) -> None:
-        """Count a row with known statuses."""
+        """Count a row with these statuses."""
         self.rows += 1
         self.failed_rows += bool(statuses - {Status.OK, Status.EMPTY_PREDICTION})
         self.unscored_rows += bool(statuses - {Status.OK})
 
     def fails(self, on: FailOn) -> bool:
-        """Return whether a row makes the command fail under --fail-on."""
+        """Return True if some row makes the command fail under this value of --fail-on."""
         return {"failure": self.failed_rows, "no-score": self.unscored_rows, "never": 0}[on] > 0
 
     def add(
         self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None
     ) -> None:
-        """Count an output row with its costs, if known, and its input row."""
+        """Count an output row; `scores` contains its costs if this run scored it."""
         self.count({result["status"] for result in output["scores"].values()})
         for label, result in output["scores"].items():
             tally = self.metrics.get(label)
@@ -88,7 +88,7 @@ class Summary:
 
 
 def result_notes(summary: Summary) -> Iterator[str]:
-    """Yield notes on means far from the share of right answers, and on how to calibrate uncalibrated verdicts."""
+    """Yield notes on means that are far from the share of right answers, and on uncalibrated verdicts."""
     misleading = [
         f"{label} calls {tally.share_right:.1%} of the rows right, but its mean is {tally.mean:.3f}"
         for label, tally in summary.metrics.items()
@@ -98,9 +98,9 @@ def result_notes(summary: Summary) -> Iterator[str]:
     if misleading:
         there = any(_is_probability(tally) for tally in summary.metrics.values())
         yield (
-            f"a mean is not a share of right answers: {'; '.join(misleading)}. Read the share right, or "
+            f"a mean is not a share of right answers: {'; '.join(misleading)}. Read the share right instead, or "
             f"{'the mean of' if there else 'score'} {Correctness.name}, "
-            f"{'' if there else 'whose mean is '}a probability"
+            f"{'which' if there else 'whose mean'} is a probability"
         )
     for label, tally in summary.metrics.items():
         if tally.warnings[ScoreWarning.UNCALIBRATED] and tally.line:
@@ -121,7 +121,7 @@ class RunFacts:
     Attributes:
         command: The command that reproduces the scores; "" without scores.
         server_version: The server's gradewire version; "" if unknown.
-        notes: Sentences about the input's cells for the user.
+        notes: Notes for the user about the input's cells.
     """
 
     command: str
@@ -134,7 +134,7 @@ class RunFacts:
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
-    """Return the summary of all rows, including earlier runs, for --summary-json; `write_json` makes NaN null."""
+    """Return the summary of all rows, including rows from earlier runs, for --summary-json; values may be NaN."""
     return {
         "rows": summary.rows,
         "failed_rows": summary.failed_rows,
@@ -185,7 +185,7 @@ def _print_means(summary: Summary) -> None:
 
 
 def print_summary(summary: Summary, run: RunFacts) -> None:
-    """Print the summary of all rows, including earlier runs."""
+    """Print the summary of all rows, including rows from earlier runs."""
     _print_means(summary)
     for breakdown in run.by:
         print_tables(breakdown.tables(), stream=sys.stderr)

@@ -23,7 +23,7 @@ from gradewire_cli.results.tables import Cell, Table, Value
 CSV_COLUMNS = ("table", "row", "column", "value", "low", "high", "p_value", "text")
 _LATEX_HEAD = (
     "% Needs \\usepackage{booktabs}; wide tables can be set in \\small or turned with pdflscape.",
-    "% Names in scripts without pdflatex letters need lualatex or xelatex.",
+    "% Names in scripts that pdflatex does not support need lualatex or xelatex.",
 )
 # Number of tables between page breaks.
 _FLOATS_A_PAGE = 12
@@ -68,7 +68,7 @@ def _markdown_row(cells: Sequence[Cell]) -> str:
 def to_tidy_csv(tables: Iterable[Table]) -> str:
     """Return CSV with a line for each cell: table, row, column, number, interval, p value, text.
 
-    Undefined numbers and missing intervals are empty.
+    Undefined numbers and missing intervals become empty fields.
     """
     stream = io.StringIO()
     writer = csv.writer(stream)
@@ -79,7 +79,7 @@ def to_tidy_csv(tables: Iterable[Table]) -> str:
 
 
 def _csv_lines(table: Table) -> Iterator[list[str]]:
-    # A rank in a headless column before the name changes with every new model, so leave it out.
+    # A column without a head contains ranks, which change with every new model. Leave it out.
     naming = [place for place in range(table.heads) if table.columns[place]] or range(table.heads)
     for row in table.rows:
         named = ", ".join(str(row[place]) for place in naming)
@@ -138,12 +138,12 @@ def escaped(text: str) -> str:
 
 
 def _written(text: str) -> str:
-    """Replace control characters and surrogates, which stop TeX."""
+    """Replace control characters and surrogates, which TeX rejects."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "?" for letter in text)
 
 
 def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
-    """Return the files of `table_file_options` by option."""
+    """Return the files that `table_file_options` name, by option."""
     names = {"--json": "json_path", "--markdown": "markdown", "--csv": "csv_path", "--latex": "latex"}
     return {option: options[name] for option, name in names.items()}
 
@@ -151,7 +151,7 @@ def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
 def write_tables(
     files: Mapping[str, Path | None], document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]
 ) -> None:
-    """Write the requested files: JSON with all values, and tables in three formats; raises InputError on failure."""
+    """Write the requested files: JSON with all values, and tables in three formats; raise InputError on failure."""
     if (path := files["--json"]) is not None:
         write_json(path, document)
     if (path := files["--markdown"]) is not None:
@@ -163,7 +163,7 @@ def write_tables(
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a document of mappings, sequences and dataclasses; raises InputError on failure."""
+    """Write nested mappings, sequences and dataclasses as JSON; raise InputError on failure."""
     write_text(path, json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 

@@ -37,19 +37,19 @@ ALL_ROWS = "all rows"
 NO_NAME = "(none)"
 CELLS_MEAN = "cells' mean"
 
-# Width of tables that go to a file or pipe.
+# Width of tables that are written to a file or pipe.
 LOG_COLUMNS = 160
-FURTHER_TABLES = "further tables: --all-tables"
+FURTHER_TABLES = "use --all-tables to print more tables"
 SHOWN_PAIRS = 6
-"""Maximum number of annotator pairs in tables and pages, because pairs grow with the square of the annotators. The
-pairs with most items are shown."""
+"""Maximum number of annotator pairs in tables and pages: the pairs with the most items. The number of pairs grows with
+the square of the number of annotators."""
 # Width of a table's edges in a terminal.
 _EDGE_CHARACTERS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A cell with a number: its exact value and its text.
+    """A number in a table: its exact value and its text.
 
     Attributes:
         value: The exact number; NaN if undefined.
@@ -68,7 +68,7 @@ class Value:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return number, interval and notes on one line for a terminal."""
+        """Return the number, the interval and the notes on one line, for a terminal."""
         # Omit the 0 before the point, to make intervals easier to read.
         bounds = ", ".join(re.sub(r"^(-?)0\.", r"\1.", bound) for bound in self.bounds)
         return " ".join([self.text, *([f"[{bounds}]"] if bounds else []), *self.notes])
@@ -87,9 +87,9 @@ class Table:
 
     Attributes:
         columns: Column heads; only a terminal shows their line breaks.
-        rows: Cells of each row. The first `heads` cells name the row and repeat if the table is cut.
+        rows: Cells of each row. The first `heads` cells name the row and are repeated if the table is cut.
         heads: Number of cells that name a row.
-        explained: Explanations of columns by head, for pages.
+        explained: Explanations of columns for pages, by column head.
         filters: Each row's values for a page's selection boxes; empty without boxes.
     """
 
@@ -102,7 +102,7 @@ class Table:
     note: str = ""
 
     def cut(self, width: int) -> Iterator[Table]:
-        """Split wide tables by column: yield as few tables of at most `width` characters as possible.
+        """Split a wide table by columns into as few tables of at most `width` characters as possible.
 
         Each table has at least one column of values, even if that exceeds `width`.
         """
@@ -127,7 +127,7 @@ class Table:
 
 
 def number(value: float, *, digits: int = 3) -> str:
-    """Return a readable number; a dash if undefined."""
+    """Return a readable number, or a dash for NaN."""
     return UNDEFINED if math.isnan(value) else f"{value:.{digits}f}"
 
 
@@ -159,7 +159,7 @@ def bare(estimate: Estimate) -> Value:
 
 
 def differing(difference: Difference) -> Value:
-    """Return a difference with its interval and p value, and one more digit because differences are small."""
+    """Return a difference with its interval and p value, and with one more digit because differences are small."""
     numbers = (difference.value, difference.low, difference.high, difference.p_value)
     if math.isnan(difference.value):
         return Value(UNDEFINED, *numbers)
@@ -188,17 +188,17 @@ def p_value(value: float) -> Value:
 
 
 def of_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """Return a mean over cells, with the cell count unless it covers all cells."""
+    """Return a mean over cells, followed by the number of cells unless the mean covers all cells."""
     return value if cells in {0, cells_in_all} else value.beside(f"{cells} of {cells_in_all}")
 
 
 def cells_mean(mean: CellsMean) -> Value:
-    """Return a mean over cells with its interval, and the cell count unless it covers all cells."""
+    """Return a mean over cells with its interval, and with the number of cells unless the mean covers all cells."""
     return of_cells(estimated(mean), mean.cells, mean.cells_in_all)
 
 
 def names_of(cells: Sequence[CellAgreement], *, between: str = " ") -> list[str]:
-    """Name each cell by its level; rows without a data set or model are "(none)", never "all rows"."""
+    """Return each cell's name, which depends on its level; a missing data set or model becomes "(none)"."""
     paired = iter(cell_names([(cell.dataset, cell.model) for cell in cells if cell.level == "cell"], between=between))
     return [next(paired) if cell.level == "cell" else _name_of_line(cell) for cell in cells]
 
@@ -229,7 +229,7 @@ def show_tables(tables: Iterable[Table], notes: Iterable[str], aside: Iterable[s
 
 
 def print_tables(tables: Iterable[Table], *, stream: TextIO | None = None) -> None:
-    """Print tables on standard output or `stream`, each at most as wide as the terminal."""
+    """Print tables on standard output or `stream`, split to fit the terminal's width."""
     out = stream or sys.stdout
     for table in tables:
         for part in table.cut(columns_of(out) - _EDGE_CHARACTERS):
@@ -240,7 +240,7 @@ def print_tables(tables: Iterable[Table], *, stream: TextIO | None = None) -> No
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, stream: TextIO, heads: int = 1
 ) -> None:
-    """Print a table: the first `heads` columns left-aligned, numbers right-aligned, and nothing cut off."""
+    """Print a table without cutting off cells; all columns after the first `heads` are right-aligned."""
     from rich import box  # noqa: PLC0415 - only when printing
     from rich.console import Console  # noqa: PLC0415 - only when printing
     from rich.table import Table as RichTable  # noqa: PLC0415 - only when printing
@@ -258,12 +258,12 @@ def print_table(
 
 
 def columns_of(stream: TextIO) -> int:
-    """Return the terminal's width, or `LOG_COLUMNS` without a terminal."""
+    """Return the terminal's width in characters, or `LOG_COLUMNS` without a terminal."""
     return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
 
 
 def _writable(cell: str) -> str:
-    """Return a cell without control codes and lone surrogates, which names in files may contain."""
+    """Replace control characters and lone surrogates, which names in files may contain."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
 

@@ -29,7 +29,7 @@ _DRAWN_BY: Final = ("question", "references", "prediction", "captions")
 """Fields whose content decides if `auto` samples a row."""
 RESAMPLES: Final = 2000
 NORMAL_FROM_ROWS: Final = 500
-"""Minimum number of rows for a normal interval, which then agrees with the bootstrap to all printed digits."""
+"""Minimum number of rows for a normal interval instead of a bootstrap. Both then agree in all printed digits."""
 
 
 def asks_judge(label: str) -> bool:
@@ -53,7 +53,7 @@ class PaidTokens:
         return self.rows + self.unknown_rows > 0
 
     def __add__(self, other: PaidTokens) -> PaidTokens:
-        """Return the sum of both."""
+        """Return the sum of both tallies."""
         return PaidTokens(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     def add(self, result: Mapping[str, Any]) -> None:
@@ -72,10 +72,10 @@ class PaidTokens:
             return ""
         if not self.rows:
             return "the judge's server does not report this run's tokens, so the price is unknown"
-        text = f"this run used {self.read} tokens read and {self.written} written"
+        text = f"in this run, the judge read {self.read} tokens and wrote {self.written}"
         if prices is not None:
             text += f", {prices.text(self.read, self.written)}"
-        return text + (f", and an unknown number for {self.unknown_rows} rows" if self.unknown_rows else "")
+        return text + (f"; the number of tokens is unknown for {self.unknown_rows} rows" if self.unknown_rows else "")
 
 
 @dataclass(slots=True)
@@ -202,12 +202,12 @@ class CascadeTally:
         )
 
     def estimates(self) -> dict[str, EstimatedMean]:
-        """Estimate the mean score and share right that the judge would give on all rows; empty for a small sample.
+        """Estimate the judge's mean score and share right if it graded all rows; return {} for a small sample.
 
         Raises:
             ModuleNotFoundError: numpy is not installed.
         """
-        from gradewire_stats.estimated_mean import LEAST_SAMPLED, estimated_mean  # noqa: PLC0415 - numpy, where there is a sample
+        from gradewire_stats.estimated_mean import LEAST_SAMPLED, estimated_mean  # noqa: PLC0415 - needs numpy
 
         if len({each.content for each in self._rows if each.sampled and not each.known}) < LEAST_SAMPLED:
             return {}
@@ -263,7 +263,7 @@ def _digest(said: object) -> bytes:
 
 @dataclass(slots=True)
 class MetricTally:
-    """One metric over the rows so far.
+    """One metric's tally over the rows so far.
 
     Attributes:
         certain: Number of rows by verdict, without rows marked UNCERTAIN.
@@ -305,18 +305,18 @@ class MetricTally:
 
     @property
     def mean(self) -> float:
-        """Mean over scored rows, NaN without any."""
+        """Mean score over scored rows; NaN if no row is scored."""
         return fmean(self.scores) if self.scores else math.nan
 
     @property
     def mean_empty_as_wrong(self) -> float:
-        """Mean with every empty prediction counted as 0."""
+        """Mean score if every empty prediction counts as 0."""
         rows = len(self.scores) + self.statuses[Status.EMPTY_PREDICTION]
         return math.fsum(self.scores) / rows if rows else math.nan
 
     @property
     def share_right(self) -> float:
-        """Share of right verdicts, NaN without any."""
+        """Share of right verdicts; NaN without verdicts."""
         return _share_right(self.verdicts)
 
     @property

@@ -1,4 +1,4 @@
-"""Read human labels and other cells, and note values that table libraries or spreadsheets changed."""
+"""Read human labels and other cells, and report values that table libraries or spreadsheets changed."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ MOST_VOTES: Final = 1000
 _CHUNK_ROWS: Final = 1024
 _SHOWN: Final = 60
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
-"""Words that may be an answer or mean a missing value."""
+"""Words that may be an answer or may stand for a missing value."""
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _CHANGED: Final = {
-    "dates that a spreadsheet made": re.compile(
+    "date that a spreadsheet made": re.compile(
         rf"\A(\d{{1,2}}-({_MONTHS})|({_MONTHS})-\d{{2}}|\d{{4}}-\d\d-\d\d[ T]00:00:00)\Z", re.IGNORECASE
     ),
-    "numbers that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
+    "number that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
 }
 _SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
 """Possible separators between references, with the share of cells that must contain one before a note suggests it."""
 _ENTITY: Final = re.compile(r"&#?\w+;")
 _ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
-"""Lists in a database's or another notation, and series printed by table libraries."""
+"""Lists that are not in JSON's notation, such as a database's, and series printed by table libraries."""
 _TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """Number of skipped rows by reason, with each reason's first position."""
+    """Number of skipped rows by reason, and the position of the first row with each reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
@@ -90,7 +90,7 @@ def read_label_map(text: str) -> dict[str, float]:
     """Parse --label-map (WORD=NUMBER,WORD=NUMBER); words become lower case.
 
     Raises:
-        InputError: `text` has another format.
+        InputError: `text` does not have this format.
     """
     words = {}
     for pair in filter(None, text.split(",")):
@@ -106,7 +106,7 @@ def read_label_map(text: str) -> dict[str, float]:
 
 
 def read_labels(own: Any, listed: Any, words: Mapping[str, float] = NO_WORDS) -> HumanLabel:
-    """Read a row's labels from the cells of its own label and of the annotators' labels."""
+    """Read a row's labels from two cells: its own label and the annotators' labels."""
     read = []
     for cell in (own, listed):
         try:
@@ -138,7 +138,7 @@ def _read(cell: Any, words: Mapping[str, float]) -> float | list[float | None] |
 
 
 def _number(value: Any, words: Mapping[str, float]) -> float | None:
-    """Convert a label to a number, None if missing; raises ValueError or OverflowError if it is not a finite number."""
+    """Convert a label to a number, None if missing; raise ValueError or OverflowError if not finite."""
     value = plain(value)
     text = str(value).strip().lower()
     if not text or is_missing(value):
@@ -165,7 +165,7 @@ def _is_number(text: str) -> bool:
 
 
 def listed_votes(cell: Any) -> list[Any]:
-    """Return a cell's votes from a list, a string or counts by vote; raises ValueError if a count is invalid."""
+    """Return a cell's votes from a list, a string or counts by vote; raise ValueError if a count is invalid."""
     if isinstance(cell, dict):
         if not all(type(count) is int and 0 <= count <= MOST_VOTES for count in cell.values()):
             raise ValueError("a count of votes is invalid")
@@ -225,11 +225,11 @@ class CellReading:
         return text.removesuffix(".0") if column in self.whole_number_columns and WHOLE_FLOAT.match(text) else value
 
     def text(self, column: str, value: Any) -> str | None:
-        """Return a cell as a string; raises UnreadableValueError if the cell could mean several strings."""
+        """Return a cell as a string; raise UnreadableValueError if the cell could mean several strings."""
         return text_of(self.value(column, value))
 
     def texts(self, column: str, value: Any) -> list[str | None] | None:
-        """Return the strings in a cell that may contain a list; raises UnreadableValueError if they are ambiguous."""
+        """Return the strings in a cell that may contain a list; raise UnreadableValueError if the cell is ambiguous."""
         value = self.value(column, value)
         if value == "" and self.only_texts:
             return []
@@ -242,7 +242,7 @@ class CellReading:
 
 
 def reading_of(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], options: CellReading) -> CellReading:
-    """Return the rules with `whole_number_columns` from a file's first rows."""
+    """Return the rules, with `whole_number_columns` found in a file's first rows."""
     whole = frozenset(column for column in columns if options.only_texts and _is_whole(rows, column))
     return CellReading(options.only_texts, options.separator, options.missing, whole)
 
@@ -254,7 +254,7 @@ def _is_whole(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
 
 
 class _Column(NamedTuple):
-    """A column of some rows: all its values, and its non-empty strings without surrounding blanks."""
+    """A column in some rows: all its values, and its non-empty strings without surrounding blanks."""
 
     name: str
     values: Sequence[Any]
@@ -279,7 +279,7 @@ class CellNotes:
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def on(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return sentences about some rows, at most one per type of note and column over all calls."""
+        """Return notes on these rows; each type of note appears at most once per column."""
         every = [_column(name, rows) for name in (*self.lists, *self.texts)]
         lists, texts = every[: len(self.lists)], every[len(self.lists) :]
         references = {text.capitalize() for column in lists for text in column.texts}
@@ -384,7 +384,7 @@ def _listed_text(column: _Column) -> str:
 
 def _changed(name: str, pattern: re.Pattern[str], column: _Column) -> str:
     example = next(filter(pattern.match, column.texts), "")
-    return f"{example!r} looks like one of the {name}. Format these cells as text first" if example else ""
+    return f"{example!r} looks like a {name}. Format these cells as text first" if example else ""
 
 
 def _is_list_of_texts(text: str) -> bool:

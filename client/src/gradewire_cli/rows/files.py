@@ -34,7 +34,7 @@ _OTHER_FORMATS: Final = {
     "needs a name that ends in .eval",
     b"\x1f\x8b": "is a gzip file. Rename it to end in .gz, or unpack it",
 }
-"""First bytes of formats that the file's name does not show."""
+"""First bytes of formats that this module cannot read, with the end of the error message."""
 
 
 def is_url(path: str) -> bool:
@@ -43,7 +43,7 @@ def is_url(path: str) -> bool:
 
 
 def display_names(paths: Sequence[str]) -> list[str]:
-    """Return distinct file names to show and store, without the keys in URLs."""
+    """Return distinct file names to show and store, without the secrets in URLs."""
     names = [redacted_url(path) if is_url(path) else path for path in paths]
     times = Counter(names)
     return [name if times[name] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
@@ -101,14 +101,14 @@ def local_path(path_or_url: str) -> Path | None:
 
 
 def open_url(url: str) -> Any:
-    """Open a file as a buffered, seekable byte stream; raises InputError if it cannot be read."""
+    """Open a file as a buffered, seekable byte stream; raise InputError if the file cannot be read."""
     system, path = file_system(url)
     with file_errors(url):
         return system.open(path, "rb")
 
 
 def matching_urls(url: str) -> Sequence[str]:
-    """Return the files that match a pattern (*, ?, [), sorted by name; raises InputError if the listing fails."""
+    """Return the URLs that match a pattern with *, ? or [, sorted by name; raise InputError if the listing fails."""
     system, path = file_system(url)
     with file_errors(url):
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
@@ -132,10 +132,10 @@ def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
 
     Args:
         path: A path or URL, or "-" for standard input. Names that end in .gz mean gzip.
-        encoding: The file's encoding. "" means UTF-8, or UTF-16 if the first bytes show it.
+        encoding: The file's encoding. "" means UTF-8, or UTF-16 if the first bytes look like UTF-16.
 
     Raises:
-        InputError: The file is missing, damaged gzip, in another encoding, or not text.
+        InputError: The file is missing, is damaged gzip, has another encoding, or is not text.
     """
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(_open(path))
@@ -175,10 +175,10 @@ def _encoding(path: str, begins: bytes) -> str:
 
 
 class _Recoded(io.RawIOBase):
-    """A UTF-8 byte stream that converts a stream in another encoding."""
+    """A UTF-8 byte stream converted from a stream in another encoding."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
-        # Keep all line ends unchanged, because CSV cells may contain any.
+        # Keep all line endings unchanged, because CSV cells may contain line breaks of any type.
         self._text = io.TextIOWrapper(stream, encoding=encoding, newline="")
         self._rest = b""
 

@@ -1,6 +1,6 @@
 """Read files row by row: JSONL, JSON, CSV and its variants, Parquet, Arrow.
 
-An unreadable row is a record with a problem and never ends the run.
+An unreadable row becomes a record with a problem and never ends the run.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DELIMITERS: Final = (",", ";", "\t", "|")
 _EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
 """The first line that some spreadsheets write to name the delimiter."""
 _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
-"""Words that table libraries, databases and spreadsheets write for missing values; never an answer."""
+"""Words that table libraries, databases and spreadsheets write for missing values. These words are never answers."""
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
 
 _BATCH_ROWS = 1024
@@ -66,8 +66,8 @@ class Record:
         position: Readable position: "line 7", or "row 7" if the format has no lines.
         fields: Values by column; None if the row cannot be read.
         problem: Why the row cannot be read, else "".
-        raw: Content that distinguishes an unreadable row from others, for example its JSON with lone surrogates for
-            bytes that are not UTF-8; else "".
+        raw: An unreadable row's content, for its digest; bytes that are not UTF-8 are lone surrogates. "" if the row
+            can be read.
         file: The file's display name if several files are read; else "".
         id: The id of an unreadable row, if known; else "".
     """
@@ -107,7 +107,7 @@ def json_records(path: str, stream: BinaryIO) -> Iterator[Record]:
     rows = _rows_in(document) if isinstance(document, dict) else document
     if not isinstance(rows, list):
         raise InputError(
-            f'{path}: a JSON file must be a list of rows, or an object with the list under "rows" or "data". In '
+            f'{path}: a JSON file must contain a list of rows, or an object with the list under "rows" or "data". In '
             'pandas, use df.to_json(…, orient="records")'
         )
     for index, value in enumerate(rows):
@@ -132,7 +132,7 @@ def _json_record(index: int, place: str, line: bytes) -> Record:
     except json.JSONDecodeError as error:
         return Record(index, place, None, f"is not JSON: {error.msg} at character {error.pos + 1}", line.decode())
     except (ValueError, RecursionError) as error:
-        # A number with thousands of digits, or thousands of nested brackets.
+        # The line contains a number with thousands of digits, or thousands of nested brackets.
         return Record(index, place, None, f"is unreadable JSON: {type(error).__name__}", line.decode())
     return _object_record(index, place, value)
 
@@ -185,7 +185,7 @@ def _delimiter(header: str, known: Container[str]) -> str:
         names = next(csv.reader([header], delimiter=delimiter), [])
         return sum(name.strip().casefold() in known for name in names), len(names) * (delimiter != "|")
 
-    # max returns the first of equal delimiters, so the comma is the default.
+    # If delimiters tie, max returns the first, so the comma is the default.
     return max(DELIMITERS, key=found)
 
 
@@ -221,7 +221,7 @@ def _csv_record(index: int, place: str, header: list[str], cells: list[str]) -> 
 
 
 def parquet_records(path: str) -> Iterator[Record]:
-    """Yield rows of a Parquet file; raises InputError if it is unreadable, or pyarrow is missing."""
+    """Yield the rows of a Parquet file; raise InputError if the file is unreadable or pyarrow is missing."""
     with _parquet_file(path) as file:
         yield from _numbered(file.iter_batches(batch_size=_BATCH_ROWS))
 
@@ -232,13 +232,13 @@ def _numbered(batches: Iterator[Any]) -> Iterator[Record]:
 
 
 def parquet_rows(path: str) -> int:
-    """Return a Parquet file's number of rows; raises InputError like `parquet_records`."""
+    """Return a Parquet file's number of rows; raise InputError like `parquet_records`."""
     with _parquet_file(path) as file:
         return int(file.metadata.num_rows)
 
 
 def arrow_records(path: str) -> Iterator[Record]:
-    """Yield rows of an Arrow file (Feather, or written by `datasets`), in file or stream format.
+    """Yield the rows of an Arrow file (Feather, or written by `datasets`), in file or stream format.
 
     Raises:
         InputError: The file is unreadable, or pyarrow is missing.
@@ -275,7 +275,7 @@ def _parquet_file(path: str) -> Iterator[ParquetFile]:
 
 def _refuse_stdin(path: str) -> None:
     if path == STDIN:
-        raise InputError("Parquet and Arrow cannot be read from standard input. Name a file")
+        raise InputError("Parquet and Arrow files cannot be read from standard input. Name a file")
 
 
 @contextlib.contextmanager
@@ -295,9 +295,9 @@ class Reading:
     """Rules for reading files.
 
     Attributes:
-        encoding: Encoding of text files. "" means UTF-8, or UTF-16 if the first bytes show it.
-        delimiter: CSV delimiter; "" means that the header decides.
-        columns: Column names, in addition to the usual names, that help to find the delimiter.
+        encoding: Encoding of text files. "" means UTF-8, or UTF-16 if the first bytes look like UTF-16.
+        delimiter: CSV delimiter; "" means that the delimiter is detected in the header line.
+        columns: Additional column names that help to recognize the header's delimiter.
         read: Reader for another program's files; None for plain rows.
     """
 
@@ -336,7 +336,7 @@ def format_of(path: str, chosen: Format | None) -> Format:
 
 
 def read_file(path: str, reading: Reading) -> Iterator[Record]:
-    """Read a file lazily; only a JSON file is read into memory at once.
+    """Yield a file's rows lazily; only JSON files are read into memory as a whole.
 
     Raises:
         InputError: The file is missing, unreadable, or in another format.
@@ -358,7 +358,7 @@ def read_file(path: str, reading: Reading) -> Iterator[Record]:
 
 
 def count_rows(path: str, reading: Reading) -> int:
-    """Return a file's number of rows; not for standard input."""
+    """Return the number of rows in a file, which must not be standard input."""
     format_ = format_of(path, reading.format)
     if format_ == "jsonl":
         with open_bytes(path, reading.encoding) as stream:

@@ -34,7 +34,7 @@ official_options = stacked(
 )
 _TAB = "tab"
 ALL_COLUMNS = "all"
-"""The value of --keep-columns for all columns."""
+"""The value of --keep-columns that keeps all columns."""
 
 
 def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
@@ -43,7 +43,7 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
     filter_ = options.get("sample_filter") or ""
     with_filters = [log.name for log in _LOGS.values() if log.has_filters]
     if filter_ and name not in with_filters:
-        raise click.UsageError(f"--filter works only with --from {' or '.join(with_filters)}. Leave it out")
+        raise click.UsageError(f"--filter works only with --from {' or '.join(with_filters)}. Leave out --filter")
     for each in ("input_format", "encoding", "delimiter"):
         if name and options.get(each):
             raise click.UsageError(f"--from {name} sets how files are read. Leave out --{each.replace('_', '-')}")
@@ -83,7 +83,8 @@ def expanded(given: Sequence[str]) -> tuple[str, ...]:
         raise InputError(f"{repeated[0]} is named twice. Leave one out")
     if STDIN in paths and len(paths) > 1:
         raise InputError(
-            "standard input (-) cannot be read together with other files. Save it to a file, or leave those files out"
+            "standard input (-) cannot be read together with other files. Save standard input to a file, or "
+            "leave out the other files"
         )
     return tuple(paths)
 
@@ -94,7 +95,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def in_file(record: Record, name: str, before: int) -> Record:
-    """Return a row with its file's display name, and with its index after `before` rows of earlier files."""
+    """Return a row with its file's display name, and with its index increased by `before` (earlier files' rows)."""
     return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
 
@@ -117,7 +118,7 @@ class InputFile:
 
     @property
     def display_paths(self) -> list[str]:
-        """Distinct file names to show and store, without the keys in URLs."""
+        """Distinct file names to show and store, without the secrets in URLs."""
         return display_names(self.paths)
 
     @property
@@ -156,7 +157,7 @@ class InputFile:
 
     @property
     def arguments(self) -> list[str]:
-        """Arguments that `input_options` parses to this object, without the keys in URLs."""
+        """Arguments that `input_options` parses to this object, without the secrets in URLs."""
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
         given = {
@@ -173,12 +174,12 @@ class InputFile:
 
     @property
     def where_arguments(self) -> list[str]:
-        """Arguments for --where, for commands with that option."""
+        """The --where arguments, for commands with that option."""
         allowed = self.options.where.items()
         return [word for column, values in allowed for word in ("--where", f"{column}={','.join(sorted(values))}")]
 
     def open(self) -> RowSource:
-        """Open the files; raises InputError if a file cannot be used."""
+        """Open the files; raise InputError if a file cannot be used."""
         if len(self.paths) == 1:
             return self.open_file(0, 0, self.paths[0])
         names = self.display_paths
@@ -214,11 +215,11 @@ class InputFile:
         return open_rows(name, records, replace(self.options, file=name), only_texts=only_texts, hint=way_out)
 
     def count_file(self, number: int) -> int:
-        """Return one file's number of rows, before --where; not for standard input."""
+        """Return the number of rows in one file (not standard input), including rows that --where skips."""
         return count_rows(self.paths[number], self.reading)
 
     def records(self) -> Iterator[Record]:
-        """Return the records of all files, with one index over all."""
+        """Return the records of all files; indices continue from file to file."""
         if len(self.paths) == 1:
             return read_file(self.paths[0], self.reading)
         files = zip(self.paths, self.display_paths, strict=True)
@@ -241,7 +242,7 @@ def _kept_columns(given: str | None) -> Sequence[str] | None:
 def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
     text = "\t" if value.lower() in {_TAB, "\\t"} else value
     if len(text) > 1:
-        raise click.BadParameter("name one character, or tab")
+        raise click.BadParameter("must be one character, or the word tab")
     return text
 
 
@@ -264,14 +265,14 @@ def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = (
     for pair in pairs:
         name, equals, column = pair.partition("=")
         if not equals or not column or (fields and name not in fields):
-            way_out = f"FIELD=COLUMN, FIELD one of {', '.join(fields)}" if fields else "NAME=COLUMN"
+            way_out = f"FIELD=COLUMN, where FIELD is one of {', '.join(fields)}" if fields else "NAME=COLUMN"
             raise click.UsageError(f"{option} {pair}: write {way_out}")
         named[name] = column
     return named
 
 
 def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("references", "prediction")) -> InputFile:
-    """Parse `input_options`, and `where` (COLUMN=VALUE,VALUE) if the command has it."""
+    """Parse `input_options`, and --where (COLUMN=VALUE,VALUE) if the command has that option."""
     mapping = named_columns("--map", options["columns"], ALIASES)
     allowed: dict[str, frozenset[str]] = {}
     for pair in options.get("where", ()):

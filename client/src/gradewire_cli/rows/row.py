@@ -1,4 +1,4 @@
-"""Make rows from any file's records; the first records show if columns are missing or labels unreadable."""
+"""Make rows from a file's records, after checking the columns and labels of the first records."""
 
 import hashlib
 import itertools
@@ -17,7 +17,7 @@ from gradewire_cli.rows.formats import Record, printable
 GROUPING_FIELDS = ("model", "dataset", "group")
 """Row fields that --group-by accepts by name, like --map; other names are columns of the file."""
 FILE_GROUPING = "file"
-"""The name that groups by file in --group-by, if no column has this name."""
+"""The name in --group-by that groups rows by file, unless a column has this name."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
 _NAME_CHARACTERS = 200
 # Number of first rows that are checked for columns, labels and synthetic answers.
@@ -27,7 +27,7 @@ OTHER_FORMAT = ". If the file has another format or encoding, use --input-format
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row, ready to send.
+    """A row that is ready to be sent.
 
     Attributes:
         id: The id in the file, else the row index.
@@ -40,9 +40,10 @@ class Row:
         picture: The row's name for the picture: a path, URL, data URI or id; "" without a picture.
         picture_digest: Digest (32 hex digits) of the picture's bytes; "" if no metric uses it or it cannot be sent.
         kept_columns: Columns of the file to copy to the output, by name.
-        grouping: Values of the columns that group rows, by their name in --group-by.
-        question_key: Key (32 hex digits) that rows with the same question share: made from the question's id, else
-            from image and question, else from question and references; "" without id, image and question.
+        grouping: Values that assign the row to groups, by name in --group-by.
+        question_key: Key (32 hex digits) that rows with the same question share. It is made from the question's id,
+            else from the image and the question, else from the question and the references. "" if the row has neither a
+            question id nor an image nor a question.
     """
 
     index: int
@@ -67,7 +68,7 @@ class Row:
 
     @property
     def key(self) -> tuple[int, str]:
-        """The row's index and content; an earlier result is reused only if both are equal."""
+        """The row's index and its content's digest; an earlier result is reused only if both are equal."""
         return self.index, self.digest + self.picture_digest
 
 
@@ -109,7 +110,7 @@ class RowOptions:
         return self.names(name) if name in GROUPING_FIELDS else (name,)
 
     def among(self, present: Sequence[str]) -> "RowOptions":
-        """Return the options for a file with these columns; usual column names also match in another case."""
+        """Return the options for a file with these columns; the usual column names match in any case."""
         found = dict(self.columns)
         for name, usual in ALIASES.items():
             if name not in found and not set(usual) & set(present):
@@ -226,7 +227,7 @@ def _picture(value: Any) -> str:
 
 
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
-    """Return `Row.question_key` from an id, an image's name, and `values` with question and references."""
+    """Return `Row.question_key`, made from a question's id, an image's name, and `values` (question, references)."""
     if identifier.strip():
         return _digest(["id", identifier])
     question = str(values.get("question") or "").strip()
@@ -279,7 +280,7 @@ def _digest(content: object) -> str:
 
 
 def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[Row]:
-    """Yield the rows with digests of their pictures from `folder`; unchanged without a folder."""
+    """Yield the rows with digests of their pictures in `folder`; without a folder, yield them unchanged."""
     for row in rows:
         if folder is None or row.item is None or not row.picture:
             yield row
@@ -288,7 +289,7 @@ def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[R
 
 
 def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
-    """Return a row's item with its picture from `folder`, and a sentence if the picture cannot be used, else ""."""
+    """Return a row's item with its picture from `folder`, and a message if the picture cannot be used, else ""."""
     item = row.item or {}
     if folder is None or not row.picture:
         return item, ""
@@ -304,7 +305,7 @@ class RowSource:
 
     Attributes:
         has_synthetic: True if all of the first rows have synthetic answers.
-        notes: Sentences about the first rows that users need before they trust a score.
+        notes: Sentences about the first rows that users should read before they trust a score.
         late_notes: Sentences about later rows, added while `rows` are read.
     """
 
@@ -318,7 +319,7 @@ class RowSource:
 def open_rows(
     path: str, records: Iterable[Record], options: RowOptions, *, only_texts: bool, hint: str = OTHER_FORMAT
 ) -> RowSource:
-    """Check columns and labels on the first rows, and return all rows.
+    """Check columns and labels in the first rows, and return all rows.
 
     Raises:
         InputError: The first rows lack a column that is needed or that an option names, or all their labels are

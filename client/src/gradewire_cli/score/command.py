@@ -92,7 +92,7 @@ class Output:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Parse `output_options`; raises click.ClickException if they are invalid."""
+        """Parse `output_options`; raise click.ClickException if they are invalid."""
         as_table = options["format_"] == "table"
         path: Path | None = None if str(options["out"]) == STDIN else options["out"]
         check_resume(options, path)
@@ -129,7 +129,7 @@ class Output:
         return self.path != self.rows and self.path.exists() and not any(map(Path.exists, files_of(self.rows)[:2]))
 
     def make_table(self) -> None:
-        """Write the requested table from the finished rows; raises InputError on failure."""
+        """Write the requested table from the finished rows; raise InputError on failure."""
         if self.path is not None and self.rows is not None and self.path != self.rows:
             write_table(self.path, self.rows)
 
@@ -168,7 +168,7 @@ class ScoreJob:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
-        """Score the rows and print the summary; tests replace the connection with `transport`."""
+        """Score the rows and print the summary; tests pass a `transport` that replaces the connection."""
         opened = self.source.open()
         tell(opened.notes)
         clock = RunClock()
@@ -226,7 +226,7 @@ class ScoreJob:
         self.output.remove_rows()
 
     def _check_whole(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
-        """Check that a finished table matches these rows; raises InputError otherwise."""
+        """Check that a finished table matches these rows; otherwise raise InputError."""
         if self.output.path is None:
             raise RuntimeError("standard output is not a table")
         statuses = check_whole(self.output.path, rows, lines)
@@ -244,11 +244,11 @@ class ScoreJob:
         print_summary(self.summary, facts)
         if scorer.retries.rows:
             click.echo(
-                f"retried: {scorer.retries.rows} rows, {scorer.retries.scored} of them now have an answer", err=True
+                f"retried {scorer.retries.rows} rows, and {scorer.retries.scored} of them now have an answer", err=True
             )
         if self.synthetic_rows and plan.synthetic == "none" and self.metrics.synthetic is None:
             click.echo(
-                f"synthetic answers of {self.synthetic_rows} rows are unused. To use them, add --synthetic inline",
+                f"the synthetic answers of {self.synthetic_rows} rows are unused. To use them, add --synthetic inline",
                 err=True,
             )
 

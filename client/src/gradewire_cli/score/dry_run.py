@@ -80,7 +80,7 @@ class _JudgeWork:
             texts += asked.max_tokens
 
     def text(self) -> str:
-        """Return a readable line."""
+        """Return the calls and tokens as a readable line."""
         beside = [
             f"{count} {what}"
             for count, what in ((self.repeated, "repeated"), (self.without, "without a judge call"))
@@ -91,7 +91,7 @@ class _JudgeWork:
 
 
 def _tokens(all_work: Sequence[_JudgeWork]) -> str:
-    """Return the total tokens as text, which says if they are counted, estimated or an upper bound."""
+    """Return the total tokens as text that says if the numbers are counts, estimates or upper bounds."""
     read, written = (sum(getattr(each, name) for each in all_work) for name in ("read", "written"))
     counted = "" if all(each.meter.exact for each in all_work) else "estimated "
     bound = "at most" if all(each.bounded for each in all_work) else "estimated"
@@ -166,7 +166,7 @@ class DryRun:
 
     def _report(self, all_work: list[_JudgeWork]) -> None:
         for label in self._cascades:
-            click.echo(f"{label}: upper bound for a judge that grades every row, but it only grades rows in the band")
+            click.echo(f"{label}: upper bound, because the judge only grades the rows in the band, not every row")
         calls, read, written = (sum(getattr(each, name) for each in all_work) for name in ("calls", "read", "written"))
         elsewhere = any(asked.elsewhere for asked in all_work)
         if len(all_work) > 1:
@@ -183,12 +183,12 @@ class DryRun:
         if elsewhere:
             click.echo("not included: a few capability checks of the judge's server, and retries")
         if self._unread:
-            click.echo(f"{self._unread} rows left out, because they cannot be scored")
+            click.echo(f"left out {self._unread} rows, because they cannot be scored")
         click.echo("nothing was sent or scored; cached verdicts cost nothing")
 
 
 def _judge_metric(metric: Metric) -> Metric:
-    """Return the metric that writes the judge's prompts; for auto, the metric of its judge."""
+    """Return the metric that defines the judge's prompts; for auto, return its judge's metric."""
     if not isinstance(metric, Auto):
         return metric
     values: dict[str, Any] = {"model": metric.judge_model, "caption": metric.caption}

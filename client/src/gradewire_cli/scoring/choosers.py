@@ -174,7 +174,7 @@ class JudgeChooser:
     async def open(
         cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
     ) -> Self:
-        """Open a chooser after reading the comparison's identifier from the server, without calling the judge.
+        """Open a chooser with the comparison's identifier from the server, without calling the judge.
 
         Raises:
             GradewireError: The server is down, or lacks the judge.
@@ -184,7 +184,7 @@ class JudgeChooser:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The metric identifier, with digests of judge and prompt."""
+        """The metric identifier, with the digests of the judge and the prompt."""
         return {"by": self.line}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:

@@ -38,7 +38,7 @@ class FileReferences:
         positions: Readable position of each entry's first row.
         entry_of: Position in `entries` by row index.
         has_synthetic: True if all of the first rows have synthetic answers.
-        notes: Sentences about the cells for the user.
+        notes: Notes for the user about the cells.
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -51,7 +51,7 @@ class FileReferences:
 
     @classmethod
     def read(cls, source: InputFile) -> Self:
-        """Read a file's references; raises InputError if no row has references."""
+        """Read a file's references; raise InputError if no row has references."""
         opened = source.open()
         found = cls(has_synthetic=opened.has_synthetic)
         seen: dict[str, int] = {}
@@ -78,8 +78,8 @@ async def with_file_corpus(
 ) -> MetricChoice:
     """Prepare the file's references if a metric needs a prepared corpus and the options name no reference set.
 
-    Reads the file again. The file's references are also the default corpus of cider and similar metrics (see
-    `over_a_file`).
+    In that case, the file is read again. The file's references are also the default corpus of cider and similar
+    metrics (see `over_a_file`).
 
     Raises:
         InputError: A metric with corpus=request needs more than one request, or standard input would be read twice.
@@ -112,7 +112,7 @@ async def with_file_corpus(
 
 
 def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path, pictures: Path | None = None) -> None:
-    """Refuse to resume if a metric's corpus is the rows of one request.
+    """Refuse to resume if a metric counts the words of one request and only some rows are left.
 
     Unreadable rows do not count, because they are never sent. The earlier output `out` need not exist; `pictures` has
     the same meaning as in `ScorePlan`.

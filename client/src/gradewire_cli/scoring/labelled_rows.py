@@ -1,4 +1,4 @@
-"""Collect scores and labels as columns. An evaluator may give the labels, and earlier runs the scores."""
+"""Collect scores and labels as columns. Labels may come from an evaluator, and scores from earlier runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class EvaluatorLabels:
     _verdicts: array[float] = field(default_factory=lambda: array("d"))
 
     def take(self, output: Mapping[str, Any]) -> bool:
-        """Add an output row; returns False if the row does not count."""
+        """Add an output row; return False if the row does not count."""
         results = output["scores"]
         self.label = self.label or label_named(list(results), self.name, "--against")
         result = results[self.label]
@@ -146,7 +146,7 @@ class LabelledRows:
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield rows with a usable label, and count skipped rows by reason.
 
-        With an evaluator in place of annotators, also yields rows without a label, which `add` skips later.
+        If an evaluator replaces annotators, human labels do not matter, and `add` skips rows that it did not score.
         """
         for row in rows:
             if self.against is not None:
@@ -208,7 +208,7 @@ class LabelledRows:
         if not self._labels and self.unreadable:
             raise InputError(f"{self.unreadable_labels}, and no row has a readable label. Use --map label=COLUMN")
         if not self._labels and self.flagged_out:
-            raise InputError(f"--without-flag leaves no rows, because all {self.flagged_out} have one of its flags")
+            raise InputError(f"--without-flag leaves no rows, because all {self.flagged_out} have one of these flags")
         if not self._labels:
             raise InputError("no row has a label (columns label, human_score, labels). Use --map label=COLUMN")
         return JudgedRows(
@@ -222,7 +222,7 @@ class LabelledRows:
         )
 
     def judged_by_verdict(self, *, with_groups: bool = False) -> JudgedRows:
-        """Return `judged`, but with the evaluator's verdicts (if it gives verdicts) as labels."""
+        """Return `judged`, but with the evaluator's verdicts as labels if the evaluator gives verdicts."""
         rows = self.judged(with_groups=with_groups)
         if self.against is None or not self.against.has_verdicts:
             return rows
@@ -264,22 +264,22 @@ class LabelledRows:
         sentences = []
         if self.against is not None and self.against.left_out:
             sentences.append(
-                f"{self.against.left_out} rows without a score or verdict of {self.against.label} left out"
+                f"left out {self.against.left_out} rows without a score or verdict from {self.against.label}"
             )
         if self.unlabelled:
-            sentences.append(f"{self.unlabelled} rows without a label left out")
+            sentences.append(f"left out {self.unlabelled} rows without a label")
         if self.unreadable:
-            sentences.append(f"{self.unreadable_labels}; left out")
+            sentences.append(f"{self.unreadable_labels} and are left out")
         if self.flags:
             most = sorted(self.flags.most_common(_SHOWN_FLAGS))
             counts = ", ".join(f"{flag if flag.isprintable() else ascii(flag)} {count}" for flag, count in most)
             more = f" and {len(self.flags) - len(most)} more flags" if len(self.flags) > len(most) else ""
-            sentences.append(f"flagged rows: {counts}{more}; {self.flagged_out or 'none'} of them left out")
+            sentences.append(f"flagged rows: {counts}{more}; {self.flagged_out or 'none'} of them are left out")
         known = [label for label in self._labels if not math.isnan(label)]
         if self.against is None and known and not (min(known) >= 0 and max(known) <= 1):
             sentences.append(
-                f"labels range from {min(known):g} to {max(known):g}, so AUC and statistics of verdicts are missing. "
-                "Use --label-map to map labels to numbers in [0, 1], where 0.5 and more count as right"
+                f"labels range from {min(known):g} to {max(known):g}, so AUC and the statistics of verdicts are "
+                "missing. Use --label-map to map labels to numbers in [0, 1], where 0.5 or more counts as right"
             )
         if self.alone:
             sentences.append(f"{self.alone} rows have a single label, so --labels {self.rule} keeps it")

@@ -107,7 +107,7 @@ class LabelledRun:
         return rows
 
     def check_outputs(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
-        """Raise InputError if an output (option and file) is also an input."""
+        """Raise InputError if an output (option and file) cannot be written or is also an input."""
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         check_outputs(outputs, read)
 
@@ -151,7 +151,7 @@ labelled_run_options = stacked(scoring_options, labelled_options(resamples=RESAM
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
 ) -> LabelledRun:
-    """Parse the options for a `LabelledRun`; `metrics` and `connection` replace the options of the same kind."""
+    """Parse the options for a `LabelledRun`; `metrics` and `connection` replace the parsed values."""
     against = options.get("against") or ""
     if against and options["labels"]:
         raise click.UsageError("--labels combines annotators' labels and cannot be used with --against")
@@ -170,11 +170,11 @@ def labelled_run_of(
 
 
 def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
-    """Add the metric that replaces annotators; raises click.UsageError if it is invalid."""
+    """Add the metric that replaces annotators; raise click.UsageError if it is invalid."""
     written = str(metrics.metrics)
     named, asked = single_metric(against, written, "--against")
     if asked == (named,) and written == without_all(written):
-        raise click.UsageError(f"--against {against}: no other metric to compare with. Name one with --metrics")
+        raise click.UsageError(f"--against {against}: there is no other metric to compare. Name one with --metrics")
     return metrics if named in asked else replace(metrics, metrics=f"{written},{against}")
 
 

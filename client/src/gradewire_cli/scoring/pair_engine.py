@@ -58,7 +58,7 @@ class Result:
 
 
 def results_of(output: Mapping[str, Any]) -> dict[str, Result]:
-    """Return an output row's results by label; raises ValueError like `Result.of_output`."""
+    """Return an output row's results by label; raise ValueError like `Result.of_output`."""
     return {label: Result.of_output(label, result) for label, result in output["scores"].items()}
 
 
@@ -189,8 +189,8 @@ class PairEngine:
     Attributes:
         journal: The file with a record (a line) for each pair; None stores nothing.
         digest: A function that returns the pair's digest for its record.
-        take: A function called with line number (from 1) and content of every valid record: first the records of
-            earlier runs, then new records.
+        take: A function called with the line number (from 1) and the content of every valid record: first the records
+            of earlier runs, then new records.
         judged: Number of pairs with a choice so far in the latest call of `judge`.
     """
 
@@ -264,7 +264,7 @@ class PairEngine:
         return [(pair, found[pair.index]) for pair in pairs]
 
     def finish(self, chosen: Sequence[Chosen] | None = None) -> None:
-        """Complete the file durably; raises InputError if it cannot be written.
+        """Complete the file durably; raise InputError if it cannot be written.
 
         With `chosen`, keep only these pairs, in this order.
         """

@@ -36,7 +36,7 @@ _UNREAD_CORPUS = (
     "it counts the file's references first, but standard input cannot be read twice. Name a file, or use "
     "--reference-set"
 )
-_UNREAD_VALUES = "it needs values in all references, which cannot be checked on standard input. Name it to compute it"
+_UNREAD_VALUES = "it needs values in all references, but standard input cannot be checked. Name the metric to use it"
 _ALL_ALIKE = "all rows have the same references, so all n-grams weigh the same"
 
 # FILE, its metrics, and the connection.
@@ -70,7 +70,7 @@ async def resolve_plan(
 ) -> ScorePlan:
     """Resolve `all`, prompt files, defaults and corpora, and print notes on the judges.
 
-    By default, smile uses the rows' synthetic answers. Reads the rows again if a metric counts the file's references.
+    By default, smile uses the rows' synthetic answers. Rows are read again if a metric counts the file's references.
 
     Raises:
         InputError: A prompt file or corpus fits no metric, or the corpus does not fit this file.
@@ -120,7 +120,7 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
         if isinstance(metric, Auto) and metric.risk is None and metric.judge_budget is None
     }
     if not undecided:
-        raise InputError(f"{flags[0]} needs an auto without risk and judge_budget in --metrics")
+        raise InputError(f"{flags[0]} needs an auto metric in --metrics that sets neither risk nor judge_budget")
     return {**metrics, **undecided}
 
 
@@ -180,7 +180,7 @@ def _judges(listed: ModelList, names: Collection[str]) -> Iterator[ModelInfo]:
 
 
 def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return metrics that lack something in these items, with the reason.
+    """Return the metrics that cannot score some or all of these items, with the reasons.
 
     A metric that needs a question is listed only if no item has a question; otherwise only rows without a question
     fail. A metric that compares annotators is listed if an item has too few references, and a metric that compares
@@ -209,13 +209,13 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             missing[name] = "no row has a question"
         elif fewest < kind.least_references:
             missing[name] = (
-                f"some rows have fewer than {kind.least_references} references, but it compares annotators. Name it to "
-                "compute it for the other rows"
+                f"some rows have fewer than {kind.least_references} references, but the metric compares annotators. "
+                "Name the metric to compute it for the other rows"
             )
         elif kind.needs_values and not has_digits:
             missing[name] = (
-                "some rows have no number in their references, but it compares dates, quantities and the like. Name "
-                "it to compute it for the other rows"
+                "some rows have no number in their references, but the metric compares dates, quantities and the "
+                "like. Name the metric to compute it for the other rows"
             )
     return missing
 
@@ -226,7 +226,7 @@ def without_all(metrics: str) -> str:
 
 
 def single_metric(line: str, metrics: str, option: str) -> tuple[str, tuple[str, ...]]:
-    """Return the label of an option's metric, and the labels in --metrics; raises click.UsageError if invalid."""
+    """Return the label of an option's metric, and the labels in --metrics; raise click.UsageError if invalid."""
     others = without_all(metrics)
     try:
         named = choose_metrics(line, MetricDefaults()).labels

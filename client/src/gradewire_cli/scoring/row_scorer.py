@@ -23,7 +23,7 @@ from gradewire_cli.scoring.corpus import BATCH_ROWS
 from gradewire_cli.scoring.plan import ScorePlan
 
 BATCHES_IN_FLIGHT = 4
-# The first request is small, because a judge on a CPU needs a second or more per row; on a GPU it needs a hundredth.
+# The first request is small, because a judge on a CPU needs seconds per row. On a GPU, it needs a hundredth of that.
 FIRST_JUDGED_ROWS = 4
 # Requests to a judge grow if they are quick and shrink if they are slow. So progress stays visible, and requests end
 # long before a deadline.
@@ -47,7 +47,7 @@ class AdaptiveBatchSize:
         self._quick_s = min(_QUICK_S, self._slow_s / 2)
 
     def took(self, seconds: float, *, rows: int, computed: int) -> None:
-        """Adjust the size to a request's duration, unless most rows were cached and show no judge's speed."""
+        """Adjust the size to a request's duration, unless most rows were cached and do not show the judge's speed."""
         if not self._judged or 2 * computed < rows:
             return
         if seconds > self._slow_s:
@@ -61,12 +61,12 @@ Scores: TypeAlias = "Mapping[str, MetricScore]"
 
 @dataclass(slots=True)
 class RowRetries:
-    """Retries of rows with an UNAVAILABLE result for which the server named a waiting time.
+    """Retries of rows with an UNAVAILABLE result, if the server said how long to wait.
 
     Attributes:
         most: Maximum number of retries of a row.
         longest_pause_s: Maximum waiting time in seconds; a result with a longer waiting time is not retried.
-        scored: Number of retried rows that finally have no UNAVAILABLE result to retry.
+        scored: Number of retried rows that no longer have an UNAVAILABLE result to retry.
     """
 
     most: int
@@ -81,7 +81,7 @@ class RowRetries:
         answers: list[Scores],
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
-        """Retry the UNAVAILABLE results, and return the answers with their replacements."""
+        """Retry the UNAVAILABLE results, and return the answers with the new results in their place."""
         waiting = self._waiting(answers) if self.most else []
         first = len(waiting)
         self.rows += first
@@ -266,7 +266,7 @@ class RowScorer:
             if provenance.line != self.lines[label]:
                 raise InconsistentReplies(
                     f"{label} was first computed as {self.lines[label]}, then as {provenance.line}. The servers at "
-                    "this address differ. Make them the same, then use --resume"
+                    "this address differ. Make them compute the same, then use --resume"
                 )
         return report
 

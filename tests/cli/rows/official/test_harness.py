@@ -116,7 +116,7 @@ def test_a_folder_stands_for_the_files_with_samples_below_it(run: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "names", "message"),
     [
-        ({"patterns": ("*.eval",)}, ("",), r"this folder has no \*\.eval"),
+        ({"patterns": ("*.eval",)}, ("",), r"this folder has no file named \*\.eval"),
         ({"patterns": ("samples_*.jsonl",)}, ("", "samples_a.jsonl"), r"samples_a\.jsonl is named twice"),
         ({}, ("",), "is a folder. With --from mine, name its files"),
         ({"several": False}, ("samples_a.jsonl", "samples_b.jsonl"), "reads a single file of results"),
@@ -145,7 +145,7 @@ def test_of_several_files_those_without_the_filter_are_left_out_and_told(capsys:
     assert "gw_sums" in found
     told = capsys.readouterr().err.splitlines()
     assert len(told) == len(list(logs.iterdir())) - 1
-    assert told[0].endswith("no sample has filter strict. Use --filter with one of none: left out")
+    assert told[0].endswith("no sample has filter strict. Use --filter with one of none")
     unknown = official_files({"official": "lm-eval", "sample_filter": "loose"})
     assert unknown is not None
     with pytest.raises(NoSuchFilterError, match="no sample has filter loose"):

@@ -56,7 +56,9 @@ def test_bombs_are_refused_before_they_are_unpacked(tmp_path: Path, monkeypatch:
             load_member(archive, "a.json")
         assert load_member(archive, "b.json") == []
     monkeypatch.setattr(inspect_ai, "MAX_UNPACKED_BYTES", 1 << 20)
-    with pytest.raises(InputError, match=r"would unpack to 4 MiB, more than the limit of 1 MiB\. Score parts of it"):
+    with pytest.raises(
+        InputError, match=r"would unpack to 4 MiB, more than the limit of 1 MiB\. Score the log in parts"
+    ):
         open_archive(str(path))
 
 
@@ -164,7 +166,7 @@ def test_free_answers_have_the_last_question_all_targets_and_their_epoch(kind: s
     ]
     assert [record.index for record in records] == list(range(10))
     assert [(record.index, record.problem) for record in records if record.fields is None] == [
-        (index, "of id broken failed in inspect: RuntimeError('the tool gave no answer')") for index in (1, 6)
+        (index, "(id broken) failed in inspect: RuntimeError('the tool gave no answer')") for index in (1, 6)
     ]
     assert fields_of(records, "task", "model", "epoch", "metadata.topic")[0] == (
         "free_answers",

@@ -167,7 +167,7 @@ def test_what_is_no_sample_is_named_and_its_neighbours_are_read(tmp_path: Path) 
     records = read(path)
     assert told(records) == [("mine/0", "Who?", "Ada", "Ada"), ("mine/5", "Who?", "Ada", "Ada")]
     assert [(record.position, record.problem) for record in records if record.fields is None] == [
-        ("line 1", "has no doc with filtered_resps (its fields: a)"),
+        ("line 1", "lacks doc or filtered_resps (its fields: a)"),
         ("line 3", "has a choice without a log-likelihood"),
         ("line 4", "has no answer in its filtered_resps"),
         ("line 5", "must be an object, not int"),
@@ -184,7 +184,7 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ('{"index": 1, "prediction": "x", "question": "y"}\n', "a log from vlmevalkit. Use --from vlmevalkit"),
-        ('{"a": 1}\n', "is not a log from lm-eval: line 1 has no doc with filtered_resps"),
+        ('{"a": 1}\n', "is not a log from lm-eval: line 1 lacks doc or filtered_resps"),
         ('{\n "eval": {}\n}\n', "looks like a JSON log from inspect"),
         ("plain words\n", "line 1 is not JSON"),
     ],

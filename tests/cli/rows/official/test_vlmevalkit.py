@@ -103,9 +103,9 @@ def test_the_judgements_of_vlmevalkit_can_be_kept(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("a.pkl", b"", r"predictions are \.xlsx, \.tsv or \.json"),
-        ("a.json", b'[{"a": 1}]', "not a log from vlmevalkit: row 1 has no index with a prediction .its fields: a"),
-        ("a.json", b'{"eval": {}, "plan": {}}', "a JSON file must be a list of rows"),
-        ("a.tsv", b"index\tanswer\n1\tx\n", "has no index with a prediction .its fields: index, answer"),
+        ("a.json", b'[{"a": 1}]', "not a log from vlmevalkit: row 1 lacks index or prediction .its fields: a"),
+        ("a.json", b'{"eval": {}, "plan": {}}', "a JSON file must contain a list of rows"),
+        ("a.tsv", b"index\tanswer\n1\tx\n", "lacks index or prediction .its fields: index, answer"),
         ("a.xlsx", b"PK", "is not a workbook"),
     ],
 )

@@ -34,15 +34,15 @@ _CATEGORIES: Final = ("category", "question_type", "subdomain", "sub_category", 
 
 
 class NoSuchFilterError(InputError):
-    """A log that has no sample of the requested filter."""
+    """Raised when a log has no sample with the requested filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class OfficialFiles:
-    """A type of files that another program writes.
+    """A type of file that another program writes.
 
     Attributes:
-        type_columns: Columns, present in all rows, that group means.
+        type_columns: Columns to group mean scores by; every row has these columns.
         patterns: Name patterns for sample files in a run's folder; empty if names do not identify sample files.
         several: True if FILE may be several files.
         has_filters: True if logs repeat the answers for each filter; `records` then accepts `filter_`.
@@ -67,7 +67,7 @@ class OfficialFiles:
     def files_in(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return these files, with each folder replaced by its sample files in sorted order.
 
-        Of several files, files without the requested filter are skipped and reported on stderr.
+        If there are several files, files without the requested filter are skipped and reported on stderr.
 
         Raises:
             InputError: A folder has no samples, a file is named twice, or several files are named but only one is
@@ -97,7 +97,7 @@ class OfficialFiles:
                 left_out.append(error)
         if not kept:
             raise left_out[0]
-        tell(f"{printable(missing.format_message())}: left out" for missing in left_out)
+        tell(f"left out a file: {printable(missing.format_message())}" for missing in left_out)
         return kept
 
     def _in(self, path: str) -> list[str]:
@@ -107,12 +107,12 @@ class OfficialFiles:
             raise InputError(f"{path} is a folder. With --from {self.name}, name its files")
         found = {str(file) for pattern in self.patterns for file in Path(path).rglob(pattern) if file.is_file()}
         if not found:
-            raise InputError(f"{path}: this folder has no {' or '.join(self.patterns)}. Name the files")
+            raise InputError(f"{path}: this folder has no file named {' or '.join(self.patterns)}. Name the files")
         return sorted(found)
 
 
 def jsonl_samples(path: str) -> Iterator[Record]:
-    """Yield the JSON object on each line of a file; raises InputError if the file cannot be read."""
+    """Yield the JSON object on each line of a file; raise InputError if the file cannot be read."""
     with open_bytes(path) as stream:
         yield from jsonl_records(stream)
 
@@ -123,7 +123,7 @@ class SampleLog:
 
     Attributes:
         file_name: Pattern of log names, with the task as first group.
-        lack: A function that returns why an object is not a sample, as a sentence; "" if it is one.
+        lack: A function that returns the reason why an object is not a sample; "" for samples.
         rows: A function that returns a sample's rows; its second argument is the task, or "" if unknown.
         samples: A function that yields a log's objects.
         with_filters: A function that adds each sample's filter if the log lacks it.
@@ -140,7 +140,7 @@ class SampleLog:
         """Yield a log's rows, numbered from 0; an object that is not a sample becomes a row with a problem.
 
         Raises:
-            InputError: The file is missing, or has no samples from the harness or of the filter.
+            InputError: The file is missing, or has no samples from this harness or with this filter.
         """
         samples = _filtered(path, self.with_filters(self._checked(path)), filter_)
         named = self.file_name.match(Path(path).name)
@@ -150,7 +150,7 @@ class SampleLog:
         )
 
     def _checked(self, path: str) -> Iterator[Record]:
-        """Yield the objects; raises InputError if none of the first objects is a sample from this harness."""
+        """Yield the objects; raise InputError if none of the first objects is a sample from this harness."""
         records = self.samples(path)
         first = list(itertools.islice(records, _PEEKED))
         lacks = [record.problem if record.fields is None else self.lack(record.fields) for record in first]
@@ -222,7 +222,7 @@ def open_zip(path: str, *, kind: str, most_bytes: int, way_out: str) -> zipfile.
     """Open an archive; the caller closes it.
 
     Raises:
-        InputError: The file is missing, not an archive, or claims to unpack to more than `most_bytes`.
+        InputError: The file is missing, is not an archive, or claims to unpack to more than `most_bytes`.
     """
     with named_errors(path):
         try:
@@ -244,7 +244,7 @@ def _other_harness(record: Record, harness: str) -> str:
 
 
 def looks_like(fields: Any, *, but: str = "") -> str:
-    """Return the end of a message that names the harness with these fields; "" if it is unknown or `but`."""
+    """Return the end of a message that names the harness with these fields; "" for `but` or an unknown harness."""
     keys = mapping(fields).keys()
     name = next((name for name, marks in _MARKS if marks <= keys), "")
     return f". It looks like a log from {name}. Use --from {name}" if name not in {"", but} else ""
@@ -262,7 +262,7 @@ def letter_position(text: str) -> int | None:
 
 
 def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list[str]:
-    """Return the offered choices; if these are only letters, return the wording in the document or prompt."""
+    """Return the offered choices; if they are only letters, return their texts in the document or prompt."""
     texts = choices.get("text") if isinstance(choices, Mapping) else choices
     if [letter_position(text) for text in offered] != list(range(len(offered))):
         return list(offered)
@@ -306,7 +306,7 @@ def option_named(answer: Any, options: Sequence[str]) -> Any:
 
 
 def named_texts(target: Any) -> Any:
-    """Parse a target that is a list of strings in text form; return other targets and lists of numbers unchanged."""
+    """Parse a target that is a string with a list of strings; return other targets and lists of numbers unchanged."""
     listed = unpacked_list(target) if isinstance(target, str) else None
     return target if listed is None or is_of_numbers(listed) else listed
 

@@ -29,7 +29,7 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_MEMBER_BYTES: Final = 1 << 28
-"""Maximum size of one unpacked archive member. A sample with all events has some MB."""
+"""Maximum size of one unpacked archive member. A sample with all its events needs a few MB."""
 MAX_UNPACKED_BYTES: Final = 1 << 36
 """Maximum size of all unpacked members. A larger archive is a zip bomb, not a log."""
 _LOCAL_HEADER_BYTES: Final = 30
@@ -39,7 +39,7 @@ _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
 _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
-"""The format in which inspect's prompts make models name letters."""
+"""The format in which inspect's prompts ask models to name letters."""
 _NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 TYPE_COLUMNS: Final = ("task",)
 PATTERNS: Final = ("*.eval", "*_*.json")
@@ -49,12 +49,12 @@ _MOST_EPOCHS: Final = 1000
 
 
 class UnreadableMemberError(ValueError):
-    """An unreadable archive member. The message continues a sentence that starts with the member's name."""
+    """Raised when an archive member is unreadable. The message continues a sentence that starts with its name."""
 
 
 def open_archive(path: str) -> zipfile.ZipFile:
-    """Open a log's archive; raises InputError if it is invalid, or claims to be larger than any log."""
-    return open_zip(path, kind="complete .eval log", most_bytes=MAX_UNPACKED_BYTES, way_out="Score parts of it")
+    """Open a log's archive; raise InputError if it is invalid, or claims to be larger than any log."""
+    return open_zip(path, kind="complete .eval log", most_bytes=MAX_UNPACKED_BYTES, way_out="Score the log in parts")
 
 
 def load_member(archive: zipfile.ZipFile, name: str) -> Any:
@@ -62,7 +62,7 @@ def load_member(archive: zipfile.ZipFile, name: str) -> Any:
 
     Raises:
         UnreadableMemberError: The member is too large, damaged, or not JSON.
-        InputError: The decompressor is not installed.
+        InputError: The decompressor that the member needs is not installed.
         KeyError: The member does not exist.
     """
     member = archive.getinfo(name)
@@ -77,7 +77,7 @@ def load_member(archive: zipfile.ZipFile, name: str) -> Any:
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
         raise UnreadableMemberError(f"cannot be unpacked: {error}") from error
     if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
-        raise UnreadableMemberError("is damaged: size or checksum is wrong")
+        raise UnreadableMemberError("is damaged: its size or checksum is wrong")
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -96,7 +96,7 @@ def _zstandard(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
         import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
     except ImportError as error:
         raise InputError(
-            f"{archive.filename} is compressed by Zstandard, which needs Python 3.14 or pyarrow. Run: pip install "
+            f"{archive.filename} is compressed with Zstandard, which needs Python 3.14 or pyarrow. Run: pip install "
             f"'gradewire[parquet]'; or {_CONVERT}"
         ) from error
     with Path(archive.filename or "").open("rb") as file:
@@ -187,7 +187,7 @@ def _problem(sample: Any) -> str:
     # With score_on_error, inspect grades the text before the error.
     if error and not sample.get("scores"):
         message = error.get("message") if isinstance(error, Mapping) else error
-        return f"of id {printable(str(sample.get('id')))} failed in inspect: {printable(str(message))[:200]}"
+        return f"(id {printable(str(sample.get('id')))}) failed in inspect: {printable(str(message))[:200]}"
     lacking = [name for name in ("id", "input", "output") if sample.get(name) is None]
     if lacking:
         return f"has no {lacking[0]} (its fields: {listed(sample)})"
@@ -278,7 +278,7 @@ class _Texts:
         return self.of(of_user[-1].get("content")) if of_user else ""
 
     def pictures(self, asked: Any) -> list[str]:
-        """Return the pictures embedded in the input, without pictures named by path or address."""
+        """Return the pictures embedded in the input, but not pictures named by path or URL."""
         contents = [mapping(message).get("content") for message in (asked if isinstance(asked, list) else ())]
         parts = [mapping(part) for content in contents if isinstance(content, list) for part in content]
         named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
@@ -347,7 +347,7 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
         for identifier in log.samples:
             if (str(identifier), str(epoch)) not in there:
                 place = f"sample {printable(str(identifier))}" + (f" of epoch {epoch}" if log.epochs > 1 else "")
-                problem = "is not in the log, because the run ended early. Means exclude it"
+                problem = "is not in the log, because the run ended early, and is left out of the means"
                 yield Record(0, place, None, problem, place, id=log.row_id(identifier, epoch))
 
 

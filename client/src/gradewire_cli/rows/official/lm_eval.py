@@ -56,14 +56,14 @@ def last_user_message(prompt: str) -> str:
 
 
 def final_answer(target: str) -> str:
-    """Return the answer after "####" in the last line of a worked solution, like in GSM8K; else the target."""
+    """Return the answer after "####" in a worked solution's last line (GSM8K's format); else the target."""
     solution, mark, answer = target.rpartition(_FINAL)
     worked = bool(mark) and solution.endswith("\n") and bool(solution.strip())
     return answer.strip() if worked and answer.strip() and "\n" not in answer.strip() else target
 
 
 def options_of(doc: Mapping[str, Any]) -> list[str]:
-    """Return a document's choices in the order of their letters; empty without choices, or if a choice is a letter."""
+    """Return a document's choices in the order of their letters; [] without choices, or if a choice is a letter."""
     for name in ("options", "choices"):
         given = doc.get(name)
         if isinstance(given, Mapping):
@@ -79,7 +79,7 @@ def options_of(doc: Mapping[str, Any]) -> list[str]:
 
 
 def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int]:
-    """Return positions of choices that a document such as TruthfulQA's marks with 1; empty without marks."""
+    """Return the positions of choices that a document marks with 1 (TruthfulQA's format); [] without marks."""
     for each in doc.values():
         choices, labels = (each.get("choices"), each.get("labels")) if isinstance(each, Mapping) else (None, None)
         if (
@@ -106,10 +106,11 @@ def in_one_text(answers: Any) -> Any:
 
 
 def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
-    """Return positions of the right choices; empty if the target names no choice.
+    """Return the positions of the right choices; empty if the target names no choice.
 
     Args:
-        target: The logged target: a choice's position or text, a list of positions, or True for the second of two.
+        target: The logged target: a choice's position or text, a list of positions, or a truth
+            value (True for the second of two choices).
         offered: Texts of the choices.
         likeliest: Position of the model's choice.
         accuracy: lm-eval's grade for the model's choice (metric acc). It shows if a numeric target is a position or
@@ -136,7 +137,7 @@ def _number(target: Any) -> str:
 def _lack(fields: Mapping[str, Any]) -> str:
     if isinstance(fields.get("doc"), Mapping) and isinstance(fields.get("filtered_resps"), list):
         return ""
-    return f"has no doc with filtered_resps (its fields: {listed(fields)})"
+    return f"lacks doc or filtered_resps (its fields: {listed(fields)})"
 
 
 def _rows(sample: Record, task: str) -> Iterator[Record]:

@@ -1,4 +1,4 @@
-"""Read samples that lmms-eval wrote with --log_samples, which lack documents and filter names."""
+"""Read the samples in lmms-eval's logs (--log_samples). They lack filter names and usually documents."""
 
 import itertools
 import re
@@ -40,11 +40,11 @@ def _lack(fields: Mapping[str, Any]) -> str:
         return "has arguments, which lmms-eval never logs"
     if "filtered_resps" in fields and "target" in fields:
         return ""
-    return f"has no target with filtered_resps (its fields: {listed(fields)})"
+    return f"lacks target or filtered_resps (its fields: {listed(fields)})"
 
 
 def _with_filters(samples: Iterator[Record]) -> Iterator[Record]:
-    """Add filter numbers to samples. The log contains all samples of the first filter, then of the next filter."""
+    """Add filter numbers to samples. The log contains all samples for filter 1, then all for filter 2, and so on."""
     seen: Counter[str] = Counter()
     for sample in samples:
         if sample.fields is None:

@@ -79,7 +79,7 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
 
 
 def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
-    """Return cells by column, without nameless columns."""
+    """Return a row's cells by column, without columns that have no name."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
 
 
@@ -100,7 +100,7 @@ def _table(path: str) -> Iterator[Record]:
 def _lack(fields: Mapping[str, Any]) -> str:
     if {"index", "prediction"} <= fields.keys():
         return ""
-    return f"has no index with a prediction (its fields: {listed(fields)})"
+    return f"lacks index or prediction (its fields: {listed(fields)})"
 
 
 def _rows(record: Record, task: str) -> Iterator[Record]:

@@ -13,18 +13,18 @@ from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
 
 TYPE_COLUMNS: Final = ("answer_type", "question_type")
-"""Columns that the official programs group means by."""
+"""Columns that the official programs group mean scores by."""
 _LISTS: Final = ("questions", "annotations", "data")
 _IDS: Final = ("question_id", "questionId")
 _IMAGES: Final = ("image_id", "imageId")
 _GIVEN: Final = ("prediction", "pred_answer", "answer")
-"""Field names for a prediction, in order; next to "prediction", "answer" is the right answer."""
+"""Field names for a prediction, by preference. If an entry has "prediction", its "answer" is the right answer."""
 
 
 def vqa_records(path: str, questions: str, annotations: str) -> Iterator[Record]:
     """Yield a row for each result in order, then a row for each unanswered question.
 
-    A row has a problem if its question is unknown, repeated, unanswered, or has no readable annotation.
+    A row has a problem if its question is unknown, repeated or unanswered, or has no readable annotation.
 
     Args:
         path: Path of the results.
@@ -51,7 +51,7 @@ def vqa_records(path: str, questions: str, annotations: str) -> Iterator[Record]
         yield Record(index, place, {**asked[identifier], "prediction": _given(entry)})
     missing = (identifier for identifier in asked if identifier not in first)
     for index, identifier in enumerate(missing, len(results)):
-        problem = "has no answer in the results. Means exclude it"
+        problem = "has no answer in the results and is left out of the means"
         yield Record(index, f"question {printable(identifier)}", None, problem, identifier, id=identifier)
 
 
@@ -63,14 +63,14 @@ def _problem(entry: object, identifier: str, questions: Mapping[str, Any], first
     if identifier not in questions:
         return f"answers question {printable(identifier)}, which is not in the questions file"
     if identifier in first:
-        return f"answers question {printable(identifier)} again: result {first[identifier] + 1} counts"
+        return f"answers question {printable(identifier)} again, but only result {first[identifier] + 1} counts"
     if _given(entry) is None:
         return f"has no answer (its fields: {', '.join(map(printable, entry))})"
     return ""
 
 
 def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return every question's fields by id, and by id the reason why a question's answers cannot be scored."""
+    """Return two mappings by question id: the question's fields, and why its answers cannot be scored."""
     asked: dict[str, dict[str, Any]] = {}
     unusable: dict[str, str] = {}
     for entry in _entries(path, _loaded(path)):
@@ -166,8 +166,8 @@ def _entries(path: str, document: Any) -> Sequence[Any]:
     if isinstance(document, list):
         return document
     raise InputError(
-        f'{path}: unknown format. Expected a list, an object with "questions", "annotations" or "data", or GQA\'s '
-        "object of questions by id"
+        f'{path}: unknown format. The file must contain a list, an object with "questions", "annotations" or '
+        '"data", or GQA\'s object of questions by id'
     )
 
 
