@@ -25,7 +25,7 @@ _HTTPS: Final = "https://"
 _ADDRESS: Final = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
 """Allowed characters of an address. Programs disagree about backslashes, quotes and control characters."""
 _PLACE: Final = re.compile(r"(?P<host>[0-9A-Za-z_-][0-9A-Za-z._-]*)(?::(?P<port>[0-9]{0,5}))?")
-"""A host name and port. Hosts in brackets are refused, because Python's URL parser ignores text before a bracket."""
+"""A host name and port. Hosts in brackets do not match, because Python's URL parser ignores text before a bracket."""
 _HTTPS_PORT: Final = 443
 _WHITE_SPACE: Final = re.compile(r"[ \t\r\n\f]+")
 
@@ -45,7 +45,7 @@ _REFUSED_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
 }
 _TYPES_HINT: Final = "Send PNG, JPEG, WebP or GIF"
 _MAX_JPEG_SCANS: Final = 64
-"""Maximum number of scans. A usual progressive file has ten. Each scan costs a pass over all pixels, even if tiny."""
+"""Maximum number of scans; a usual progressive file has ten. Even a tiny scan costs a pass over all pixels."""
 
 _REMEMBERED: Final = 4096
 _NO_PILLOW: Final = Failure(
@@ -55,7 +55,7 @@ _NO_PILLOW: Final = Failure(
 
 
 class ImageError(ValueError):
-    """An image cannot be used. The message states the reason and the remedy, but not the field's name."""
+    """Raised when an image cannot be used. The message states the reason and the remedy, but not the field's name."""
 
 
 def is_address(image: Image) -> bool:
@@ -74,7 +74,7 @@ def url_of(image: Image) -> str:
 
 
 def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
-    """Return an image's bytes, and the media type that its URI or sender states ("" if not stated).
+    """Return an image's bytes, and the media type that its URI or sender states ("" if neither does).
 
     Raises:
         ImageError: The image has no bytes or too many, or its URI cannot be parsed.
@@ -144,7 +144,7 @@ def _too_large(size: int, max_bytes: int) -> ImageError:
 
 
 def media_type_of(content: bytes) -> str:
-    """Return the media type according to an image's first bytes.
+    """Return an image's media type, detected from its first bytes.
 
     Raises:
         ImageError: The type is not supported.
@@ -240,8 +240,8 @@ class ImageChecks:
     async def checked(self, images: Sequence[Image]) -> tuple[Image, ...] | Failure:
         """Return the images for a judge: bytes with their media type, or an address, each with its digest.
 
-        An INVALID_INPUT failure names the first invalid image. An address's digest covers only its characters, not the
-        image behind it.
+        If an image is invalid, return an INVALID_INPUT failure that names the first such image. The digest of an
+        address covers only its characters, not the image there.
         """
         most = self._config.max_count
         if len(images) > most:
