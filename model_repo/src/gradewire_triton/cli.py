@@ -156,7 +156,7 @@ def install(environment: Path) -> None:
     show_default=True,
     help="Address to listen on. Triton has no authentication, so everyone who can connect can use it.",
 )
-@click.option("--grpc-port", default=8001, show_default=True, help="Port for gRPC. For each port, 0 means a free one.")
+@click.option("--grpc-port", default=8001, show_default=True, help="gRPC's port. For each port, 0 means any free port.")
 @click.option("--http-port", default=8000, show_default=True)
 @click.option("--metrics-port", default=8002, show_default=True)
 @click.option(

@@ -160,7 +160,7 @@ def _replace(target: Path, report: Report) -> None:
 
 
 def _install(target: Path, report: Report) -> None:
-    report("Triton: making a virtual environment")
+    report("Triton: creating a virtual environment")
     _make_venv(target)
     report("Triton: installing tritonserver 2.51 and ONNX Runtime (about 100 MB to download)")
     lock = target / "environment.lock"

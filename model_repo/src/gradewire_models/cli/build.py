@@ -50,7 +50,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="Merge the adapter in this directory (PEFT's format) into the weights of NAME.",
     ),
-    click.option("--name", "own_name", default="", help="Name the model with --adapter; by default like its folder."),
+    click.option("--name", "own_name", default="", help="Name the adapted model; by default after its folder."),
 )
 @target_options("target", "Use this precision on a GPU; by default fp32 with cuda, fp16 with tensorrt.")
 @cloup.option_group(

@@ -120,8 +120,8 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
     click.option(
         "--rows",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Compare variants with their base on these JSON lines with question, references and prediction, at most "
-        "500. By default on gradewire's own 504.",
+        help="Compare variants with their base on these JSON lines of question, references and prediction (at most "
+        "500 are used). By default, use gradewire's own 504.",
     ),
 )
 @cloup.option_group("Directories", REPOSITORY_OPTION, JUDGE_REPOSITORY_OPTION)

@@ -78,7 +78,7 @@ def load_encoder(folder: EncoderFolder) -> Any:
             f"at most {_MAX_WEIGHT_BYTES / 1e9:.0f} GB"
         )
     if model.config.get_text_config() is not model.config:
-        raise ExportError(f"{folder.directory} contains a model for more than text ({folder.model_type})")
+        raise ExportError(f"{folder.directory} contains a model that is not only for text ({folder.model_type})")
     if folder.pooling == "pooler" and getattr(model, "pooler", None) is None:
         raise ExportError(f"{folder.model_type} has no pooler. Choose another --pooling")
     model.config.use_cache = False

@@ -210,7 +210,7 @@ def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokeni
     except (Bf16UnavailableError, RuntimeError) as error:
         # Messages from OpenVINO and ONNX Runtime contain paths.
         known = isinstance(error, Bf16UnavailableError)
-        why = str(error) if known else "the first run failed, see the server's log"
+        why = str(error) if known else "the first run failed (see the server's log)"
         problem = f"windows of {model.name} are chosen in fp32, not in bf16: {why}"
         _log.warning("%s", problem, exc_info=error)
         return RoughSession(problem=problem)

@@ -115,7 +115,7 @@ class EncoderAnswers(Embeddings, Graders):
                 call = await encoder.fetch(texts, tiers, kind=kind, deadline_s=deadline_s)
             else:
                 listed = ", ".join(map(str, layers))
-                message = f"layer: {encoder.name} has no token vectors of layer {layer}, only of {listed}"
+                message = f"layer: {encoder.name} has no token vectors for layer {layer}, only for {listed}"
                 call = _failed_call(Failure(Status.INVALID_PARAMETER, message), len(texts))
         failures = {position: result for position, result in enumerate(call.results) if isinstance(result, Failure)}
         self._telemetry.count_answers(call.sources, failures.items())

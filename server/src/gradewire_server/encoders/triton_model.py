@@ -184,10 +184,10 @@ class TritonModel:
             raise TritonError(Fault.WRONG_ANSWER, f"fingerprints {fingerprint.dtype}{list(fingerprint.shape)}")
         if not (fingerprint == expected).all():
             found = sorted(set(fingerprint.ravel().tolist()))
-            raise TritonError(Fault.REPLACED, f"vectors of the graph {found} instead of {expected}")
+            raise TritonError(Fault.REPLACED, f"the vectors are from graph {found}, not from graph {expected}")
 
 
 def _check_vectors(vectors: NDArray[Any], shape: tuple[int, ...]) -> None:
     if vectors.shape != shape or vectors.dtype != np.float32:
-        found = f"vectors {vectors.dtype}{list(vectors.shape)} instead of float32{list(shape)}"
+        found = f"the vectors are {vectors.dtype}{list(vectors.shape)}, not float32{list(shape)}"
         raise TritonError(Fault.WRONG_ANSWER, found)

@@ -72,7 +72,7 @@ def check_catalog(model: BuiltModel) -> None:
         raise _wrong(
             model,
             f"has the digest {model.digest} in the model repository, but {known.digest} in the catalog. "
-            f"Build the latter with: {known.build_hint}",
+            f"Build the catalog's model with: {known.build_hint}",
         )
 
 
@@ -104,7 +104,7 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
         raise _wrong(
             model,
             f"runs on {found} in Triton, but its class {model.numeric_class} requires {kind}. Run: gradewire models "
-            f"build {model.name}, which sets that in its config.pbtxt, then load it again in Triton",
+            f"build {model.name}, which writes this to config.pbtxt, then load the model again in Triton",
         )
 
 

@@ -294,7 +294,7 @@ class TritonSupervisor:
             return
         if followed.digest not in {"", loaded.status.digest}:
             self._telemetry.switches.labels(name).inc()
-            _log.warning("model %s was replaced: its digest is %s, was %s", name, loaded.status.digest, followed.digest)
+            _log.warning("model %s was replaced: digest %s instead of %s", name, loaded.status.digest, followed.digest)
         followed.digest = loaded.status.digest
 
     async def repair(self, name: str, health: ModelHealth) -> None:

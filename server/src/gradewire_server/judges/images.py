@@ -89,7 +89,7 @@ def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
         raise _too_large(len(found), max_bytes)
     claimed = image.media_type.strip().casefold()
     if said and claimed and said != claimed:
-        raise ImageError(f"its uri says {said}, but its media_type {quoted(claimed)}. Set one of them")
+        raise ImageError(f"its uri says {said}, but its media_type says {quoted(claimed)}. Set only one of them")
     return found, said or claimed
 
 
@@ -101,7 +101,7 @@ def check_address(uri: str, hosts: Collection[str]) -> None:
         hosts: Allowed hosts, as HOST or HOST:PORT in lower case.
     """
     if len(uri) > _MAX_ADDRESS_CHARACTERS or _ADDRESS.fullmatch(uri) is None:
-        raise ImageError(f"uri: has invalid characters, or more than {_MAX_ADDRESS_CHARACTERS}. Send the bytes")
+        raise ImageError(f"uri: is invalid, or has more than {_MAX_ADDRESS_CHARACTERS} characters. Send the bytes")
     try:
         place = urlsplit(uri).netloc
     except ValueError:
@@ -128,7 +128,7 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
         )
     begin = _DATA.match(uri[:128])
     if begin is None:
-        raise ImageError("uri: must begin like data:image/png;base64,… (or image/jpeg, image/webp, image/gif)")
+        raise ImageError("uri: must begin with data:image/png;base64, (or image/jpeg, image/webp, image/gif)")
     text = _WHITE_SPACE.sub("", uri[begin.end() :])  # base64 encoders may break lines
     size = len(text) * 3 // 4 - 2
     if size > max_bytes:
@@ -140,7 +140,7 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
 
 
 def _too_large(size: int, max_bytes: int) -> ImageError:
-    return ImageError(f"has {size} bytes, at most {max_bytes} are allowed. Scale it down")
+    return ImageError(f"has {size} bytes, but at most {max_bytes} are allowed. Scale the image down")
 
 
 def media_type_of(content: bytes) -> str:
@@ -172,7 +172,7 @@ def decode(content: bytes, claimed: str, max_pixels: int) -> str:
     if media_type == "image/webp":
         _check_pixels(_webp_size(content), max_pixels)
     if media_type == "image/jpeg" and content.count(b"\xff\xda") > _MAX_JPEG_SCANS:
-        raise ImageError(f"has more than {_MAX_JPEG_SCANS} scans. Save it again")
+        raise ImageError(f"has more than {_MAX_JPEG_SCANS} scans. Save the image again with fewer scans")
     reader = _readers()[media_type]
     try:
         with reader(io.BytesIO(content)) as picture:
@@ -211,7 +211,7 @@ def _check_still(picture: "ImageFile") -> None:
 def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
     width, height = size
     if width * height > max_pixels:
-        raise ImageError(f"has {width} x {height} pixels, at most {max_pixels} are allowed. Scale it down")
+        raise ImageError(f"has {width} x {height} pixels, but at most {max_pixels} are allowed. Scale the image down")
 
 
 def _webp_size(content: bytes) -> tuple[int, int]:
@@ -245,7 +245,7 @@ class ImageChecks:
         """
         most = self._config.max_count
         if len(images) > most:
-            return _invalid(f"images: {len(images)} images, at most {most} are allowed")
+            return _invalid(f"images: there are {len(images)} images, but at most {most} are allowed")
         shown = []
         for index, image in enumerate(images):
             try:

@@ -107,7 +107,7 @@ class JudgeLibrary(ModelIndex):
         if name in known:
             status = known[name]
             return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _unusable_message(status))
-        wanted = f"unknown judge {quoted(name)}" if name else "no judge is the default"
+        wanted = f"unknown judge {quoted(name)}" if name else "the server has no default judge"
         return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}. Known judges: {', '.join(known)}")
 
     def trouble(self, name: str) -> str:

@@ -83,8 +83,8 @@ class SeeingJudge(JudgeWrapper):
 def _cannot_see(name: str) -> Failure:
     return Failure(
         Status.JUDGE_CANNOT_SEE,
-        f"judge {quoted(name)} sees no images. Name a judge that does (model), or leave out image=true. If a remote "
-        "judge's model does see images, set judge_sees_images (for gradewire score --judge-url: "
+        f"judge {quoted(name)} does not see images. Name a judge that does (model), or leave out image=true. If a "
+        "remote judge's model does see images, set judge_sees_images (for gradewire score --judge-url: "
         "GRADEWIRE_JUDGE_SEES_IMAGES=yes)",
     )
 

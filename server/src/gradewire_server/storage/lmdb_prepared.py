@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _FAILED: Final = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
-_FULL: Final = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise its limit")
+_FULL: Final = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise disk_max_bytes")
 _LOST: Final = Failure(
     Status.UNAVAILABLE, "the store has lost prepared references of this set; prepare the set under a new name"
 )

@@ -56,7 +56,7 @@ def read_mac_key(secret: str, file: Path | None) -> bytes:
             raise MacKeyError(f"redis_mac_key_file: cannot read {file}: {error.strerror}") from error
     if (secret or file is not None) and len(key) < MIN_KEY_BYTES:
         name = "redis_mac_key" if file is None else "redis_mac_key_file"
-        raise MacKeyError(f"{name}: has {len(key)} bytes, needs at least {MIN_KEY_BYTES}. Run: openssl rand -hex 32")
+        raise MacKeyError(f"{name}: must have {MIN_KEY_BYTES} or more bytes, not {len(key)}. Run: openssl rand -hex 32")
     return key
 
 
