@@ -210,7 +210,7 @@ class ChatTokenizer:
     def _check_characters(self, text: str, what: str) -> None:
         limit = self.limits.item * _CHARACTERS_PER_TOKEN
         if len(text) > limit:
-            message = f"{what}: too long for the judge: {len(text)} characters, at most {limit} are allowed"
+            message = f"{what}: too long for the judge: {len(text)} characters, but at most {limit} are allowed"
             raise PromptError(Status.INVALID_INPUT, message)
 
     def _encode(self, text: str) -> tuple[int, ...]:

@@ -257,7 +257,7 @@ def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | No
     if status == _NO_SUCH_ADDRESS:  # nor is the address, or the model
         return None
     message = (
-        f"images: the judge's server refuses these (status {status}): send fewer or smaller images, or a different "
-        "type; the server's message is in the log at level debug"
+        f"images: the judge's server refuses these images (status {status}): send fewer or smaller images, or a "
+        "different type; the server's message is in the log at level debug"
     )
     return RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)

@@ -38,7 +38,7 @@ UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with
 """The caller appends the judge's text to this message."""
 MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with invalid probabilities")
 AMBIGUOUS: Final = Failure(
-    Status.INVALID_PARAMETER, "the labels start with the same token for this judge: choose other first words"
+    Status.INVALID_PARAMETER, "the labels start with the same token for this judge: choose different first words"
 )
 
 
