@@ -29,8 +29,8 @@ class NotNowError(Exception):
     """Raised when a model exists but cannot be used now. Its source loads the model again as soon as possible.
 
     Attributes:
-        failure: The failure for callers: MODEL_UNAVAILABLE if Triton has a wrong model, UNAVAILABLE if the model's
-            state is unknown.
+        failure: The failure for callers: MODEL_UNAVAILABLE if it is not the expected model, UNAVAILABLE if its state is
+            unknown.
     """
 
     def __init__(self, model: BuiltModel, failure: Failure) -> None:
