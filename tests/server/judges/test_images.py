@@ -39,7 +39,7 @@ def test_whole_pictures_have_the_type_that_their_bytes_say(kind: str) -> None:
     assert decode(content, "", MOST_PIXELS) == media_type
     assert decode(content, media_type, MOST_PIXELS) == media_type
     assert decode(content, media_type, 48) == media_type
-    with pytest.raises(ImageError, match="8 x 6 pixels, at most 47"):
+    with pytest.raises(ImageError, match="8 x 6 pixels, but at most 47"):
         decode(content, media_type, 47)
 
 
@@ -263,8 +263,8 @@ def test_what_is_no_host_is_refused_at_start(name: str) -> None:
     ("image", "message"),
     [
         (Image(), "neither data nor uri"),
-        (Image(data=PNG), "bytes, at most 50"),
-        (Image(uri=DATA_URI), "bytes, at most 50"),
+        (Image(data=PNG), "bytes, but at most 50"),
+        (Image(uri=DATA_URI), "bytes, but at most 50"),
         (Image(uri="data:image/png;base64,a*b"), "invalid base64"),
         (Image(uri="data:image/png;base64,é"), "invalid base64"),
         (Image(uri="data:text/html;base64,PGI+"), "must begin with"),
