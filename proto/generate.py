@@ -1,11 +1,11 @@
 """Generate the code of the wire format: `python proto/generate.py [ROOT]` (default: this checkout).
 
 protoc names Python modules after the path of the .proto file, so they would belong to the client's package `gradewire`.
-This script moves the generated imports to `gradewire_proto`; descriptors keep their public name, `gradewire/v1/…`.
+This script moves the generated imports to `gradewire_proto`. Descriptors keep their public name, `gradewire/v1/…`.
 
-Descriptors have no comments, so `comments.json` beside the code has the protos' comments, for the OpenAPI document. The
-comments of types.proto also become the types and descriptions of metrics, choices and parts, and the tables of
-docs/reference/metrics.md.
+Descriptors have no comments, so `comments.json` next to the code contains the protos' comments, for the OpenAPI
+document. The comments of types.proto also become the types and descriptions of metrics, choices and parts, and the
+tables of docs/reference/metrics.md.
 """
 
 import json
@@ -38,7 +38,7 @@ def generate(root: Path) -> None:
 
 
 def generated(page: Path) -> dict[str, str]:
-    """Return the text of each generated file by its path in the checkout; raises the same errors as `generate`."""
+    """Return the text of each generated file by its path in the checkout; raise the same errors as `generate`."""
     made, descriptors = run_protoc()
     raw = {name: text for file in descriptors.file for name, text in comments_of(file)}
     comments = {name: " ".join(raw[name].split()) for name in sorted(raw)}

@@ -35,7 +35,7 @@ class Comment:
 
     @classmethod
     def parse(cls, raw: str) -> "Comment":
-        """Parse a comment from protoc; a line without a tag continues the previous line."""
+        """Parse a comment from protoc. A line without a tag continues the previous line."""
         lines: list[str] = []
         for line in filter(None, map(str.strip, raw.splitlines())):
             if lines and _TAG.fullmatch(line) is None:
@@ -54,8 +54,8 @@ class Field:
         name: Name on the wire and in Python.
         text: Complete description of the field.
         hint: Python type.
-        default: Default value, in words for a parameter, in Python for a part; "" without a default.
-        allowed: Allowed values of a parameter, in words.
+        default: Default value, as text for a parameter, as Python code for a part; "" if it has no default.
+        allowed: Allowed values of a parameter, as text.
         same_as: Metric whose parameter of this name has the same description, or "".
     """
 

@@ -94,7 +94,7 @@ def test_the_end_of_the_server_is_an_error_with_its_last_words(foreground: subpr
     os.kill(server, signal.SIGKILL)
     assert foreground.wait(40) == 1
     assert foreground.stderr is not None
-    assert "stopped by itself with exit code -9" in foreground.stderr.read()
+    assert "stopped unexpectedly with exit code -9" in foreground.stderr.read()
 
 
 def test_a_server_that_cannot_start_says_why_also_when_detached(state: str, minilm: Path) -> None:

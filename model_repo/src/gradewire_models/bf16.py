@@ -1,8 +1,8 @@
 """Run encoder graphs in bf16 on OpenVINO, so that a text's vector does not depend on the other texts in its batch.
 
-A bf16 sum can round differently if its terms are added in a different order. Over the layers, the difference grows to
-1e-3 of a component. In attention, the padded length determines the order. So a text's padded length depends only on the
-text's own length, and each run processes texts of one padded length (docs/adr/0036-bf16-variant.md).
+A bf16 sum can round differently if its terms are added in a different order. From layer to layer, the difference grows,
+up to 1e-3 in a component. In attention, the padded length determines the order. A text's padded length therefore
+depends only on its own length, and each run processes texts of one padded length (docs/adr/0036-bf16-variant.md).
 """
 
 import threading
@@ -23,16 +23,16 @@ _STEP_TOKENS: Final = 8
 
 
 class Bf16UnavailableError(Exception):
-    """An error for a machine that cannot run bf16; the message says why and what to do."""
+    """Raised when this machine cannot run bf16. The message says why and what to do."""
 
 
 def padded_length(tokens: int) -> int:
-    """Return the length in tokens to which a text with `tokens` tokens is padded, alone or in a batch."""
+    """Return the length, in tokens, to which a text with `tokens` tokens is padded, whether alone or in a batch."""
     return -(-tokens // _STEP_TOKENS) * _STEP_TOKENS
 
 
 def pad(texts: Sequence[NDArray[np.integer]], length: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return padded token ids and their mask, int64 [texts, length]; without `length`, pad to the longest text."""
+    """Return padded token ids and their mask, int64 [texts, length]. If `length` is 0, pad to the longest text."""
     ids = np.zeros((len(texts), length or max(map(len, texts))), np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(texts):
@@ -65,7 +65,7 @@ def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
 
 
 def arithmetic() -> str:
-    """Return the processor's bf16 instructions and OpenVINO's version; both affect a bf16 vector.
+    """Return the processor's bf16 instructions and OpenVINO's version, which both affect a bf16 vector.
 
     Raises:
         Bf16UnavailableError: See `bf16_instruction`.
@@ -82,7 +82,7 @@ class Bf16Graph:
             a sum.
 
     Raises:
-        Bf16UnavailableError: See `bf16_instruction`; or OpenVINO cannot compile the graph.
+        Bf16UnavailableError: bf16 is not available (see `bf16_instruction`), or OpenVINO cannot compile the graph.
     """
 
     def __init__(self, path: Path, *, runs_at_once: int = 1) -> None:

@@ -17,32 +17,32 @@ class ModelError(Exception):
 
 
 class CatalogError(ModelError):
-    """An error for a malformed catalog, or a model that the catalog does not list."""
+    """Raised when the catalog is malformed or does not list a model."""
 
 
 class ModelNotBuiltError(ModelError):
-    """An error for a model that the repository does not contain."""
+    """Raised when the repository does not contain a model."""
 
 
 class ModelBrokenError(ModelError):
-    """An error for a model whose files do not match its description."""
+    """Raised when a model's files do not match its description."""
 
 
 class BuildError(ModelError):
-    """An error for a failed build; the repository is unchanged."""
+    """Raised when a build failed. The repository is unchanged."""
 
 
 class DownloadError(BuildError):
-    """An error for a package that could not be downloaded, or is not in the named directory."""
+    """Raised when a package could not be downloaded, or is not in the named directory."""
 
 
 class DigestMismatchError(BuildError):
-    """An error for a file whose SHA-256 is not the one in the catalog."""
+    """Raised when a file's SHA-256 is not the one in the catalog."""
 
 
 class VerificationError(BuildError):
-    """An error for a built model that does not match the reference computation."""
+    """Raised when a built model does not match the reference computation."""
 
 
 class ExportError(BuildError):
-    """An error for a model that cannot be exported as requested; the message says why and what to do instead."""
+    """Raised when a model cannot be exported as requested. The message says why and what to do instead."""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 @contextmanager
 def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
-    """Hold the lock file `path` while the body runs. If another process holds it, call `notify` and wait.
+    """Hold the lock file `path` while the body runs. If another process holds the lock, call `notify` and wait.
 
-    The lock ends at the latest with its process. The file is never deleted, because two processes could then lock two
-    files with the same name.
+    The lock ends, at the latest, when its process ends. The file is never deleted, because two processes could then
+    lock two files with the same name.
 
     Raises:
         OSError: The file cannot be opened.

@@ -2,8 +2,8 @@
 
 From 1.29 on, the official builds for Linux and macOS report sessions and devices to their vendor unless
 ``ORT_DISABLE_TELEMETRY`` is set before the library loads. `onnxruntime.disable_telemetry_events()` comes too late,
-because the library writes a device ID first. A service that handles private answers must not call home by default. To
-send reports, set the variable to 0.
+because the library writes a device ID first. A service that handles private answers must not send reports by default.
+To send them, set the variable to 0.
 """
 
 import os
@@ -29,8 +29,8 @@ def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
     processors, the options select an exact kernel. Processors with VNNI keep the default kernel, which is exact and
     faster; with the option, ONNX Runtime would still rewrite their graphs.
 
-    Spinning is off because threads that spin while they wait keep their cores busy. If you set it again in the options,
-    ONNX Runtime writes a warning to standard error.
+    Spinning is off, because threads that spin while they wait keep their cores busy. If you set this option again, ONNX
+    Runtime writes a warning to standard error.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -42,10 +42,10 @@ def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
 
 
 def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    """Open a judge's graph with its weights; `options` extend those from `cpu_session_options`.
+    """Open a judge's graph with its weights. `options` must be based on those from `cpu_session_options`.
 
     Raises:
-        Exception: ONNX Runtime cannot open the graph; its errors share no narrower base class.
+        Exception: ONNX Runtime cannot open the graph. Its errors share no narrower base class.
     """
     source: Path | bytes = path
     if not has_vnni():

@@ -33,7 +33,7 @@ _STATE = click.option(
     type=_DIRECTORY,
     default=default_state,
     show_default="in the user's state directory",
-    help="Directory for log and backends. Only one server at a time can use it.",
+    help="Directory for the log and the backends, for only one server at a time.",
 )
 _ENVIRONMENT = click.option(
     "--environment",
@@ -45,7 +45,7 @@ _ENVIRONMENT = click.option(
 
 
 class _StopRequestedError(Exception):
-    """An exception that SIGINT and SIGTERM raise to stop the server."""
+    """Raised on SIGINT or SIGTERM, to stop the server."""
 
 
 def run_in_foreground(
@@ -54,7 +54,7 @@ def run_in_foreground(
     """Run a server until SIGINT or SIGTERM, then clean up; call `ready` when all models are ready.
 
     Raises:
-        TritonStartError: The server did not start, or stopped by itself.
+        TritonStartError: The server did not start, or stopped unexpectedly.
     """
     with state.hold():
         process = TritonProcess(environment, options, state.path)
@@ -69,7 +69,7 @@ def run_in_foreground(
             return
         finally:
             process.stop()
-        raise TritonStartError(f"Triton stopped by itself with exit code {code}; {process.end_of_log()}")
+        raise TritonStartError(f"Triton stopped unexpectedly with exit code {code}; {process.end_of_log()}")
 
 
 def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
@@ -156,7 +156,7 @@ def install(environment: Path) -> None:
     show_default=True,
     help="Address to listen on. Triton has no authentication, so everyone who can connect can use it.",
 )
-@click.option("--grpc-port", default=8001, show_default=True, help="Port for gRPC. For each port, 0 means a free one.")
+@click.option("--grpc-port", default=8001, show_default=True, help="gRPC's port. For each port, 0 means any free port.")
 @click.option("--http-port", default=8000, show_default=True)
 @click.option("--metrics-port", default=8002, show_default=True)
 @click.option(
@@ -172,9 +172,10 @@ def install(environment: Path) -> None:
 @_ENVIRONMENT
 @without_traceback(OSError, ValueError)
 def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **options: object) -> None:  # noqa: FBT001 - click calls it
-    """Start Triton with the built MODELs; by default, all that need no GPU.
+    """Start Triton with the built MODELs; by default, with all models that need no GPU.
 
-    Press Ctrl-C or send SIGTERM to stop Triton after its running requests. Triton also stops if this process is killed.
+    Press Ctrl-C or send SIGTERM to stop Triton once its running requests have finished. Triton also stops if this
+    process is killed.
     """
     server = ServerOptions(models=models, **options)  # type: ignore[arg-type]
     if not server.poll_s and not server.model_names():

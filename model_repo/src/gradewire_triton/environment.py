@@ -31,7 +31,7 @@ Report = Callable[[str], None]
 
 
 class EnvironmentBrokenError(ModelError):
-    """An error for a machine on which Triton's environment cannot be installed; the message says why."""
+    """Raised when Triton's environment cannot be installed on this machine. The message says why."""
 
 
 def check_machine() -> None:
@@ -98,7 +98,7 @@ class TritonEnvironment:
         return self._triton / "python_backend_stubs" / version / "triton_python_backend_stub"
 
     def variables(self) -> dict[str, str]:
-        """Return this process's environment variables, changed so that the server finds libraries and interpreter."""
+        """Return this process's environment variables, with paths to the server's libraries and interpreter."""
         # The interpreter's own library must be first. With the system's, a stub would load the wrong standard library.
         libraries = (self.libpython_directory, self.site_packages / "nvidia_pytriton.libs")
         changed = {
@@ -123,7 +123,7 @@ def default_environment() -> Path:
 
 
 def ensure_environment(directory: Path | None = None, *, report: Report) -> TritonEnvironment:
-    """Return the environment; if necessary, install it (about 320 MB in half a minute, all pinned by SHA-256).
+    """Return the environment. If necessary, install it: about 320 MB in half a minute, all pinned by SHA-256.
 
     Concurrent installations wait for each other. The next installation removes the leftovers of an interrupted one.
 
@@ -160,7 +160,7 @@ def _replace(target: Path, report: Report) -> None:
 
 
 def _install(target: Path, report: Report) -> None:
-    report("Triton: making a virtual environment")
+    report("Triton: creating a virtual environment")
     _make_venv(target)
     report("Triton: installing tritonserver 2.51 and ONNX Runtime (about 100 MB to download)")
     lock = target / "environment.lock"
@@ -191,10 +191,10 @@ def _is_ready(target: Path) -> bool:
 
 
 def fingerprint() -> str:
-    """Return a SHA-256 over packages and interpreter; an environment works only with the interpreter that made it."""
+    """Return a SHA-256 over the packages and the interpreter. An environment works only with its interpreter."""
     return hashlib.sha256(f"{lock_text()} {sys.base_prefix} {sys.version_info[:3]}".encode()).hexdigest()
 
 
 def lock_text() -> str:
-    """Return the packages with versions and hashes in pip's format."""
+    """Return the packages, with their versions and hashes, in pip's format."""
     return files("gradewire_triton").joinpath("environment.lock").read_text(encoding="utf-8")

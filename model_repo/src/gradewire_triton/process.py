@@ -40,12 +40,12 @@ _EMULATED = ("onnxruntime", "vllm")
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Options for a Triton server; port 0 means a free port.
+    """The options of a Triton server. Port 0 means any free port.
 
     Attributes:
-        models: Names of the models to load. If empty, all models in the repository that need no GPU.
+        models: Names of the models to load. An empty tuple means all models in the repository that need no GPU.
         host: Address to listen on. Triton has no authentication, so use the loopback or a firewall.
-        poll_s: Seconds between checks of the repository, all of whose models are then loaded. 0 means that Triton loads
+        poll_s: Seconds between checks of the repository. Triton then loads all of its models. 0 means that Triton loads
             and unloads models only on request.
     """
 
@@ -71,7 +71,7 @@ class ServerOptions:
 
 
 def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:
-    """Return the arguments for ``tritonserver``; names of its shared memory start with `shm_prefix`."""
+    """Return the arguments for ``tritonserver``. The names of its shared memory files start with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
         if options.poll_s
@@ -147,8 +147,8 @@ def _owners(shm_prefix: str, program: bytes) -> list[int]:
 class TritonProcess:
     """A Triton server: `with TritonProcess(environment, options, state) as triton: triton.addresses.grpc`.
 
-    `state` is the directory for log and backends, created if missing. Only one server at a time may use it. Each start
-    removes the leftovers of a killed server.
+    `state` is the directory for the log and the backends, and is created if missing. Only one server at a time may use
+    it. Each start removes the leftovers of a killed server.
     """
 
     def __init__(self, environment: TritonEnvironment, options: ServerOptions, state: Path) -> None:
@@ -185,7 +185,7 @@ class TritonProcess:
         self.stop()
 
     def start(self) -> None:
-        """Start the server without waiting until it is ready; a restart uses the same ports.
+        """Start the server without waiting until it is ready. A restart uses the same ports.
 
         When this process ends for any reason, the kernel signals the server to stop.
         """
@@ -229,7 +229,7 @@ class TritonProcess:
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
-        """Wait for the server to end; return the exit code."""
+        """Wait until the server has ended; return its exit code."""
         return self._running.wait()
 
     def stop(self, timeout_s: float = 20.0) -> None:
@@ -244,7 +244,7 @@ class TritonProcess:
         self.clean()
 
     def kill(self) -> None:
-        """Kill the server as if it crashed; stubs and shared memory stay until `clean`."""
+        """Kill the server as if it had crashed. Stubs and shared memory stay until you call `clean`."""
         self._running.kill()
         self._running.wait()
 

@@ -15,7 +15,7 @@ from gradewire_models.locks import exclusive_if_free
 
 
 class TritonStartError(ModelError):
-    """An error for a Triton server that stopped or was not ready in time; the message ends with its last log lines."""
+    """Raised when Triton stopped or was not ready in time. The message ends with Triton's last log lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Addresses:
 
 
 def why_not_ready(addresses: Addresses, *, timeout_s: float) -> str:
-    """Return the reason why a server or its models are not ready; "" if all are ready."""
+    """Return the reason why a server or one of its models is not ready; "" if all are ready."""
     url = f"{addresses.http}/v2/health/ready"
     connection = http.client.HTTPConnection(addresses.http.removeprefix("http://"), timeout=timeout_s)
     try:
@@ -60,7 +60,7 @@ class StateDirectory:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold the directory for this process while the body runs.
+        """Reserve the directory for this process while the body runs.
 
         Raises:
             TritonStartError: Another process uses the directory.
@@ -82,7 +82,7 @@ class StateDirectory:
                 self._addresses_path.unlink(missing_ok=True)
 
     def user(self) -> int | None:
-        """Return the ID of the process that uses the directory; None if no process does."""
+        """Return the ID of the process that uses the directory; None if no process uses it."""
         try:
             with exclusive_if_free(self._lock_path) as free:
                 return None if free else int(self._lock_path.read_text(encoding="ascii") or "0") or None
@@ -90,7 +90,7 @@ class StateDirectory:
             return None
 
     def announce(self, addresses: Addresses) -> None:
-        """Record the addresses of a server that is ready."""
+        """Record the addresses of the server, which is ready."""
         fresh = self._addresses_path.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
         fresh.replace(self._addresses_path)

@@ -92,7 +92,7 @@ class LabelValue(StrEnum):
 class BinaryQuestions(StrEnum):
     """Methods to grade answers to binary questions.
 
-    A question is binary if its most common reference is yes or no.
+    A question is binary if its most common reference is "yes" or "no".
     """
 
     JUDGE = auto()

@@ -1,4 +1,4 @@
-"""Look up choices of metric parameters, and comments, from the protos."""
+"""Look up the choices of metric parameters, and comments, in the protos."""
 
 import json
 from collections.abc import Mapping

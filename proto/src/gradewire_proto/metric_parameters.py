@@ -37,7 +37,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "sentence_weight",
-            "Weight of the sentence term. If unset, the weight fitted for the model, else the default.",
+            "Weight of the sentence term. If unset, the server uses the weight fitted for the model, or the "
+            "default if no weight was fitted.",
             "0.3; 0.5 with reference_code",
             "0 to 1",
         ),
@@ -66,8 +67,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "threshold",
-            "Lowest score of a right answer. If unset, the threshold fitted for the model; without a fitted "
-            "threshold, there is no verdict.",
+            "Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. "
+            "Without a fitted threshold, there is no verdict.",
             "",
             "a number; empty for the fitted threshold",
         ),
@@ -82,8 +83,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "threshold",
-            "Lowest score of a right answer. If unset, the threshold fitted for the model; without a fitted "
-            "threshold, there is no verdict.",
+            "Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. "
+            "Without a fitted threshold, there is no verdict.",
             "",
             "a number; empty for the fitted threshold",
         ),
@@ -123,14 +124,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "with_question",
-            "Put the question before reference and prediction, like KNVQA-Eval, and compare these.",
+            "Put the question before the reference and before the prediction, like KNVQA-Eval.",
             "false",
             "false, true",
         ),
         ParameterInfo(
             "threshold",
-            "Lowest score of a right answer. If unset, the threshold fitted for the model; without a fitted "
-            "threshold, there is no verdict. KNVQA-Eval uses 0.5.",
+            "Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. "
+            "Without a fitted threshold, there is no verdict. KNVQA-Eval uses 0.5.",
             "",
             "a number; empty for the fitted threshold",
         ),
@@ -198,7 +199,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "stem",
-            "Compare words of four or more letters by their stem (Porter).",
+            "Compare words of four or more letters by their stems (Porter).",
             "false",
             "false, true",
         ),
@@ -258,9 +259,9 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "confidence",
-            "Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, a share of about 1 - "
-            "confidence of the right answers is called wrong without this warning, and the same share of the "
-            "wrong answers is called right (measurements: docs/research/correctness.md).",
+            "Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, the share of right answers"
+            " that are called wrong without this warning is about 1 minus the confidence. So is the share of "
+            "wrong answers that are called right (measurements: docs/research/correctness.md).",
             "0.9",
             "0.5 to below 1",
         ),
@@ -276,7 +277,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 "
             "bytes.",
             "",
-            "8 or more hex digits; empty: the model's fit",
+            "8 or more hex digits; empty for the model's fit",
         ),
         ParameterInfo(
             "grader",
@@ -304,23 +305,22 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "mode",
-            "rating: rate immediately, from label probabilities; rationale: write a reason first, like in the "
-            "paper, many times slower.",
+            "rating: rate immediately, from label probabilities; rationale: write a reason first, as in the "
+            "paper, which is many times slower.",
             "rating",
             "rating, rationale",
         ),
         ParameterInfo(
             "value",
-            "most_probable: the most probable label, like in the papers; expected: the mean of the labels, "
-            "weighted by their probabilities.",
+            "most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted"
+            " by their probabilities.",
             "expected",
             "most_probable, expected",
         ),
         ParameterInfo(
             "binary",
-            "Method to grade answers to yes/no questions. judge: ask the judge; rule: compare the answer's yes or"
-            " no with the majority of the references, and ask the judge only if the answer is more than yes or "
-            "no.",
+            "Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is "
+            "only \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
             "rule",
             "judge, rule",
         ),
@@ -339,8 +339,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "reference_filter",
-            "Leave out rare references. A reference needs this share of the number of annotators that gave the "
-            "most frequent reference.",
+            "Leave out rare references. Keep a reference only if its number of annotators is at least this share "
+            "of the most frequent reference's number.",
             "0.25",
             "0 to 1",
         ),
@@ -391,22 +391,22 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "style",
-            "match: give grade and verdict immediately; extract: write out the key facts of both answers first.",
+            "match: give the grade and the verdict immediately; extract: write out the key facts of both answers "
+            "first.",
             "match",
             "match, extract",
         ),
         ParameterInfo(
             "value",
-            "most_probable: the most probable label, like in the papers; expected: the mean of the labels, "
-            "weighted by their probabilities.",
+            "most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted"
+            " by their probabilities.",
             "expected",
             "most_probable, expected",
         ),
         ParameterInfo(
             "binary",
-            "Method to grade answers to yes/no questions. judge: ask the judge; rule: compare the answer's yes or"
-            " no with the majority of the references, and ask the judge only if the answer is more than yes or "
-            "no.",
+            "Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is "
+            "only \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
             "rule",
             "judge, rule",
         ),
@@ -449,8 +449,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "value",
-            "most_probable: the most probable label, like in the papers; expected: the mean of the labels, "
-            "weighted by their probabilities.",
+            "most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted"
+            " by their probabilities.",
             "expected",
             "most_probable, expected",
         ),
@@ -493,23 +493,22 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "style",
-            "plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. Both"
-            " are many times slower than plain.",
+            "plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. "
+            "step_by_step and reasons are many times slower than plain.",
             "plain",
             "plain, step_by_step, reasons",
         ),
         ParameterInfo(
             "value",
-            "most_probable: the most probable label, like in the papers; expected: the mean of the labels, "
-            "weighted by their probabilities.",
+            "most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted"
+            " by their probabilities.",
             "expected",
             "most_probable, expected",
         ),
         ParameterInfo(
             "binary",
-            "Method to grade answers to yes/no questions. judge: ask the judge; rule: compare the answer's yes or"
-            " no with the majority of the references, and ask the judge only if the answer is more than yes or "
-            "no.",
+            "Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is "
+            "only \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
             "rule",
             "judge, rule",
         ),
@@ -580,12 +579,12 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "judge_budget",
             "Instead of risk: maximum share of answers to send to the judge, for answers like the fit's.",
             "",
-            "0 to 1; empty to let risk decide",
+            "0 to 1; empty to use risk",
         ),
         ParameterInfo(
             "sample",
-            "Share of answers that go to the judge even if another step decides. A hash of an answer's content "
-            "selects it. The sample allows unbiased estimates of means.",
+            "Share of answers that go to the judge even if another step decides. A hash of each answer's content "
+            "decides if the answer is in the sample. The sample allows unbiased estimates of means.",
             "0",
             "0 to 1",
         ),
@@ -605,7 +604,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "fit",
             "Require this fit: the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.",
             "",
-            "8 or more hex digits; empty: the model's fit",
+            "8 or more hex digits; empty for the model's fit",
         ),
     ),
     "compare": (
@@ -618,15 +617,15 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "mode",
-            "verdict: decide immediately, from label probabilities; reason: write a reason first, many times "
-            "slower.",
+            "verdict: decide immediately, from label probabilities; reason: write a reason first, which is many "
+            "times slower.",
             "verdict",
             "verdict, reason",
         ),
         ParameterInfo(
             "decision",
-            "both: an answer wins if it wins in both orders, else INCONSISTENT; majority: a win in one order and "
-            "a tie in the other also suffice.",
+            "both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a "
+            "win in one order and a tie in the other also suffice.",
             "both",
             "both, majority",
         ),

@@ -27,13 +27,14 @@ class SmileParts:
     """Terms of a SMILE score.
 
     Attributes:
-        sentence: Similarity of prediction and (synthetic) reference sentence.
-        keyword: Similarity of the best window and the reference's words.
-        exact: Share of the reference's words found (PAPER: 0 or 1).
+        sentence: Similarity between the prediction and the reference, or its synthetic answer.
+        keyword: Similarity between the best window and the reference's words.
+        exact: Share of the reference's words that the prediction contains; 0 or 1 with PAPER.
         lexical: (exact + keyword) / 2.
         best_window: The prediction's window closest to the reference, as normalised words; cut at 8 192 characters.
-        bin: floor(6 * score), limited to 0 to 5.
-        correct: True if the score counts as a right answer: bin >= 4, or at least the model's calibrated threshold.
+        bin: floor(6 * score), limited to the range from 0 to 5.
+        correct: True if the answer counts as right: bin is at least 4, or the score reaches the model's calibrated
+            threshold.
         harmonic_mean: Harmonic mean of sentence and lexical, for REFERENCE_CODE only; absent if it is undefined.
         value_outcome: "contradicted" if the prediction contradicts a value (date, quantity, …) of the matched
             reference, "found" if it contains them all, else "missing"; absent if the reference has no value. Does not
@@ -73,8 +74,8 @@ class VqaParts:
     """Counts behind a score of vqa_accuracy or soft_vqa_accuracy.
 
     Attributes:
-        agreeing: Annotators whose answer equals the prediction.
-        annotators: All annotators.
+        agreeing: Number of annotators whose answer equals the prediction.
+        annotators: Number of all annotators.
         compared_prediction: The prediction in the form that was compared: normalised, unless the annotators are
             unanimous; cut at 8 192 characters.
     """
@@ -106,8 +107,8 @@ class BleuParts:
     Attributes:
         precisions: Modified n-gram precisions after smoothing, for 1 to max_ngram.
         brevity_penalty: Factor for a prediction shorter than the references, 0 to 1.
-        prediction_words: Words of the prediction.
-        reference_words: Words of the reference with the closest length.
+        prediction_words: Number of words in the prediction.
+        reference_words: Number of words in the reference with the closest length.
     """
 
     precisions: tuple[float, ...]
@@ -124,8 +125,8 @@ class MeteorParts:
         precision: Matched words divided by the prediction's words.
         recall: Matched words divided by the reference's words.
         penalty: Share of the score that is subtracted for words out of order.
-        matches: Matched words.
-        chunks: Runs of matched words that have the same order in prediction and reference.
+        matches: Number of matched words.
+        chunks: Number of runs of matched words in the same order in the prediction and the reference.
     """
 
     precision: float
@@ -157,7 +158,7 @@ class JudgeParts:
             metric only has a verdict.
         labels: Labels that the judge chose from; empty if a rule decided.
         probabilities: Probabilities of the labels, which sum to 1.
-        yes_probability: Probability of yes, if the metric requests a verdict.
+        yes_probability: Probability of "yes", if the metric requests a verdict.
         label_mass: Total probability of the labels before the judge was limited to them, if the backend reports it.
         reason: The judge's text before its verdict, if the metric requests such a text; cut at 8 192 characters.
         decided_by: "judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the
@@ -191,9 +192,9 @@ class CorrectnessParts:
 
     Attributes:
         smile: SMILE's score.
-        sentence: Similarity of prediction and reference.
-        keyword: Similarity of the best window and the reference's words.
-        exact: Share of the reference's words found.
+        sentence: Similarity between the prediction and the reference.
+        keyword: Similarity between the best window and the reference's words.
+        exact: Share of the reference's words that the prediction contains.
         best_window: The prediction's window closest to the reference, as normalised words.
         features: Features by name, without features that do not apply to the item.
         uncertain: True if the probability lies inside the band. With features_only, this field and all fields below are
@@ -232,17 +233,19 @@ class AutoParts:
     Attributes:
         decided_by: "exact_match", "correctness" or "judge"; "nobody" if the judge failed. The result then has the
             judge's status.
-        reason: "certain": the probability is outside the band. "sample": outside, but the answer is in the sample that
-            also goes to the judge. "band": inside, so the judge decides. "refused": inside, but the judge was no better
-            in the band on the fit's rows.
+        reason: "certain": the probability is outside the band. "sample": the probability is outside the band, but the
+            answer is in the sample that also goes to the judge. "band": the probability is inside the band, so the
+            judge decides. "refused": the probability is inside the band, but the judge does not decide, because it was
+            no better there on the fit's rows.
         probability: Probability of correctness; absent if exact_match decided.
-        band_lower: Lower end of the band. Probabilities above band_lower and below band_upper are inside; with 0 and 1,
-            all probabilities are, including both ends.
+        band_lower: Lower end of the band. Probabilities above band_lower and below band_upper are inside the band. A
+            band from 0 to 1 contains all probabilities, including both ends.
         band_upper: Upper end of the band of probabilities.
         sampled: True if the answer is in the sample.
         judge_status: Status of the call to the judge, without STATUS_; empty without a call.
-        judge_score: The judge's score, even if it did not decide; absent if there was no call, or it failed.
-        judge_correct: The judge's verdict; absent if judge_score is.
+        judge_score: The judge's score, even if the judge did not decide; absent if there was no call, or if the call
+            failed.
+        judge_correct: The judge's verdict; absent if judge_score is absent.
         fit: Identity of the fit: 12 hex digits of the SHA-256 of its text.
     """
 
@@ -263,7 +266,7 @@ class ValueMatchParts:
     """Values of the reference that gave the score, counted by their outcome in the prediction.
 
     Attributes:
-        wanted: Values of the reference that the question does not contain, or all values if the question contains each
+        wanted: Values of the reference that the question does not contain, or all values if the question contains all
             of them.
         found: Wanted values that the prediction contains. found, contradicted and missing sum to wanted.
         contradicted: Wanted values that the prediction contradicts with a different value of the same kind and unit.
@@ -291,7 +294,7 @@ class GraderParts:
         logit: Highest logit of "right" over all pieces. The score is the logistic function of logit / temperature; the
             temperature belongs to the model.
         pieces: Number of overlapping pieces of the answer, 1 to 8.
-        truncated: True if the grader did not read all of question, reference and answer.
+        truncated: True if the grader did not read the whole question, reference and answer.
     """
 
     logit: float

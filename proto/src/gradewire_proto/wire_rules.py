@@ -15,7 +15,9 @@ SCORING: Final = "gradewire.v1.Scoring"
 REFERENCES: Final = "gradewire.v1.References"
 MODELS: Final = "gradewire.v1.Models"
 JUDGING: Final = "gradewire.v1.Judging"
-"""Also the health service's name for judges, for metrics and comparisons; unknown there if no judge is configured."""
+"""Also the name under which gRPC health reports on judges. If no judge is configured, health does not know this
+name.
+"""
 MONITORING: Final = "gradewire.v1.Monitoring"
 
 AUTHORIZATION_KEY: Final = "authorization"
@@ -51,8 +53,8 @@ _SYMBOLS: Final = re.compile(rf"{_SYMBOL}(?<!{_SYMBOL}{_SYMBOL}){_SYMBOL}{{{MAX_
 MAX_PROMPT_BYTES: Final = 65_536
 """Maximum size of a prompt file."""
 MAX_DOTS_IN_LINE: Final = 64
-"""Maximum number of dots in a line. A TOML parser's time grows with the square of a key's dots: one key that fills the
-file would take half a minute.
+"""Maximum number of dots in a line. A TOML parser's time grows with the square of the number of dots in a key, so a key
+that fills the file would take half a minute.
 """
 
 MAX_MODEL_BYTES: Final = 256
@@ -99,7 +101,7 @@ class Backoff:
     Attributes:
         first_s: The first delay.
         longest_s: The longest delay.
-        spread: Range of the random factor of a delay, so that callers that failed together do not retry together.
+        spread: Range of the random factor for each delay, so that callers that failed together do not retry together.
     """
 
     first_s: float
@@ -107,7 +109,7 @@ class Backoff:
     spread: tuple[float, float] = (0.0, 1.0)
 
     def wait_s(self, failures: int, most_s: float = math.inf) -> float:
-        """Return the seconds to wait after a number of failures: at most `most_s`, times the random factor."""
+        """Return the seconds to wait after this number of failures: at most `most_s`, times a random factor."""
         plain_s = min(self.first_s * 2.0 ** min(failures - 1, 30), self.longest_s, most_s)
         return plain_s * random.uniform(*self.spread)  # noqa: S311 - spreads load, hides nothing
 
@@ -118,20 +120,20 @@ def bearer(token: str) -> str:
 
 
 def token_of(authorization: str) -> str:
-    """Return the bearer token from an `authorization` header, in any letter case; "" without a token."""
+    """Return the token from an `authorization` header with "Bearer" in any letter case; "" for any other header."""
     scheme, token = authorization[: len(_BEARER)], authorization[len(_BEARER) :]
     return token if scheme.lower() == _BEARER.lower() else ""
 
 
 class TooManyMarksError(ValueError):
-    """A text has more than MAX_MARKS combining marks in a row."""
+    """Raised when a text has more than MAX_MARKS combining marks in a row."""
 
     def __init__(self) -> None:
         super().__init__(f"more than {MAX_MARKS} combining marks in a row")
 
 
 def nfc(text: str) -> str:
-    """Return the text in NFC; raises TooManyMarksError."""
+    """Return the text in NFC; raise TooManyMarksError."""
     if text.isascii():
         return text
     if has_long_run(text):
@@ -147,7 +149,7 @@ def has_long_run(text: str) -> bool:
 
 
 def byte_count(text: str) -> int:
-    """Return a text's size in UTF-8. Above a million characters, which exceed any limit, return their number."""
+    """Return a text's size in UTF-8; for over a million characters, which exceed any limit, their number."""
     exact = not text.isascii() and len(text) <= _EXACT_CHARACTERS
     return len(text.encode(errors="surrogatepass")) if exact else len(text)
 
@@ -187,7 +189,7 @@ def name_set(entries: Iterable[EntryTexts], writer: Sequence[str] = ()) -> str:
 
 
 def split_pin(reference_set: str) -> tuple[str, str]:
-    """Split NAME@DIGEST into name and lower-case digest. Return any other or overlong text unchanged, with ""."""
+    """Split NAME@DIGEST into the name and the lower-case digest; for any other text, return the text and ""."""
     if len(reference_set) > MAX_NAME_BYTES + 1 + 2 * _DIGEST_BYTES:
         return reference_set, ""  # the text may have megabytes, so do not search it
     pinned = _PINNED.fullmatch(reference_set)
@@ -213,7 +215,7 @@ def corpus_digest(names: Iterable[bytes]) -> str:
 
 
 def digest_entries(entries: Iterable[EntryTexts]) -> str:
-    """Return the `corpus_digest` of entries that are not normalised yet; raises TooManyMarksError."""
+    """Return the `corpus_digest` of entries that are not normalised yet; raise TooManyMarksError."""
     return corpus_digest(
         entry_name(entry_payload(nfc(entry.question), sorted({nfc(text) for text in entry.references})))
         for entry in entries
@@ -221,7 +223,7 @@ def digest_entries(entries: Iterable[EntryTexts]) -> str:
 
 
 def current(text: str) -> str:
-    """Replace a metric's former name by its current name at the start of a name, identifier, label or column."""
+    """Replace a metric's former name with its current name at the start of a name, identifier, label or column."""
     found = _FORMER.match(text)
     return text if found is None else FORMER_NAMES[found[1]] + text[found.end() :]
 
@@ -232,7 +234,7 @@ def with_digest(name: str, digest: str) -> str:
 
 
 def join_line(name: str, values: Mapping[str, object], *, version: int | None = None) -> str:
-    """Return a metric's identifier with preset and parameters, but without an empty preset and parameters of None."""
+    """Return a metric's identifier, without an empty preset and without parameters that are None."""
     preset = f":{values['preset']}" if values.get("preset") else ""
     written = {key: _text(value) for key, value in values.items() if key != "preset" and value is not None}
     query = "&".join(f"{key}={quote(written[key], safe=_SAFE.get(key, '@'))}" for key in sorted(written))

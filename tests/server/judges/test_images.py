@@ -39,7 +39,7 @@ def test_whole_pictures_have_the_type_that_their_bytes_say(kind: str) -> None:
     assert decode(content, "", MOST_PIXELS) == media_type
     assert decode(content, media_type, MOST_PIXELS) == media_type
     assert decode(content, media_type, 48) == media_type
-    with pytest.raises(ImageError, match="8 x 6 pixels, at most 47"):
+    with pytest.raises(ImageError, match="8 x 6 pixels, but at most 47"):
         decode(content, media_type, 47)
 
 
@@ -172,7 +172,7 @@ async def test_pictures_come_checked_and_are_part_of_a_verdicts_name() -> None:
     [
         ((Image(data=RED), Image(data=SVG)), r"images\[1\]: is SVG"),
         ((Image(data=RED, media_type="image/gif"),), r"images\[0\]: is image/png"),
-        ((Image(data=RED),) * 300, "images: 300 images, at most 2 are allowed"),
+        ((Image(data=RED),) * 300, "images: there are 300 images, but at most 2 are allowed"),
         ((Image(data=picture(size=(300, 300))),), r"images\[0\]: has 300 x 300 pixels"),
         ((Image(data=bytes(3000)),), r"images\[0\]: has 3000 bytes"),
         ((Image(uri="https://169.254.169.254/a.png"),), r"images\[0\]: uri: .* images from the host '169.254.169.254'"),
@@ -263,13 +263,13 @@ def test_what_is_no_host_is_refused_at_start(name: str) -> None:
     ("image", "message"),
     [
         (Image(), "neither data nor uri"),
-        (Image(data=PNG), "bytes, at most 50"),
-        (Image(uri=DATA_URI), "bytes, at most 50"),
+        (Image(data=PNG), "bytes, but at most 50"),
+        (Image(uri=DATA_URI), "bytes, but at most 50"),
         (Image(uri="data:image/png;base64,a*b"), "invalid base64"),
         (Image(uri="data:image/png;base64,é"), "invalid base64"),
-        (Image(uri="data:text/html;base64,PGI+"), "must begin like"),
-        (Image(uri="data:image/svg+xml,<svg>"), "must begin like"),
-        (Image(uri="data:"), "must begin like"),
+        (Image(uri="data:text/html;base64,PGI+"), "must begin with"),
+        (Image(uri="data:image/svg+xml,<svg>"), "must begin with"),
+        (Image(uri="data:"), "must begin with"),
         (Image(uri="file:///etc/passwd"), "the server fetches nothing"),
         (Image(uri="/etc/passwd"), "the server fetches nothing"),
         (Image(uri="http://images.example.org/a.png"), "the server fetches nothing"),
@@ -286,7 +286,7 @@ def test_anything_else_is_named(image: Image, message: str) -> None:
 
 
 def test_a_uri_and_its_sender_say_the_same() -> None:
-    with pytest.raises(ImageError, match="its uri says image/png, but its media_type 'image/gif'"):
+    with pytest.raises(ImageError, match="its uri says image/png, but its media_type says 'image/gif'"):
         content(Image(uri=DATA_URI, media_type="image/gif"), 1000)
 
 

@@ -80,8 +80,8 @@ class Smile(Metric):
         preset: Variant of the formula. Allowed: v1, fast, one_pass, whole, paper, reference_code. Default: v1.
         synthetic: Sentence to compare with the prediction: the reference (none), Item.synthetic_answers (inline), or
             the answers that `prepare` stored (prepared). Allowed: none, inline, prepared. Default: none.
-        sentence_weight: Weight of the sentence term. If unset, the weight fitted for the model, else the default.
-            Allowed: 0 to 1. Default: 0.3; 0.5 with reference_code.
+        sentence_weight: Weight of the sentence term. If unset, the server uses the weight fitted for the model, or the
+            default if no weight was fitted. Allowed: 0 to 1. Default: 0.3; 0.5 with reference_code.
         model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
             256 bytes. Allowed: a built encoder; empty for the default encoder.
         threshold: Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and
@@ -108,8 +108,8 @@ class Sbert(Metric):
 
     Attributes:
         model: Same as in `Smile`.
-        threshold: Lowest score of a right answer. If unset, the threshold fitted for the model; without a fitted
-            threshold, there is no verdict. Allowed: a number; empty for the fitted threshold.
+        threshold: Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. Without
+            a fitted threshold, there is no verdict. Allowed: a number; empty for the fitted threshold.
     """
 
     name: ClassVar[Literal["sbert"]] = "sbert"
@@ -119,7 +119,8 @@ class Sbert(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sfve(Metric):
-    """SFVE: cosine between question with prediction and question with closest reference ("Question: … Answer: …").
+    """SFVE: cosine between the question with the prediction and the question with the closest reference ("Question: …
+    Answer: …").
 
     Range: -1 to 1.
 
@@ -138,7 +139,7 @@ class Sfve(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bertscore(Metric):
-    """BERTScore: matches each prediction token with the closest reference token by cosine, and the reverse.
+    """BERTScore: matches each prediction token with the closest reference token by cosine, and vice versa.
 
     Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
 
@@ -152,10 +153,10 @@ class Bertscore(Metric):
             counted too. Allowed: none, request, prepared. Default: none.
         rescale: Rescale the values with the model's baseline for the layer, so that unrelated text scores near 0.
             Default: false.
-        with_question: Put the question before reference and prediction, like KNVQA-Eval, and compare these. Default:
-            false.
-        threshold: Lowest score of a right answer. If unset, the threshold fitted for the model; without a fitted
-            threshold, there is no verdict. KNVQA-Eval uses 0.5. Allowed: a number; empty for the fitted threshold.
+        with_question: Put the question before the reference and before the prediction, like KNVQA-Eval. Default: false.
+        threshold: Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. Without
+            a fitted threshold, there is no verdict. KNVQA-Eval uses 0.5. Allowed: a number; empty for the fitted
+            threshold.
         reference_set: Reference set; setting it implies idf=prepared. None means the call's set. A call has one set.
     """
 
@@ -213,7 +214,7 @@ class ValueMatch(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VqaAccuracy(Metric):
-    """VQA accuracy: a score from the number of annotators that gave the predicted answer.
+    """VQA accuracy: a score from the number of annotators who gave the predicted answer.
 
     `Item.references` has one answer per annotator, even if answers repeat. Range: 0 to 1.
 
@@ -236,7 +237,7 @@ class VqaAccuracy(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftVqaAccuracy(Metric):
-    """VQA accuracy with 1 - character error rate instead of equality.
+    """VQA accuracy that compares answers by their character error rate instead of by equality.
 
     Range: 0 to 1.
 
@@ -261,7 +262,7 @@ class RougeL(Metric):
 
     Attributes:
         measure: Same as in `Bertscore`.
-        stem: Compare words of four or more letters by their stem (Porter). Default: false.
+        stem: Compare words of four or more letters by their stems (Porter). Default: false.
     """
 
     name: ClassVar[Literal["rouge_l"]] = "rouge_l"
@@ -285,7 +286,7 @@ class Bleu(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meteor(Metric):
-    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for words out of order.
+    """METEOR: matches identical words, stems and synonyms, with a penalty for words out of order.
 
     Range: 0 to 1.
 
@@ -333,13 +334,13 @@ class Correctness(Metric):
     Attributes:
         model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
             256 bytes. The encoder must have a fit. Allowed: a built encoder; empty for the default encoder.
-        confidence: Confidence of verdicts without UNCERTAIN. On rows like the fit's, a share of about 1 - confidence of
-            the right answers is called wrong without this warning, and the same share of the wrong answers is called
-            right (measurements: docs/research/correctness.md). Allowed: 0.5 to below 1. Default: 0.9.
+        confidence: Confidence of verdicts without UNCERTAIN. On rows like the fit's, the share of right answers that
+            are called wrong without this warning is about 1 minus the confidence. So is the share of wrong answers that
+            are called right (measurements: docs/research/correctness.md). Allowed: 0.5 to below 1. Default: 0.9.
         features_only: Compute only the features, without a fit, for use in fitting. The score is SMILE's (v1), and
             there is no verdict. Default: false.
         fit: Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-            Allowed: 8 or more hex digits; empty: the model's fit.
+            Allowed: 8 or more hex digits; empty for the model's fit.
         grader: Grader: NAME of the model list, or NAME@DIGEST. Its logit becomes one more feature. This is slower but
             better on answers like the grader's training data. The encoder needs a fit made with this grader. Allowed: a
             built grader, NAME or NAME@DIGEST; empty for no grader.
@@ -355,10 +356,9 @@ class Correctness(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grader(Metric):
-    """Probability that the answer is right, by a model that reads question, reference and answer together, for the best
-    reference.
+    """Probability that the answer is right, from a model that reads the question, a reference and the answer together.
 
-    Range: 0 to 1.
+    The best reference gives the score. Range: 0 to 1.
 
     Attributes:
         model: Grader: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights. Allowed:
@@ -372,25 +372,25 @@ class Grader(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lave(Metric):
-    """LAVE: a language model rates the prediction 1 to 3, given question and references.
+    """LAVE: a language model rates the prediction from 1 to 3, given the question and the references.
 
     Range: 0 to 1.
 
     Attributes:
         model: Judge: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
             256 bytes. Allowed: a judge of this server; empty for the default judge.
-        mode: rating: rate immediately, from label probabilities; rationale: write a reason first, like in the paper,
-            many times slower. Allowed: rating, rationale. Default: rating.
-        value: most_probable: the most probable label, like in the papers; expected: the mean of the labels, weighted by
+        mode: rating: rate immediately, from label probabilities; rationale: write a reason first, as in the paper,
+            which is many times slower. Allowed: rating, rationale. Default: rating.
+        value: most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by
             their probabilities. Allowed: most_probable, expected. Default: expected.
-        binary: Method to grade answers to yes/no questions. judge: ask the judge; rule: compare the answer's yes or no
-            with the majority of the references, and ask the judge only if the answer is more than yes or no. Allowed:
+        binary: Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only
+            "yes" or "no" with the majority of the references, and ask the judge about all other answers. Allowed:
             judge, rule. Default: rule.
         demonstrations: Solved examples to show before the item. binary, short, long: examples for binary, visual or
             text questions; auto: choose by the question. Allowed: auto, binary, short, long. Default: auto.
         caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        reference_filter: Leave out rare references. A reference needs this share of the number of annotators that gave
-            the most frequent reference. Allowed: 0 to 1. Default: 0.25.
+        reference_filter: Leave out rare references. Keep a reference only if its number of annotators is at least this
+            share of the most frequent reference's number. Allowed: 0 to 1. Default: 0.25.
         prompt: Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the
             whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes. Allowed:
             NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt.
@@ -426,14 +426,14 @@ class Lave(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeGrade(Metric):
-    """A judge's verdict (yes or no) and grade from 0 to 5.
+    """A judge's verdict ("yes" or "no") and grade from 0 to 5.
 
     The score is grade / 5. Range: 0 to 1.
 
     Attributes:
         model: Same as in `Lave`.
-        style: match: give grade and verdict immediately; extract: write out the key facts of both answers first.
-            Allowed: match, extract. Default: match.
+        style: match: give the grade and the verdict immediately; extract: write out the key facts of both answers
+            first. Allowed: match, extract. Default: match.
         value: Same as in `Lave`.
         binary: Same as in `Lave`.
         prompt: Same as in `Lave`.
@@ -457,7 +457,7 @@ class JudgeGrade(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSimilarity(Metric):
-    """Similarity of prediction and references, rated by a judge.
+    """Similarity between the prediction and the references, rated by a judge.
 
     Range: 0 to 1.
 
@@ -485,12 +485,13 @@ class JudgeSimilarity(Metric):
 class JudgeVerdict(Metric):
     """A judge's verdict.
 
-    The score is the probability of yes, or 1 or 0 with value=most_probable. Range: 0 to 1.
+    The score is the probability of "yes"; with value=most_probable, 1 or 0. Range: 0 to 1.
 
     Attributes:
         model: Same as in `Lave`.
-        style: plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. Both are
-            many times slower than plain. Allowed: plain, step_by_step, reasons. Default: plain.
+        style: plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first.
+            step_by_step and reasons are many times slower than plain. Allowed: plain, step_by_step, reasons. Default:
+            plain.
         value: Same as in `Lave`.
         binary: Same as in `Lave`.
         prompt: Same as in `Lave`.
@@ -517,7 +518,7 @@ class JudgeVerdict(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auto(Metric):
-    """exact_match and correctness decide if they are certain, else a judge decides.
+    """exact_match and correctness grade the answer if they are certain; otherwise, a judge grades it.
 
     The limit of certainty was fitted on labelled answers for one encoder, one judge and one judge metric
     (docs/reference/auto.md). Range: 0 to 1.
@@ -533,13 +534,14 @@ class Auto(Metric):
             states the confidence of this maximum. Cannot be combined with judge_budget. Allowed: above 0 and below 1;
             unset with judge_budget. Default: 0.05.
         judge_budget: Instead of risk: maximum share of answers to send to the judge, for answers like the fit's.
-            Allowed: 0 to 1; empty to let risk decide.
-        sample: Share of answers that go to the judge even if another step decides. A hash of an answer's content
-            selects it. The sample allows unbiased estimates of means. Allowed: 0 to 1. Default: 0.
+            Allowed: 0 to 1; empty to use risk.
+        sample: Share of answers that go to the judge even if another step decides. A hash of each answer's content
+            decides if the answer is in the sample. The sample allows unbiased estimates of means. Allowed: 0 to 1.
+            Default: 0.
         sample_seed: Seed of the sample. Allowed: a whole number, 0 or more. Default: 0.
         caption: Same as in `Lave`.
         fit: Require this fit: the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
-            Allowed: 8 or more hex digits; empty: the model's fit.
+            Allowed: 8 or more hex digits; empty for the model's fit.
     """
 
     name: ClassVar[Literal["auto"]] = "auto"
@@ -565,10 +567,10 @@ class Compare(Metric):
 
     Attributes:
         model: Same as in `Lave`.
-        mode: verdict: decide immediately, from label probabilities; reason: write a reason first, many times slower.
-            Allowed: verdict, reason. Default: verdict.
-        decision: both: an answer wins if it wins in both orders, else INCONSISTENT; majority: a win in one order and a
-            tie in the other also suffice. Allowed: both, majority. Default: both.
+        mode: verdict: decide immediately, from label probabilities; reason: write a reason first, which is many times
+            slower. Allowed: verdict, reason. Default: verdict.
+        decision: both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win
+            in one order and a tie in the other also suffice. Allowed: both, majority. Default: both.
         references: Show the judge Pair.references. Default: false.
         caption: Show the judge Pair.captions. Default: false.
         image: Show the judge Pair.images. The judge must accept pictures. Default: false.

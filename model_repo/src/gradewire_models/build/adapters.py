@@ -75,7 +75,7 @@ class AdapterConfig:
         r: The rank, which is the number of rows in one matrix and of columns in the other.
         lora_alpha: Scaling factor. The product of the two matrices is multiplied by lora_alpha / r.
         target_modules: Suffixes of the adapted layers' names.
-        layers_to_transform: Adapted encoder layers, counted from 0. None means all.
+        layers_to_transform: Adapted encoder layers, counted from 0. None means all layers.
         init_lora_weights: Initialisation method. Unlisted methods (pissa, olora, eva, …) also change the base's
             weights.
         base_model_name_or_path: The base's name, hub ID or path.
@@ -96,7 +96,7 @@ class AdapterConfig:
 
     @property
     def layers(self) -> tuple[int, ...] | None:
-        """The adapted encoder layers, counted from 0. None means all."""
+        """The adapted encoder layers, counted from 0. None means all layers."""
         given = self.layers_to_transform
         return (given,) if isinstance(given, int) else given
 
@@ -110,7 +110,7 @@ def read_adapter_config(path: Path) -> AdapterConfig:
     """Read an adapter_config.json.
 
     Raises:
-        BuildError: The file is missing or invalid, or sets a field that this module cannot merge; the message names the
+        BuildError: The file is missing or invalid, or sets a field that this module cannot merge. The message names the
             field.
     """
     settings = read_json_object(path)
@@ -134,7 +134,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
     """Read a small JSON file that contains an object.
 
     Raises:
-        BuildError: The file cannot be read, is larger than `MAX_CONFIG_BYTES` or does not contain an object.
+        BuildError: The file cannot be read, is larger than `MAX_CONFIG_BYTES`, or does not contain an object.
     """
     try:
         if (size := path.stat().st_size) > MAX_CONFIG_BYTES:
@@ -154,8 +154,8 @@ def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mappin
     from 0.
 
     Raises:
-        BuildError: The adapter is invalid, cannot be merged, or belongs to different weights; the message names file
-            and field.
+        BuildError: The adapter is invalid, cannot be merged, or belongs to different weights. The message names the
+            file and the field.
     """
     config = read_adapter_config(directory / ADAPTER_CONFIG)
     wanted = [name for name, layer in linears.items() if config.adapts(name, layer)]
@@ -246,10 +246,10 @@ class _ModelFields:
 def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> CatalogModel:
     """Describe the model that `base` becomes with the adapter in `directory`.
 
-    Without `name`, the model gets the directory's name. ``gradewire.json`` next to PEFT's two files may set base,
-    licence, max_tokens and text_form; ``gradewire models train`` writes this file. Without the file, max_tokens is the
-    base's and the licence is unknown. The text_form ``"grader"`` makes a grader; its head must be in the same
-    directory.
+    Without `name`, the model gets the directory's name. ``gradewire.json``, which ``gradewire models train`` writes
+    next to PEFT's two files, may set base, licence, max_tokens and text_form. Without this file, max_tokens is the
+    base's, and the licence is unknown. With the text_form ``"grader"``, the model is a grader, whose head must be in
+    the same directory.
 
     Raises:
         BuildError: The directory contains no adapter that can be merged into `base`, or the name cannot be used.
@@ -302,7 +302,7 @@ def bring_adapter(adapter: AdapterSource, target: Path) -> None:
 
     Raises:
         BuildError: A file is missing or too large.
-        DigestMismatchError: A file differs from the pinned one, or changed after the model was described.
+        DigestMismatchError: A file is not the pinned file, or has changed since the model was described.
         OSError: `target` cannot be written.
     """
     _check_files(adapter.directory, tuple(adapter.files))

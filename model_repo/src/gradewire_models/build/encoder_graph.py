@@ -34,12 +34,13 @@ _TEXTS_BEFORE_ANSWER = 2
 
 
 def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
-    """Return `encoder` as a float32 ONNX graph for a CPU; the same weights make the same graph.
+    """Return `encoder` as a float32 ONNX graph for a CPU. The same weights give the same graph.
 
-    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], tokens at most `model.max_tokens`. The mask is
-    1 for a text's tokens and 0 for padding at the end of a row. Outputs: ``sentence_embedding``, float32 [batch, dims],
-    the mean over a text's tokens, scaled to unit length; ``token_embeddings`` and ``token_embeddings_layer_N``, float32
-    [batch, tokens, dims], the last and the chosen earlier layers (rows for padding are unspecified).
+    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], with at most `model.max_tokens` tokens. The
+    mask is 1 for a text's tokens and 0 for padding at the end of a row. Outputs: ``sentence_embedding``, float32
+    [batch, dims], the mean over a text's tokens, scaled to unit length; ``token_embeddings`` and
+    ``token_embeddings_layer_N``, float32 [batch, tokens, dims], the last and the chosen earlier layers (rows for
+    padding are unspecified).
 
     A batch needs at least one real token. `add_fingerprint` adds the graph's fingerprint.
     """
@@ -51,7 +52,7 @@ def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> on
     """Return `encoder` as an ONNX graph for a GPU. The graph keeps padding, so that no shape depends on the data.
 
     It has the inputs and outputs of `encoder_graph`, with float32 outputs in both precisions. With ``"fp16"``, weights
-    and computation are float16, except that the sum over a text's tokens and the sum's length are float32.
+    and computation are in float16, except for the sum over a text's tokens and the sum's length, which are in float32.
     """
     nodes = Nodes(float_type=TensorProto.FLOAT16 if precision == "fp16" else TensorProto.FLOAT)
     return _write(nodes, lay_out_every(nodes, encoder, model), encoder, model)
@@ -142,7 +143,7 @@ def _write_norm(nodes: Nodes, name: str, inputs: str, norm: Norm, carried: Vecto
 
 
 def _write_sum(nodes: Nodes, rows: str) -> tuple[str, str]:
-    """Write the sum of each text's token vectors in `rows`; return the names of sum and mask."""
+    """Write the sum of each text's token vectors in `rows`; return the names of the sum and the mask."""
     mask = nodes.op("Cast", ATTENTION_MASK, name="pool_mask", to=TensorProto.FLOAT)
     row_mask = nodes.op("Unsqueeze", mask, "one", name="pool_rows")
     sums = nodes.op("MatMul", row_mask, rows, name="pool_sums")
@@ -158,7 +159,7 @@ def _pool(nodes: Nodes) -> None:
 
 
 def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str | int, ...]]) -> onnx.ModelProto:
-    """Return the complete graph with token ids and mask as inputs.
+    """Return the complete graph, with the token ids and the mask as inputs.
 
     `outputs` maps the name of each float32 output to its shape without the batch dimension.
     """
@@ -178,7 +179,7 @@ def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str 
 
 
 def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: int) -> onnx.ModelProto:
-    """Return a grader as a float32 ONNX graph for a CPU; the same weights make the same graph.
+    """Return a grader as a float32 ONNX graph for a CPU. The same weights give the same graph.
 
     The inputs are those of `encoder_graph`; each row is one piece from `gradewire_models.repository.grader_input`.
     Tokens after the second `separator` get token type 1. No text can contain this token, so the graph needs no input
@@ -203,7 +204,10 @@ def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: i
 
 
 def _answer_tokens(nodes: Nodes, separator: int) -> str:
-    """Write the token types, float [batch * tokens, 1]: 1 from the answer on, 0 before. Return the tensor's name."""
+    """Write the token types, float [batch * tokens, 1]; return the tensor's name.
+
+    The type is 0 before the answer, and 1 from there on.
+    """
     is_separator = nodes.op("Equal", INPUT_IDS, nodes.ints("separator", separator), name="is_separator")
     separators = nodes.op("Cast", is_separator, name="separators", to=TensorProto.INT64)
     before = nodes.op("CumSum", separators, nodes.constant("axis_1", np.int64(1)), name="texts_before", exclusive=1)

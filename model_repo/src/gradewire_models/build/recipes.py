@@ -1,4 +1,4 @@
-"""Make a model's graph; a variant's from its base's weights with the method in its recipe."""
+"""Make a model's graph. For a variant, apply the method in its recipe to its base's weights."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ _PARTS = ("qkv", "attention_out", "up", "down")
 
 
 def make_nbits_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
-    """Return a graph with 8-bit weights; the recipe sets MatMulNBits' ``block_size`` and ``accuracy_level``.
+    """Return a graph with 8-bit weights. The recipe sets ``block_size`` and ``accuracy_level`` of MatMulNBits.
 
     Raises:
         BuildError: A setting is missing or out of its range.
@@ -33,7 +33,7 @@ def make_nbits_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
 
 
 def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
-    """Return a graph with products in 8 bits; the recipe sets `Int8Settings` and ``calibration_sha256``.
+    """Return a graph with products in 8 bits. The recipe sets `Int8Settings` and ``calibration_sha256``.
 
     Raises:
         BuildError: A setting is missing or out of its range, or the calibration texts are not the pinned ones.
@@ -84,7 +84,7 @@ def _number(model: CatalogModel, name: str, *, least: float, most: float) -> flo
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
     """Return the graph of a base model, a variant or a grader, without its fingerprint.
 
-    `source` contains the published model.safetensors and tokenizer.json, and a grader's head.
+    `source` contains the published model.safetensors and tokenizer.json and, for a grader, the head.
 
     Raises:
         BuildError: A grader's head does not fit the encoder, the recipe's method is unknown, or a setting is invalid.

@@ -1,4 +1,4 @@
-"""Compute encoders and graders in plain numpy and float64, for golden vectors that `verify` compares graphs with."""
+"""Run encoders and graders in plain numpy and float64, to get the golden vectors that `verify` compares graphs with."""
 
 import json
 import math
@@ -45,7 +45,10 @@ _SEED = 20240613
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVectors:
-    """A text's sentence vector, float64 [dims] of unit length, and float64 [tokens, dims] by layer, from 1."""
+    """A text's sentence vector, float64 [dims], of unit length, and its token vectors by layer from 1.
+
+    The token vectors of a layer are float64 [tokens, dims].
+    """
 
     sentence: Array64
     tokens_by_layer: Mapping[int, Array64]
@@ -56,7 +59,7 @@ def reference_vectors(
 ) -> list[ReferenceVectors]:
     """Encode `texts`, each int64 [tokens] of token ids, with the weights in a safetensors file.
 
-    An adapter's files must be in the same directory. This computation does not merge the adapter's matrices, but
+    An adapter's files must be in the same directory. This function does not merge the adapter's matrices, but
     multiplies them with the activations. `starts` contains, for each text, the index of the first token with token type
     1; None means that no text has such a token.
 
@@ -213,7 +216,7 @@ def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> l
 def reference_logits(
     path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]], starts: Sequence[int]
 ) -> Array64:
-    """Return each piece's logit, float64 [pieces]; see `reference_vectors`. The head must be in the same directory."""
+    """Return each piece's logit, float64 [pieces], like `reference_vectors`. The head must be in the same directory."""
     head = load_file(path.with_name(HEAD_WEIGHTS))
     weight, bias = (head[name].astype(np.float64) for name in ("weight", "bias"))
     vectors = reference_vectors(path, model, texts, starts)
@@ -229,7 +232,7 @@ class Golden:
     Attributes:
         ids: Each text's token ids, int64 [tokens], with lengths from 1 to the model's limit, in mixed order.
         sentences: Sentence vectors, float32 [texts, dims], of unit length; a grader's logits, float32 [texts, 1].
-        tokens_by_layer: Token vectors of the last layer and of each chosen earlier one, float32 [tokens of all texts,
+        tokens_by_layer: Token vectors of the last layer and of each chosen earlier layer, float32 [tokens of all texts,
             dims] in the order of `ids`; empty for a grader.
     """
 
@@ -239,7 +242,7 @@ class Golden:
 
 
 def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draw texts of many lengths from ids below `vocabulary`; compute their vectors independently of the graph.
+    """Draw texts of many lengths from the ids below `vocabulary`, and compute their vectors without the graph.
 
     Raises:
         KeyError: The published safetensors file lacks a tensor.
@@ -261,7 +264,7 @@ def make_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
 
 
 def make_grader_golden(weights: Path, model: CatalogModel, vocabulary: int) -> Golden:
-    """Draw pieces of many lengths in a grader's format; otherwise like `make_golden`."""
+    """Draw pieces of many lengths in a grader's format, and compute their logits without the graph."""
     pieces = draw_pieces(weights.with_name("tokenizer.json"), vocabulary, np.random.default_rng(_SEED))
     logits = reference_logits(weights, model, [piece.ids for piece in pieces], [piece.start for piece in pieces])
     return Golden(tuple(piece.ids for piece in pieces), logits.astype(np.float32)[:, None], {})
@@ -293,7 +296,7 @@ def load_golden(path: Path) -> Golden:
 
 @contextmanager
 def open_golden(path: Path) -> Iterator[tuple[tuple[NDArray[np.int64], ...], Mapping[str, Any]]]:
-    """Open an npz file of golden texts; yield each text's token ids, and all arrays by name.
+    """Open an npz file of golden texts; yield a tuple of each text's token ids, and all arrays by name.
 
     Raises:
         OSError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""Compare a built model's description with the one that a build would write today, and renew it."""
+"""Compare a built model's description with the one that a build would write today, and rewrite the description."""
 
 import hashlib
 from dataclasses import replace
@@ -44,7 +44,7 @@ _SHOWN_CHARACTERS = 300
 
 
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
-    """Return the differences between a model's config.pbtxt and warm-up files and those that a build would write today.
+    """Return how a model's config.pbtxt and warm-up files differ from the files that a build would write today.
 
     Operators may change copies, GPUs, threads, queues, batching, and all parameters and fields that gradewire does not
     write. `expected` is None for an exported model, because only its description names its licence and origin.
@@ -67,7 +67,7 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Rewrite config.pbtxt and warm-up files if they differ or `copies` sets a value; return True if they were written.
+    """Rewrite config.pbtxt and warm-up files if they differ or `copies` sets a value; return True if rewritten.
 
     Copies and threads stay unchanged unless `copies` sets them. All other manual changes are lost.
 
@@ -88,10 +88,12 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
 
 
 def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tuple[BuiltModel, bool]:
-    """Renew a model that is not in the catalog; return it, and True if files were written. Wait for a running export.
+    """Renew a model that is not in the catalog. Return the model, and whether files were rewritten.
+
+    This waits for a running export.
 
     Raises:
-        ModelError: The model is missing or broken; the message says how to replace it.
+        ModelError: The model is missing or broken. The message says how to replace it.
     """
     try:
         with workspace(repository, name, ignore):
@@ -134,7 +136,7 @@ def _as_golden(model: BuiltModel) -> EncoderMetadata:
 
 
 def _copies_of(config: ModelConfig, wanted: Copies) -> Copies:
-    """Return the values in `wanted`, and the current ones where `wanted` has None."""
+    """Return the values in `wanted`, with the current values in place of None."""
     threads = config.parameters[THREADS_PARAMETER].string_value if THREADS_PARAMETER in config.parameters else ""
     return Copies(
         instances=wanted.instances or sum(group.count for group in config.instance_group) or None,

@@ -37,7 +37,7 @@ _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
 def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
-    """Open a graph with two threads that do not spin; `severity` is onnxruntime's log level, None its default."""
+    """Open a graph with two threads that do not spin. `severity` is onnxruntime's log level; None means its default."""
     options = cpu_session_options(2)
     if severity is not None:
         options.log_severity_level = severity
@@ -66,7 +66,7 @@ def open_computing(model: BuiltModel) -> Computes:
     """Open a session that computes a model's vectors as closely as this machine can; see `computed_how`.
 
     Raises:
-        BuildError: Model and machine support bf16, but OpenVINO cannot compile the graph.
+        BuildError: The model uses bf16 and the machine supports it, but OpenVINO cannot compile the graph.
     """
     if model.numeric_class != BF16_CLASS or not _has_bf16():
         session: Computes = open_session(model.onnx_path)
@@ -78,7 +78,7 @@ def open_computing(model: BuiltModel) -> Computes:
 
 
 def computed_how(model: BuiltModel) -> str:
-    """Return a note on how `open_computing` computes a bf16 or GPU model; "" for other models."""
+    """Return a note on how `open_computing` runs a bf16 or GPU model; "" for other models."""
     if model.numeric_class != BF16_CLASS:
         return "" if model.on_cpu else "computed on a CPU, which says little about a GPU"
     try:
@@ -103,7 +103,7 @@ def run(session: Computes, outputs: Sequence[str], ids: Ids, mask: Ids) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check's name, True if it passed, and its findings."""
+    """A check's name, whether the check passed, and its findings."""
 
     name: str
     passed: bool
@@ -145,7 +145,7 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
     """Return the checks if all passed.
 
     Raises:
-        VerificationError: A check failed; the message begins with `failure`.
+        VerificationError: A check failed. The message begins with `failure`.
     """
     checks = tuple(checks)
     failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
@@ -204,8 +204,8 @@ def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[C
 def token_error(found: Rows, expected: Rows) -> float:
     """Return the largest error of a component of token vectors, float32 [tokens, dims].
 
-    If the layer's root mean square is above 1, the error is divided by it, because values grow in layers without a
-    final normalisation, for example in decoders.
+    If the layer's root mean square is above 1, divide the error by the root mean square, because values grow in layers
+    without a final normalisation, for example in decoders.
     """
     size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
     return float(np.max(np.abs(found - expected))) / max(1.0, size)

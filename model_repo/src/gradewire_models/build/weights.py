@@ -1,4 +1,4 @@
-"""Read the weights of BERT-like encoders and graders into classes that all architectures share."""
+"""Read the weights of BERT-like encoders and graders into classes common to all architectures."""
 
 import json
 from collections.abc import Mapping
@@ -80,13 +80,14 @@ class Encoder:
 
     Attributes:
         word_table: Word vectors, float32 [vocabulary, dims].
-        position_table: Position vectors, float32 [max_tokens, dims], row 0 for the first token. If the architecture has
-            token types, they include the vector of token type 0.
+        position_table: Position vectors, float32 [max_tokens, dims], with row 0 for the first token. If the
+            architecture has token types, each position vector includes the vector of token type 0.
         embedding_norm: Normalisation of the sum of word and position vectors.
         layers: The layers from first to last.
         relative_bias: Bias of attention scores by distance, float32 [heads, 2 * max_tokens - 1]; the column is ``key -
             query + max_tokens - 1``. None if the architecture has no such bias.
-        type_step: Second token type's vector minus the first's, float32 [dims]; None if the architecture has no types.
+        type_step: The second token type's vector minus the first one's, float32 [dims]; None if the architecture has no
+            token types.
     """
 
     word_table: Array
@@ -179,9 +180,9 @@ def linear_layers(model: CatalogModel) -> dict[str, int]:
 def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
     """Return the bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; also in MPNet).
 
-    Half of the `buckets`, a multiple of 4, are for keys after the query, the other half for keys before it. In each
-    half, the lower buckets are exact, one for each distance. The upper buckets grow logarithmically up to 128 tokens,
-    and the last one also contains all longer distances.
+    `buckets` must be a multiple of 4. Half of the buckets are for keys after the query, and half for keys before the
+    query. In each half, the lower buckets are exact, one for each distance. The upper buckets grow logarithmically up
+    to 128 tokens. The last bucket also contains all longer distances.
     """
     half = buckets // 2
     exact = half // 2

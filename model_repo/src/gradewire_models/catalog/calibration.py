@@ -1,8 +1,8 @@
 """Read, merge and write calibrations, which are fitted on labelled answers for one encoder.
 
-An encoder's description contains its calibrations. A calibration affects verdicts, or the probability of metric
-`correctness`, but never vectors. So a model's digest does not cover calibrations. Instead, each calibration names the
-digest of the model whose scores it was fitted on.
+An encoder's description contains its calibrations. A calibration affects verdicts, or the probability from the metric
+`correctness`, but never vectors. A model's digest therefore does not cover calibrations. Instead, each calibration
+names the digest of the model whose scores it was fitted on.
 """
 
 import json
@@ -28,21 +28,21 @@ def _pairs(table: object) -> tuple[tuple[object, object], ...]:
 
 @dataclass(frozen=True, slots=True)
 class StoredCalibration:
-    """A metric's threshold for one encoder, or a fit for metric `correctness` or `auto`, with its provenance.
+    """A metric's threshold for one encoder, or a fit for the metric `correctness` or `auto`, with its provenance.
 
     Attributes:
         metric: Name of the metric.
-        metric_version: Version of the metric's definition, from 1; the calibration is valid for this version only.
-        model_digest: Digest of the model whose scores it was fitted on, 64 hex characters.
+        metric_version: Version of the metric's definition, from 1. The calibration is valid for this version only.
+        model_digest: Digest of the model whose scores the calibration was fitted on, 64 hex characters.
         origin: The source of the calibration: the catalog, or a user of this repository.
         parameters: Metric parameters that the calibration is valid for, as (name, value) pairs, sorted by name.
         threshold: Minimum score of an answer that counts as correct; None if `fit` decides.
         sentence_weight: For `smile`, the weight of the sentence term in the fit, 0 to 1; None for other metrics.
-        fit: JSON object that only metric `correctness` or `auto` reads; "" for other metrics.
+        fit: JSON object that only the metric `correctness` or `auto` reads; "" for other metrics.
         rows: Number of labelled answers used for the fit.
         rows_sha256: SHA-256 over the labelled answers, 64 hex characters; "" if unknown.
         fitted_on: Description of the labelled answers, one line.
-        date: ISO date of the fit, "" if unknown.
+        date: ISO date of the fit; "" if unknown.
         figures: Quality measures of the fit, by name, for display.
 
     Raises:
@@ -109,7 +109,7 @@ def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Join both, sorted by key; a calibration in `above` replaces one with the same key in `below`."""
+    """Return both, sorted by key. A calibration in `above` replaces one with the same key in `below`."""
     by_key = {each.key: each for each in (*below, *above)}
     return tuple(by_key[key] for key in sorted(by_key))
 

@@ -24,7 +24,9 @@ Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 Architecture = Literal["bert", "mpnet"]
 Pooling = Literal["mean"]
 Kind = Literal["encoder", "grader"]
-"""A model's kind. An encoder turns texts into vectors; a grader turns question, reference and answer into a logit."""
+"""A model's kind. An encoder turns texts into vectors. A grader turns a question, a reference and an answer into a
+logit.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class AdapterMetadata:
     Attributes:
         base: Name of the adapted catalog model.
         sha256: The adapter's digest (`gradewire_models.catalog.entries.AdapterSource.sha256`), 64 hex characters.
-        text_form: Input format in training: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for question,
-            reference and answer together; empty for plain texts or if unknown.
+        text_form: Input format in training: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for a question, a
+            reference and an answer together; empty for plain texts, or if unknown.
     """
 
     base: str
@@ -58,7 +60,7 @@ class AdapterMetadata:
 
     @property
     def remark(self) -> str:
-        """A note for users; "" without one."""
+        """A note for users; "" for an adapter that needs no note."""
         if self.text_form == "grader":
             return "reads question, reference and answer together; for the metrics grader and correctness"
         if self.text_form != "sfve":
@@ -76,17 +78,18 @@ class EncoderMetadata:
         dims: Length of a sentence vector and of a token vector.
         earlier_layers: Layers before the last (1 is the first) whose token vectors are also outputs.
         max_tokens: Maximum input length in tokens, including special tokens.
-        pooling: Method that turns token vectors into one vector, which is then L2-normalised. A grader's method,
+        pooling: Method that turns token vectors into one vector. The vector is then L2-normalised. A grader's method,
             ``"mean, linear, / TEMPERATURE"``, returns a logit.
         prefix: Text put before every input.
-        numeric_class: Arithmetic that computes the vectors; ends with the device, ``-cpu``, ``-cuda`` or ``-tensorrt``.
+        numeric_class: Arithmetic that computes the vectors. The name ends with the device: ``-cpu``, ``-cuda`` or
+            ``-tensorrt``.
         licence: SPDX identifier of the weights' licence; empty if unknown.
         origin: Original publication of the weights; `source` names the copy used here.
-        catalog_version: Version of the catalog that lists the model; 0 without one.
+        catalog_version: Version of the catalog that lists the model; 0 if no catalog lists it.
         build_command: Command that builds the model again.
         base: For a variant, the name of its base model; otherwise empty.
         calibrations: Thresholds and fits for metrics. A user's calibration applies only if it was fitted on this model.
-        kind: ``"encoder"`` or ``"grader"``; a grader reads question, reference and answer together.
+        kind: ``"encoder"`` or ``"grader"``. A grader reads the question, a reference and the answer together.
     """
 
     name: str
@@ -135,7 +138,7 @@ class AdapterSource:
 
 
 def adapter_files(kind: str) -> tuple[str, ...]:
-    """Return the names of an adapter's files that affect the model's output; `kind` is the model's."""
+    """Return the names of the adapter files that affect the output of a model of this kind."""
     return (ADAPTER_WEIGHTS, ADAPTER_CONFIG, *((HEAD_WEIGHTS,) if kind == "grader" else ()))
 
 
@@ -146,7 +149,7 @@ def shipped_adapter(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The method, with its settings, by which `build.recipes.make_graph` makes a variant from its base."""
+    """The method, with its settings, that `build.recipes.make_graph` uses to make a variant from its base."""
 
     method: str
     settings: Mapping[str, Setting]
@@ -159,8 +162,9 @@ class Limits:
     Attributes:
         min_cosine: Minimum cosine between a sentence vector and its reference, in [-1, 1].
         max_token_error: Maximum error of a token vector's component. If the layer's root mean square is above 1, the
-            error is divided by it.
-        max_batch_effect: Maximum difference between a component of a text's sentence vector alone and in a batch.
+            error is divided by the root mean square.
+        max_batch_effect: Maximum difference in a component of a text's sentence vector between a run of the text alone
+            and a run in a batch.
     """
 
     min_cosine: float = 0.99999
@@ -201,10 +205,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CatalogModel:
-    """The catalog's entry for a model that gradewire can build; see `EncoderMetadata` for shared fields.
+    """The catalog's entry for a model that gradewire can build. `EncoderMetadata` describes the shared fields.
 
     Attributes:
-        default: True for the one model that is used if the caller names no model.
+        default: True only for the model that is used if the caller names no model.
         feed_forward_dims: Number of values between the two feed-forward matrices.
         layer_norm_epsilon: Constant that every layer normalisation adds to the variance.
         position_offset: Row of the first token in the position table.

@@ -38,7 +38,7 @@ _CATALOG_FILE = Path(__file__).with_name("catalog.toml")
 
 @dataclass(frozen=True)
 class Variant:
-    """A ``[[variant]]``, with the fields that differ from its base."""
+    """A ``[[variant]]``, with the fields in which it differs from its base."""
 
     name: Name
     base: str
@@ -77,10 +77,10 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
-    """Read a ``[[variant]]``; fields that it does not set are its base's.
+    """Read a ``[[variant]]``. Fields that the entry does not set have the base's values.
 
     Raises:
-        ValueError: See `read_model`; or variant and base have the same numeric class.
+        ValueError: A field is invalid (see `read_model`), or the variant and its base have the same numeric class.
     """
     settings = dict(entry.get("recipe", {}))
     method = {"method": settings.pop("method")} if "method" in settings else {}
@@ -197,13 +197,13 @@ def find_model(name: str) -> CatalogModel:
     """Look a model up by name.
 
     Raises:
-        CatalogError: The catalog has no such model; the message lists the known ones.
+        CatalogError: The catalog has no such model. The message lists the known models.
     """
     return find(load_catalog(), name, "model")
 
 
 def require_free_name(name: str, error: type[ModelError]) -> None:
-    """Raise `error` if a user's model cannot have this name because the name is malformed or in the catalog."""
+    """Raise `error` if a user's model cannot have this name, because the name is malformed or in the catalog."""
     if not re.fullmatch(NAME_PATTERN, name):
         raise error(f"{name!r} cannot name a model (use letters, digits, '.', '_' and '-'). Choose a name with --name")
     if name in load_catalog():

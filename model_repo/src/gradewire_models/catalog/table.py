@@ -32,7 +32,7 @@ Sha256 = Annotated[str, Field(pattern=_SHA256)]
 Sha256OrNone = Annotated[str, Field(pattern=_SHA256_OR_NONE)]
 """A digest in hexadecimal, or "" if unknown."""
 Count = Annotated[int, Field(ge=1)]
-"""An integer from 1."""
+"""An integer of at least 1."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 """A float that is neither infinite nor NaN."""
 
@@ -62,7 +62,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Read a TOML file.
 
     Raises:
-        CatalogError: The file cannot be read; the message calls it `what`.
+        CatalogError: The file cannot be read. The message calls the file `what`.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -74,7 +74,7 @@ def read_entry(entry: dict[str, Any], reader: Callable[[dict[str, Any]], T], pat
     """Read an entry of the catalog `path` with `reader`.
 
     Raises:
-        CatalogError: `reader` raised ValueError; the message names the entry and the file.
+        CatalogError: `reader` raised ValueError. The message names the entry and the file.
     """
     try:
         return reader(entry)
@@ -103,7 +103,7 @@ def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
     """Look an entry up by name.
 
     Raises:
-        CatalogError: The name is unknown; the message lists the known ones.
+        CatalogError: The name is unknown. The message lists the known names.
     """
     if name not in entries:
         raise CatalogError(f"the catalog has no {kind} {name!r}. It has: {', '.join(entries)}")
@@ -111,14 +111,14 @@ def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
 
 
 class FieldError(ValueError):
-    """A missing, unknown or invalid field of a table.
+    """Raised when a table's field is missing, unknown or invalid.
 
     Args:
         error: Pydantic's errors. An unknown field is reported before all others, because it is often a misspelt name.
-        table: Values that pydantic read; None if it read JSON.
+        table: Values that pydantic read; None if pydantic read JSON.
 
     Attributes:
-        field: Path of the field with dots, for example ``"limits.min_cosine"``; "" for the table itself.
+        field: Path of the field, separated with dots, for example ``"limits.min_cosine"``; "" for the table itself.
         said: Description of the error.
     """
 
@@ -141,8 +141,8 @@ class FieldError(ValueError):
 def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> T:
     """Read a table into the dataclass `kind`; pydantic checks the fields' types.
 
-    It only converts lists to tuples, integers to floats and unquoted TOML dates to strings. Values in `table` may
-    already have their final type. `extra` decides if unknown fields are errors.
+    The only conversions are lists to tuples, integers to floats, and unquoted TOML dates to strings. Values in `table`
+    may already have their final type. `extra` decides whether unknown fields are errors.
 
     Raises:
         FieldError: A field is missing, unknown, of a wrong type or out of its range.
@@ -178,7 +178,7 @@ def _wanted(error: ErrorDetails) -> str:
 
 
 def _field(error: ErrorDetails, table: Any) -> str:
-    """Return the path of an error in `table`, with dots, without the union member that pydantic adds."""
+    """Return the dotted path of an error in `table`, without the union member that pydantic adds."""
     if table is None:
         return ".".join(map(str, error["loc"]))
     found: list[str] = []

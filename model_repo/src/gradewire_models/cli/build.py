@@ -50,7 +50,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="Merge the adapter in this directory (PEFT's format) into the weights of NAME.",
     ),
-    click.option("--name", "own_name", default="", help="Name the model with --adapter; by default like its folder."),
+    click.option("--name", "own_name", default="", help="Name the adapted model; by default after its folder."),
 )
 @target_options("target", "Use this precision on a GPU; by default fp32 with cuda, fp16 with tensorrt.")
 @cloup.option_group(
@@ -81,10 +81,10 @@ def build(
 ) -> None:
     """Build encoders, graders and judges.
 
-    Without NAME, build the default encoder. An existing model stays; if `verify` finds its config.pbtxt wrong, the
-    build rewrites this file. You can repeat a build at any time, even twice at once. A model with a different digest
-    becomes the next version in Triton. With --adapter, you get a model of your own: NAME with your adapter in its
-    weights.
+    Without NAME, build the default encoder. A model that is already built stays. If its config.pbtxt is wrong, the
+    build rewrites this file. You can repeat a build at any time, and run several builds at once. A model with a
+    different digest becomes the next version in Triton. With --adapter, you get a model of your own: NAME with your
+    adapter merged into its weights.
     """
     # These imports take a second, and `list` does not need them.
     with needs("server", "building"):

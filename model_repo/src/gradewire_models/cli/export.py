@@ -32,7 +32,7 @@ _EXAMPLES = """
     ExportOptions,
     cloup.option_group(
         "Model",
-        click.option("--name", default="", help="Name the model; by default like HUB_ID or PATH."),
+        click.option("--name", default="", help="Name the model; by default after HUB_ID or PATH."),
         click.option("--licence", default="", help="Set the weights' licence (SPDX); by default the model card's."),
     ),
     cloup.option_group(
@@ -40,7 +40,7 @@ _EXAMPLES = """
         click.option(
             "--pooling",
             type=click.Choice(POOLINGS),
-            help="Pool token vectors with this method; by default the folder's (modules.json).",
+            help="Pool token vectors with this method; by default with the folder's (modules.json).",
         ),
         click.option("--prefix", help="Put this text before every input; by default the folder's default prompt."),
         click.option(
@@ -91,4 +91,4 @@ def export(source: str, options: ExportOptions, revision: str, target: Target, r
     for note in result.notes:
         click.echo(f"  note: {note}")
     if not model.on_cpu:
-        click.echo("  not tested on a GPU here. Compare its scores on your GPU with the same model's on CPUs")
+        click.echo("  not tested on a GPU. Compare its scores on your GPU with the same model's on CPUs")

@@ -1,4 +1,4 @@
-"""The group ``gradewire models`` with its commands `list` and `verify`."""
+"""The group ``gradewire models``, with its commands `list` and `verify`."""
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -76,8 +76,8 @@ def train() -> None:
 def models() -> None:
     """Build, list and verify encoders, graders and judges.
 
-    Models are built from packages pinned by SHA-256, and checked against an independent computation before they are put
-    in place. After a failure the repository is unchanged.
+    Models are built from packages pinned by SHA-256, and checked against an independent computation before they are
+    published. After a failure, the repository is unchanged.
     """
 
 
@@ -90,7 +90,7 @@ models.add_command(train)
 @REPOSITORY_OPTION
 @JUDGE_REPOSITORY_OPTION
 def list_models(repository: Path, judge_repository: Path | None) -> None:
-    """List the models in the catalog and show which ones are built."""
+    """List the models in the catalog, and show which of them are built."""
     built = {model.name: model for model in list_built(repository)}
     for entry in (*base_models(), *grader_models()):
         click.echo(f"{entry.name}{_mark(entry)}: {entry.title}")
@@ -120,8 +120,8 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
     click.option(
         "--rows",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Compare variants with their base on these JSON lines with question, references and prediction, at most "
-        "500. By default on gradewire's own 504.",
+        help="Compare variants with their base on these JSON lines of question, references and prediction (at most "
+        "500 are used). By default, use gradewire's own 504.",
     ),
 )
 @cloup.option_group("Directories", REPOSITORY_OPTION, JUDGE_REPOSITORY_OPTION)
@@ -129,10 +129,10 @@ def list_models(repository: Path, judge_repository: Path | None) -> None:
 def verify(names: tuple[str, ...], rows: Path | None, repository: Path, judge_repository: Path | None) -> None:
     """Check built models; exit with 4 if a check fails.
 
-    Without NAME, check all models. For encoders and graders, compare digests, config.pbtxt and the graph with one
-    another. Also compare their results for texts of many lengths, alone and in mixed batches, with an independent
-    computation from the build. A variant must also return nearly the same scores as its base, which must be built; GPU
-    variants run on the CPU for this. For judges, check digests, tokenizer and next-token logits for a few texts: alone,
+    Without NAME, check all models. For encoders and graders, check that the digests, config.pbtxt and the graph match.
+    Also compare their results for texts of many lengths, alone and in mixed batches, with an independent computation
+    from the build. A variant must also return nearly the same scores as its base, which must be built; GPU variants run
+    on the CPU for this. For judges, check the digests, the tokenizer, and the next-token logits of a few texts: alone,
     in a batch and after a cached prefix.
     """
     with needs("server", "verifying"):
@@ -176,7 +176,7 @@ def _state(entry: CatalogModel, built: BuiltModel | None) -> str:
     if built is None:
         return f"not built ({entry.download_bytes / 1e6:.0f} MB to download). Run: {entry.build_hint}"
     if entry.digest not in {"", built.digest}:
-        return f"built with another digest than the catalog's. Build it again: {entry.build_hint}"
+        return f"built with a digest that differs from the catalog's. Build it again: {entry.build_hint}"
     return f"built, digest {built.digest}"
 
 

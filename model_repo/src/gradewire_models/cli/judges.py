@@ -28,7 +28,7 @@ FORM_OPTION = click.option(
 
 
 def split_judges(names: Sequence[str], repository: Path) -> tuple[list[str], list[str]]:
-    """Split model names into judges and encoders."""
+    """Split model names into names of judges and names of encoders."""
     known = {*catalog_judges(), *(judge.name for judge in list_judges(repository))}
     return [name for name in names if name in known], [name for name in names if name not in known]
 
@@ -86,7 +86,7 @@ def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str,
 
 
 def show_judges(repository: Path) -> None:
-    """List the catalog's judges and show which ones are built."""
+    """List the catalog's judges, and show which of them are built."""
     built = {judge.name: judge for judge in list_judges(repository)}
     for entry in catalog_judges().values():
         mark = " (judge, default)" if entry.default else " (judge)"
@@ -106,7 +106,7 @@ def _state(entry: CatalogJudge, built: BuiltJudge | None) -> str:
     if built is None:
         return f"not built ({entry.download_bytes / 1e6:.0f} MB to download). Run: {entry.build_hint}"
     if any(entry.digests.get(form, digest) != digest for form, digest in built.digests.items()):
-        return f"built with another digest than the catalog's. Build it again: {entry.build_hint}"
+        return f"built with a digest that differs from the catalog's. Build it again: {entry.build_hint}"
     return f"built, {_forms(built)}"
 
 

@@ -36,7 +36,7 @@ WHEELS_OPTION = click.option(
 def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return a decorator that adds options to a command and passes their values as one dataclass argument.
 
-    The fields of the dataclass `kind` must have the options' names.
+    The fields of the dataclass `kind` must have the same names as the options.
     """
 
     def add(command: Command) -> Command:
@@ -76,14 +76,14 @@ class ExampleCommand(cloup.Command):
 
 
 class MissingPackageError(click.ClickException):
-    """An error of a command that needs packages that are not installed."""
+    """Raised when a command needs packages that are not installed."""
 
     exit_code = ExitCode.UNUSABLE
 
 
 @contextmanager
 def without_traceback(*further: type[Exception]) -> Iterator[None]:
-    """Print only the message of a `ModelError` or a `further` error and exit; usable as a decorator."""
+    """Print only the message of a `ModelError` or a `further` error, and exit. Also usable as a decorator."""
     expected: tuple[type[Exception], ...] = (ModelError, *further)
     try:
         yield
@@ -93,7 +93,7 @@ def without_traceback(*further: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def needs(extra: str, doing: str) -> Iterator[None]:
-    """Run imports that `doing`, say "building", needs; if an import fails, the error names the `extra` to install."""
+    """Run the imports that `doing`, such as "building", needs. If one fails, the error names the `extra` to install."""
     try:
         yield
     except ImportError as error:
@@ -104,10 +104,10 @@ def needs(extra: str, doing: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model's target device; the attributes are the values of the options with the same names.
+    """A model's target device. The attributes are the values of the options with the same names.
 
     Raises:
-        click.UsageError: The options exclude each other.
+        click.UsageError: The options cannot be combined.
     """
 
     target: str

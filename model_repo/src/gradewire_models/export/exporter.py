@@ -44,7 +44,7 @@ Ids = NDArray[np.int64]
 def load_encoder(folder: EncoderFolder) -> Any:
     """Load the weights as float32, in evaluation mode, with plain ("eager") attention.
 
-    The function never runs a model's own code, and reads only safetensors.
+    This never runs a model's own code, and reads only safetensors.
 
     Raises:
         ExportError: The architecture is unknown or needs the model's own code, weights are missing, or the weights are
@@ -78,7 +78,7 @@ def load_encoder(folder: EncoderFolder) -> Any:
             f"at most {_MAX_WEIGHT_BYTES / 1e9:.0f} GB"
         )
     if model.config.get_text_config() is not model.config:
-        raise ExportError(f"{folder.directory} contains a model for more than text ({folder.model_type})")
+        raise ExportError(f"{folder.directory} contains a model that is not only for text ({folder.model_type})")
     if folder.pooling == "pooler" and getattr(model, "pooler", None) is None:
         raise ExportError(f"{folder.model_type} has no pooler. Choose another --pooling")
     model.config.use_cache = False
@@ -103,8 +103,8 @@ class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not instal
         """Encode a batch.
 
         Args:
-            input_ids: int64 [batch, tokens]; the model's padding id after a text's end.
-            attention_mask: int64 [batch, tokens]; 1 for a text's tokens, then 0.
+            input_ids: int64 [batch, tokens], with the model's padding id after a text's end.
+            attention_mask: int64 [batch, tokens], with 1 for a text's tokens, then 0.
 
         Returns:
             One array for each output: float32 [batch, tokens, dims], or [batch, dims] for the pooler.
@@ -124,14 +124,14 @@ def _first_lines(error: Exception) -> str:
 
 
 def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
-    """Export `model` with optimum; equal weights and versions give equal bytes. The export changes `model.config`.
+    """Export `model` with optimum. Equal weights and versions give equal bytes. The export changes `model.config`.
 
     Return the bare encoder, without pooling. It has transformers' names for the inputs, int64 [batch, tokens], and at
     least `outputs`, which `gradewire_models.export.graph` needs.
 
     Raises:
         ExportError: optimum is not installed, does not support the installed transformers or the architecture, or fails
-            to trace the model; another exporter may work.
+            to trace the model. Another exporter may work.
     """
     # The import takes seconds, and fails with transformers 5 (docs/adr/0031-optimum-export.md).
     try:
@@ -197,7 +197,7 @@ def _quiet() -> Iterator[None]:
 
 
 def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
-    """Trace `model` with torch's own exporter; equal weights and versions give equal bytes.
+    """Trace `model` with torch's own exporter. Equal weights and versions give equal bytes.
 
     Return the bare encoder, without pooling. It has the inputs ``input_ids`` and ``attention_mask``, int64 [batch,
     tokens], and `outputs`.
@@ -230,11 +230,11 @@ def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProt
 
 
 EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
-"""The exporters in the order in which they are tried; torch's is for models that optimum cannot export."""
+"""The exporters, in the order in which they are tried. torch's exporter is for models that optimum cannot export."""
 
 
 def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.ModelProto:
-    """Export `model` for `metadata` with one of `EXPORTERS`; equal weights and versions give equal bytes.
+    """Export `model` for `metadata` with one of `EXPORTERS`. Equal weights and versions give equal bytes.
 
     Return a graph of standard operators that includes the weights. It has the inputs ``input_ids`` and
     ``attention_mask``, int64 [batch, tokens], and the outputs ``sentence_embedding``, ``token_embeddings`` and
@@ -271,7 +271,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
     """Encode each text, int64 [tokens], alone with transformers.
 
     Raises:
-        ExportError: The model does not have one of the layers, or does not have enough positions for a text.
+        ExportError: The model lacks one of the layers, or does not have enough positions for a text.
     """
     last = int(model.config.num_hidden_layers)
     if any(layer >= last for layer in token_layers):

@@ -1,4 +1,4 @@
-"""Read the modules and settings in an encoder's folder, local or from the hub, and reject what cannot be exported."""
+"""Read an encoder's folder, local or from the hub, and reject models that cannot be exported."""
 
 import json
 import re
@@ -13,8 +13,8 @@ from gradewire_models.repository.digest import file_sha256
 Pooling = Literal["mean", "cls", "last", "pooler"]
 """The method that turns token vectors into a sentence vector.
 
-``mean`` averages the text's tokens. ``cls`` takes the first token's vector, ``last`` the last token's (decoders).
-``pooler`` applies the model's own pooler from transformers, a dense layer and tanh, to the first token.
+``mean`` averages the text's tokens. ``cls`` takes the first token's vector. ``last``, for decoders, takes the last
+token's vector. ``pooler`` applies the model's own pooler from transformers, a dense layer and tanh, to the first token.
 """
 
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
@@ -45,9 +45,9 @@ _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 
 @dataclass(frozen=True, slots=True)
 class ModuleChain:
-    """The encoder's directory in a sentence-transformers folder, and the pooling; None without a pooling module.
+    """The encoder's directory in a sentence-transformers folder, and the pooling.
 
-    `counts_prompt` is True if pooling includes a prompt's tokens.
+    `pooling` is None if there is no pooling module. `counts_prompt` is True if pooling includes a prompt's tokens.
     """
 
     transformer: Path
@@ -56,7 +56,7 @@ class ModuleChain:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; return {} if the file is missing.
+    """Read a JSON object. Return {} if the file is missing.
 
     Raises:
         ExportError: The file cannot be read or is not a JSON object.
@@ -72,8 +72,8 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
     """Read modules.json and the pooling module's settings.
 
-    A folder without modules.json is a plain transformers folder without pooling. If `pooling_is_given`, the folder's
-    own pooling is ignored, so it may be one that cannot be exported.
+    A folder without modules.json is a plain transformers folder without pooling. If `pooling_is_given` is True, the
+    folder's own pooling is ignored, even if it cannot be exported.
 
     Raises:
         ExportError: The graph cannot express a module or the pooling.
@@ -135,7 +135,7 @@ def _parse(path: Path) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class EncoderFolder:
-    """An encoder that transformers or sentence-transformers saved; unknown fields are None or empty.
+    """An encoder that transformers or sentence-transformers saved. Unknown fields are None or empty.
 
     Attributes:
         directory: Directory with the encoder's config.json, weights and tokenizer.
@@ -161,11 +161,11 @@ class EncoderFolder:
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
-    """Read an encoder's folder; `pooling` overrides the folder's pooling.
+    """Read an encoder's folder. `pooling` overrides the folder's pooling.
 
     Raises:
-        ExportError: The folder contains no model, or one that cannot be exported: weights as a pickle, an adapter, an
-            encoder-decoder, or modules or a pooling that the graph cannot express.
+        ExportError: The folder contains no model, or a model that cannot be exported, because its weights are a pickle,
+            it is an adapter or an encoder-decoder, or the graph cannot express its modules or its pooling.
     """
     chain = read_modules(directory, pooling_is_given=pooling is not None)
     config = read_json(chain.transformer / "config.json")
@@ -253,7 +253,7 @@ def _licence(card: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """A folder and its origin: the hub ID with the commit, or a local folder's name (never its path) and ""."""
+    """A folder and its origin: a hub ID and its commit, or a local folder's name (never its path) and ""."""
 
     directory: Path
     origin: str
@@ -261,7 +261,7 @@ class SourceFolder:
 
 
 def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
-    """Return the folder `wanted`; if it does not exist and `wanted` is a hub ID, download the model.
+    """Return the folder `wanted`. If the folder does not exist and `wanted` is a hub ID, download the model.
 
     Raises:
         ExportError: `wanted` is neither a directory nor a hub ID, or a revision is given for a directory.

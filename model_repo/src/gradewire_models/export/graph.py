@@ -1,4 +1,4 @@
-"""Complete an exported graph with the repository's inputs, pooling and normalisation, on request in float16."""
+"""Complete an exported graph, on request in float16, with the repository's inputs, pooling and normalisation."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +14,7 @@ from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - turns its 
 LAST_HIDDEN_STATE: Final = "last_hidden_state"
 POOLER_OUTPUT: Final = "pooler_output"
 HIDDEN_STATES: Final = "hidden_states"
-"""The prefix of ``hidden_states.N``, the token vectors after layer N; N = 0 means the word vectors."""
+"""The prefix of ``hidden_states.N``, which are the token vectors after layer N. N = 0 means the word vectors."""
 
 _TYPE_IDS: Final = "token_type_ids"
 _POSITIONS: Final = "position_ids"
@@ -28,7 +28,7 @@ _WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The settings that complete a bare encoder, which gets `padding_id` as input where the mask is 0."""
+    """The settings for completing a bare encoder. The encoder gets `padding_id` as input where the mask is 0."""
 
     pooling: str
     token_layers: tuple[int, ...]
@@ -49,7 +49,7 @@ class Completion:
 
 
 def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProto:
-    """Turn a bare encoder into a graph for the repository; do not use `encoder` afterwards.
+    """Turn a bare encoder into a graph for the repository. Do not use `encoder` afterwards.
 
     The encoder's inputs are ``input_ids``, ``attention_mask`` and optionally ``token_type_ids`` and ``position_ids``,
     int64 [batch, tokens]. The encoder must have the outputs in `completion.needed` and include its weights.
@@ -174,7 +174,7 @@ def _subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 
 def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
-    """Convert a bare float32 encoder to float16; inputs and outputs keep their types. Do not use `encoder` afterwards.
+    """Convert a bare float32 encoder to float16, except its inputs and outputs. Do not use `encoder` afterwards.
 
     `complete` adds pooling and normalisation in float32, because they sum many numbers.
 

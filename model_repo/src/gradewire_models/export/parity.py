@@ -1,4 +1,4 @@
-"""Check that a graph computes the same as torch, whatever other texts are in the batch."""
+"""Check that a graph computes the same results as torch, whatever other texts are in the batch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +21,9 @@ class Tolerance:
     """Limits for the differences between a graph and torch in float32.
 
     Attributes:
-        component: Maximum difference of a sentence vector's component.
-        cosine: Maximum difference between 1 and the cosine of a sentence vector with torch's.
-        token_component: Maximum difference of a token vector's component, as `token_error` measures it.
+        component: Maximum difference in a component of a sentence vector.
+        cosine: Maximum difference between 1 and the cosine of a sentence vector and torch's vector.
+        token_component: Maximum difference in a component of a token vector, as measured by `token_error`.
     """
 
     component: float = 1e-4
@@ -40,7 +40,7 @@ def tolerance_of(numeric_class: str) -> Tolerance:
 
 
 def check_parity(path: Path, golden: Golden, vocabulary: int, tolerance: Tolerance) -> list[Check]:
-    """Compare the graph at `path` with `golden` in mixed batches with random ids as padding."""
+    """Compare the graph at `path` with `golden`, in mixed batches with random ids as padding."""
     session = open_session(path, severity=ERRORS_ONLY)
     layers = sorted(golden.tokens_by_layer)
     outputs = [SENTENCE_OUTPUT, *(layer_output(layer) for layer in layers[:-1]), TOKENS_OUTPUT]

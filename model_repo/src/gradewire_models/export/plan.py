@@ -1,4 +1,4 @@
-"""Plan an export from the folder's settings, the caller's overrides, and defaults."""
+"""Plan an export from the folder's settings, the caller's overrides, and the defaults."""
 
 import shlex
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ DEFAULT_MAX_TOKENS = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """A caller's choices, with the field names of `EncoderMetadata`. None and "" mean the folder's value.
+    """A caller's choices, with the field names of `EncoderMetadata`. None or "" means the folder's value.
 
-    An exception is the empty `prefix`, which switches the folder's prompt off. If `numeric_class` is not for CPUs, the
+    The exception is an empty `prefix`, which switches the folder's prompt off. If `numeric_class` is not for CPUs, the
     model's name ends with it.
     """
 
@@ -45,10 +45,10 @@ def check_options(options: ExportOptions) -> None:
 
 
 def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolder) -> EncoderMetadata:
-    """Describe the exported model; `dims` and `layers` are 0 until the weights are read.
+    """Describe the model to export. `dims` and `layers` are 0 until the weights are read.
 
     Raises:
-        ExportError: The folder lacks a setting that needs an option, or the name cannot be used.
+        ExportError: The folder lacks a setting, so that an option must set it, or the name cannot be used.
     """
     origin, commit = source.origin, source.commit
     name = options.name or origin.rpartition("/")[2]

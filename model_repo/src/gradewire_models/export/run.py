@@ -32,13 +32,13 @@ class ExportResult:
 def export_model(
     wanted: str, repository: Path, options: ExportOptions, *, revision: str = "", report: Report = ignore
 ) -> ExportResult:
-    """Export an encoder, from a directory or the hub, into `repository`; replace a model with the same name.
+    """Export an encoder, from a directory or the hub, into `repository`. Replace any model with the same name.
 
-    The graph is compared with torch before it is published. Torch encodes each text alone, the graph in mixed batches.
-    After a failure, the repository is unchanged.
+    The graph is compared with torch before it is published. Torch encodes each text alone; the graph encodes the texts
+    in mixed batches. After a failure, the repository is unchanged.
 
     Raises:
-        ExportError: The model cannot be exported with these options; the message says why and what to do instead.
+        ExportError: The model cannot be exported with these options. The message says why and what to do instead.
         DownloadError: The model cannot be downloaded from the hub.
         VerificationError: The graph does not compute the same as torch.
         BuildError: The repository cannot be written.

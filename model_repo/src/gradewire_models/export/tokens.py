@@ -23,7 +23,7 @@ SAMPLE_TEXTS = (
     "ANSWER: It is, to the best of my knowledge, the Eiffel Tower in Paris (France)!",
     "A long answer goes on and on, with one clause after another, until nobody knows what was asked. " * 8,
 )
-"""Texts in several lengths and scripts for comparisons of tokenizers and encoders."""
+"""Texts of different lengths and scripts, to compare tokenizers and encoders with."""
 
 
 _OVERRULED = f"the published {TOKENIZER_FILE} gives different ids than transformers, so it is not used"

@@ -39,19 +39,19 @@ class CatalogJudge:
         licence: SPDX identifier of the weights' licence.
         architecture: Architecture in GGUF's spelling, for example ``"qwen2"`` or ``"llama"``.
         chat_template: Format of a conversation; only ``"chatml"`` so far.
-        context_tokens: Maximum length of prompt and answer together, in tokens.
-        default: True for the one judge that is used if the caller names no judge.
+        context_tokens: Maximum total length of the prompt and the answer, in tokens.
+        default: True only for the judge that is used if the caller names no judge.
         test_only: True if the judge is only for tests, because its verdicts are no better than chance.
         remarks: Notes for users, one sentence each.
-        sources: Wheels that contain the GGUF file. Empty for a judge that cannot be built; vLLM, Triton or an
+        sources: Wheels that contain the GGUF file. Empty for a judge that cannot be built, so that vLLM, Triton or an
             OpenAI-compatible server must serve it.
         file: Published name of the GGUF file.
         sha256: Digest of the GGUF file, 64 hex characters; empty without `sources`.
         bytes: Size of the GGUF file.
         download_bytes: Total size of all sources.
         eos_tokens: Tokens that end an answer.
-        digests: Digests that a build must produce, by form; missing forms are not compared.
-        numeric_classes: Arithmetic by form; answers with different classes are never mixed.
+        digests: Digests that a build must produce, by form. Forms without a digest are not checked.
+        numeric_classes: Arithmetic by form. Caches never mix answers from different classes.
     """
 
     name: Name
@@ -93,7 +93,7 @@ class CatalogJudge:
 
 @cache
 def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
-    """Read the judges' catalog, by name in the order of the file.
+    """Read the catalog of judges: the entries by name, in the order of the file.
 
     Raises:
         CatalogError: The file cannot be read, a field is missing, unknown or of a wrong type, a name or digest is
@@ -112,7 +112,7 @@ def find_judge(name: str) -> CatalogJudge:
     """Look a judge up by name.
 
     Raises:
-        CatalogError: The catalog has no such judge; the message lists the known ones.
+        CatalogError: The catalog has no such judge. The message lists the known judges.
     """
     return find(catalog_judges(), name, "judge")
 

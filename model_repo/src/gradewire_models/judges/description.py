@@ -1,4 +1,4 @@
-"""Write and read ``judge.json``, which contains a built judge's description and each form's digest."""
+"""Write and read ``judge.json``, which contains a built judge's description and the digest of each form."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ Files: TypeAlias = Mapping[str, FileRecord]
 
 @dataclass(frozen=True, slots=True)
 class JudgeMetadata:
-    """A judge's properties that depend on its weights; `context_tokens` limits prompt and answer together."""
+    """A judge's properties that depend on its weights. `context_tokens` limits the prompt and the answer together."""
 
     chat_template: str
     context_tokens: int
@@ -48,7 +48,7 @@ class Description:
         remarks: Notes for users.
         facts: Properties that depend on the weights.
         tokenizer: Size and digest of tokenizer.json.
-        forms: Size and digest of each built form's files, by path in the judge's directory.
+        forms: Size and digest of each built form's files, by their paths in the judge's directory.
         numeric_classes: Arithmetic of each built form.
     """
 
@@ -65,7 +65,7 @@ class Description:
 
     @property
     def files(self) -> Files:
-        """Size and digest of all files, by path in the judge's directory."""
+        """The size and the digest of each file, by its path in the judge's directory."""
         return {
             TOKENIZER_FILE: self.tokenizer,
             **{path: each for files in self.forms.values() for path, each in files.items()},

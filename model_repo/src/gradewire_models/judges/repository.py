@@ -28,15 +28,15 @@ class BuiltJudge:
         name: Name of the judge and its directory.
         title: Description in one line.
         directory: The judge's directory.
-        forms: Built forms, ``"int8"`` and ``"gguf"``; the faster first.
-        onnx_path: The int8 form's graph, whose weights are in ``model.onnx.data`` next to it; None without this form.
-            docs/reference/judge-models.md describes inputs and outputs.
+        forms: Built forms, ``"int8"`` and ``"gguf"``, with the faster form first.
+        onnx_path: The int8 form's graph; None without this form. The weights are in ``model.onnx.data`` next to the
+            graph. docs/reference/judge-models.md describes the inputs and outputs.
         gguf_path: The GGUF file; None without this form.
         tokenizer_path: File tokenizer.json: byte-level BPE without padding, truncation or added tokens.
-        digests: SHA-256 over everything that determines an answer, by form, 64 hex characters.
+        digests: By form, a SHA-256 over everything that determines an answer, 64 hex characters.
         numeric_classes: Arithmetic by form.
         chat_template: Format of a conversation: ``"chatml"``.
-        context_tokens: Maximum length of prompt and answer together, in tokens.
+        context_tokens: Maximum total length of the prompt and the answer, in tokens.
         eos_ids: Tokens that end an answer.
         licence: SPDX identifier of the weights' licence.
         test_only: True if the judge is only for tests, because its verdicts are no better than chance.
@@ -72,20 +72,20 @@ def default_judge_repository(encoders: Path | None = None) -> Path:
 def list_judges(repository: Path) -> list[BuiltJudge]:
     """List a repository's judges, sorted by name.
 
-    Check only the size of each file. Skip a broken judge and log each new reason once as a warning; `load_judge` raises
-    the reason. Return an empty list if the repository is missing.
+    Check only the size of each file. Skip a broken judge, and log each new reason once as a warning. `load_judge`
+    raises an error with the reason. Return an empty list if the repository is missing.
     """
     return list_sound(repository, DESCRIPTION_FILE, lambda directory: _describe(directory)[0])
 
 
 def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> BuiltJudge:
-    """Describe a judge after checking the size of all files, and the digests of graph and tokenizer.
+    """Describe a judge after checking the size of all files, and the digests of the graph and the tokenizer.
 
-    If `every_byte` is set, also check the weights' digests, which takes seconds instead of milliseconds.
+    If `every_byte` is True, also check the weights' digests, which takes seconds instead of milliseconds.
 
     Raises:
-        ModelNotBuiltError: The judge is missing; the message says how to build it.
-        ModelBrokenError: Files and description do not match; the message says how to replace it.
+        ModelNotBuiltError: The judge is missing. The message says how to build it.
+        ModelBrokenError: The files do not match the description. The message says how to replace the judge.
     """
     directory = find_directory(repository, name, DESCRIPTION_FILE)
     if directory is None:

@@ -35,7 +35,7 @@ from gradewire_models.repository.digest import FileRecord, record_fault
 T = TypeVar("T")
 
 _MAX_NAME_BYTES = 255
-"""The longest directory name on usual file systems; system calls fail on longer ones."""
+"""Maximum length of a directory name on usual file systems. System calls fail on longer names."""
 
 _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
@@ -50,12 +50,12 @@ _REQUIRED_OUTPUTS = {
 
 
 def described_in(repository: Path, file: str) -> list[Path]:
-    """Return the directories that contain `file`, sorted by name; skip hidden ones, which are builds in progress."""
+    """Return the directories with `file`, sorted by name. Skip hidden directories, which are builds in progress."""
     return sorted(path.parent for path in repository.glob(f"[!.]*/{file}"))
 
 
 def find_directory(repository: Path, name: str, file: str) -> Path | None:
-    """Return the directory `name` if it contains `file`; otherwise, or if `name` is not a plain name, None."""
+    """Return the directory `name` if it contains `file`; None if not, or if `name` is not a plain name."""
     if (
         not name
         or name.startswith(".")
@@ -97,8 +97,8 @@ class BuiltModel(EncoderMetadata):
         tokenizer_path: File tokenizer.json, which does not pad and truncates at `max_tokens`.
         digest: SHA-256 over everything that determines a vector (`gradewire_models.repository.digest`), 64 hex
             characters.
-        fingerprint: Value of the output ``model_fingerprint``, int64 [batch, 1], which identifies the graph that
-            computed the vectors. Never 0.
+        fingerprint: Value of the output ``model_fingerprint``, int64 [batch, 1]. It identifies the graph that computed
+            the vectors, and is never 0.
         unreadable: Calibrations that cannot be read and are not used.
     """
 
@@ -112,7 +112,7 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def sentence_output(self) -> str:
-        """The output with the sentence vectors, float32 [batch, dims], of unit length; a grader's has logits."""
+        """The output with the unit-length sentence vectors, float32 [batch, dims], or with a grader's logits."""
         return LOGIT_OUTPUT if self.kind == "grader" else SENTENCE_OUTPUT
 
     @property
@@ -126,7 +126,7 @@ class BuiltModel(EncoderMetadata):
         return () if self.kind == "grader" else (*sorted(self.earlier_layers), self.layers)
 
     def token_output(self, layer: int) -> str:
-        """Return the name of the output with the token vectors of one of `token_layers`.
+        """Return the name of the output with the token vectors of `layer`, which must be in `token_layers`.
 
         The vectors are float32 [batch, tokens, dims]; rows for padding are unspecified.
         """
@@ -134,12 +134,12 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def fit_summaries(self) -> tuple[str, ...]:
-        """One line for each calibration; unreadable calibrations come last, with a remedy."""
+        """One line for each calibration. Unreadable calibrations come last, with a remedy."""
         return (*(each.summary for each in self.calibrations), *(each.summary for each in self.unreadable))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Notes for users: first on the model's training texts, then on each calibration."""
+        """Notes for users, first on the model's training texts, then on each calibration."""
         return (*((self.adapter.remark,) if self.adapter and self.adapter.remark else ()), *self.fit_summaries)
 
     @property
@@ -151,8 +151,8 @@ class BuiltModel(EncoderMetadata):
 def default_repository() -> Path:
     """Return the repository that is used if the caller names no repository.
 
-    It is ``$GRADEWIRE_MODEL_REPOSITORY`` if set. Otherwise it is ``model_repo/models`` if this package runs from a
-    checkout, else ``gradewire/models`` in the user's data directory.
+    This is ``$GRADEWIRE_MODEL_REPOSITORY`` if set. Otherwise, it is ``model_repo/models`` if this package runs from a
+    checkout, or ``gradewire/models`` in the user's data directory.
     """
     named = os.environ.get(REPOSITORY_VARIABLE)
     if named:
@@ -166,9 +166,9 @@ def default_repository() -> Path:
 def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
     """List a repository's models, sorted by name.
 
-    Check the size of each file, but not its digest. Skip a broken model and log each new reason once as a warning;
-    `load_built` raises the reason. Return an empty list if the repository is missing. If `graphs` is False, graphs may
-    be missing, because a server elsewhere runs the models.
+    Check the size of each file, but not its digest. Skip a broken model, and log each new reason once as a warning.
+    `load_built` raises an error with the reason. Return an empty list if the repository is missing. If `graphs` is
+    False, graphs may be missing, because a server elsewhere runs the models.
     """
     return list_sound(repository, CONFIG_FILE, lambda directory: _describe(directory, graph=graphs)[0])
 
@@ -176,11 +176,11 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
 def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
     """Describe a model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
 
-    If `graph` is False, check only the tokenizer; the graph may be missing.
+    If `graph` is False, check only the tokenizer, because the graph may be missing.
 
     Raises:
-        ModelNotBuiltError: The model is missing; the message says how to build it.
-        ModelBrokenError: Files and description do not match; the message says how to replace it.
+        ModelNotBuiltError: The model is missing. The message says how to build it.
+        ModelBrokenError: The files do not match the description. The message says how to replace the model.
     """
     directory = find_directory(repository, name, CONFIG_FILE)
     if directory is None:

@@ -57,7 +57,7 @@ _FURTHER_TEXTS = ("architecture", "base", "build_command", "origin", "source")
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCalibration:
-    """A parameter with calibrations that this version of gradewire cannot read, and the reason in one line.
+    """A parameter with calibrations that this version of gradewire cannot read, and a one-line reason.
 
     The metric fails with this model until the user replaces or removes the parameter.
     """
@@ -82,7 +82,7 @@ class UnreadableCalibration:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The calibrations in a description, sorted by metric, version and parameters, and the unreadable ones."""
+    """The calibrations in a description, sorted by metric, version and parameters, and the unreadable parameters."""
 
     readable: tuple[StoredCalibration, ...] = ()
     unreadable: tuple[UnreadableCalibration, ...] = ()
@@ -91,7 +91,7 @@ class Described:
 def to_parameters(
     calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
 ) -> dict[str, str]:
-    """Return calibrations as a description's parameters, by short name; `unreadable` ones keep their text."""
+    """Return calibrations as a description's parameters, by short name. `unreadable` calibrations keep their text."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
@@ -143,7 +143,7 @@ def _read(record: Any) -> StoredCalibration:
 
 @lru_cache(maxsize=16)
 def _records(text: str) -> tuple[StoredCalibration, ...]:
-    """Return a parameter's records; cached, because repositories are listed often and a fit is long."""
+    """Return a parameter's records. Cache them, because repositories are listed often and a fit is long."""
     records = json.loads(text)
     if not isinstance(records, list):
         raise TypeError("it should be a list of records")
@@ -157,7 +157,7 @@ def layer_output(layer: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The size and digest of a model's files, and the value of its output ``model_fingerprint``, never 0."""
+    """The sizes and digests of a model's files, and the value of its output ``model_fingerprint``, which is never 0."""
 
     onnx: FileRecord
     tokenizer: FileRecord
@@ -198,7 +198,7 @@ def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) 
 def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
     """Read a config.pbtxt; return the configuration and its `own_parameters`.
 
-    Fields that gradewire does not know are skipped, so operators can add Triton's (rate limits, graph optimisation).
+    Skip fields that gradewire does not know, so that operators can add settings for Triton, such as rate limits.
 
     Raises:
         ValueError: The file is not a model configuration.
@@ -265,7 +265,7 @@ def _parameters(metadata: EncoderMetadata, files: ModelFiles, digest: str) -> Ma
 
 
 def metadata_in(config: ModelConfig, calibrations: tuple[StoredCalibration, ...]) -> EncoderMetadata:
-    """Read an encoder's metadata from a description, and add the `calibrations` that apply.
+    """Read an encoder's metadata from a description, and add the `calibrations`.
 
     Raises:
         KeyError: A parameter is missing.
@@ -304,7 +304,7 @@ def files_in(parameters: Mapping[str, str]) -> ModelFiles:
 
 
 def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
-    """Read the merged adapter from `own_parameters`; None without one.
+    """Read the merged adapter from `own_parameters`; None for a model without an adapter.
 
     Raises:
         KeyError: One of the adapter's parameters is missing.
@@ -332,11 +332,12 @@ def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """The fields of a model configuration that callers of the model depend on.
+    """The fields of a model configuration that the model's callers depend on.
 
     Attributes:
         max_batch_size: Maximum number of rows in a request.
-        tensors: Type and shape of inputs and outputs by name, without the batch dimension: ``"TYPE_FP32[-1, 384]"``.
+        tensors: Types and shapes of the inputs and outputs by name, without the batch dimension: ``"TYPE_FP32[-1,
+            384]"``.
         facts: The `own_parameters`, by short name.
         instances: Number of concurrent runs; 0 if unspecified.
         kinds: Device kinds: ``"KIND_CPU"``, ``"KIND_GPU"``, or ``"KIND_AUTO"`` if the server has not chosen yet.
@@ -382,7 +383,7 @@ def _served(config: ModelConfig) -> ServedModel:
 
 
 def tensors_in(config: ModelConfig) -> dict[str, str]:
-    """Return type and shape of inputs and outputs by name, without the batch dimension."""
+    """Return the types and shapes of the inputs and outputs by name, without the batch dimension."""
     return {**_tensors("input", config.input), **_tensors("output", config.output)}
 
 

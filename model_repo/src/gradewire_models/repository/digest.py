@@ -47,7 +47,7 @@ def record_file(path: Path) -> FileRecord:
 
 
 def record_fault(path: Path, record: FileRecord) -> str:
-    """Return a message if a file's SHA-256 differs from its record's, else ""."""
+    """Return a message if a file's SHA-256 differs from the record's; otherwise, ""."""
     try:
         found = file_sha256(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Build a grader's input from the token ids of question, reference and answer; split long answers into pieces.
+"""Build a grader's input from the token ids of a question, a reference and an answer; split long answers.
 
 Training and serving share this code, so that both build the same input.
 """
@@ -10,9 +10,9 @@ from typing import Final
 MAX_TOKENS: Final = 256
 """Maximum length of an input sequence in tokens, including special tokens."""
 QUESTION_TOKENS: Final = 64
-"""Maximum number of question tokens; the rest of a longer question is ignored."""
+"""Maximum number of question tokens. The rest of a longer question is ignored."""
 REFERENCE_TOKENS: Final = 64
-"""Maximum number of reference tokens; the rest of a longer reference is ignored."""
+"""Maximum number of reference tokens. The rest of a longer reference is ignored."""
 MAX_PIECES: Final = 8
 """Maximum number of pieces of an answer."""
 _SPECIAL: Final = 4
@@ -31,7 +31,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """One to `MAX_PIECES` pieces of an answer; the highest logit counts. `truncated` is True if tokens were ignored."""
+    """One to `MAX_PIECES` pieces of an answer. The highest logit counts. `truncated` is True if tokens were ignored."""
 
     pieces: tuple[Piece, ...]
     truncated: bool
@@ -40,11 +40,12 @@ class Pieces:
 def grader_input(
     question: Sequence[int], reference: Sequence[int], answer: Sequence[int], *, begin: int, separator: int
 ) -> Pieces:
-    """Join question, reference and answer: ``begin question separator reference separator answer separator``.
+    """Join the three texts as ``begin question separator reference separator answer separator``.
 
-    Each argument holds the whole text's token ids without special tokens and may be empty. A long answer is split into
-    overlapping pieces. Each piece starts half a piece after the previous one, and the last piece may be shorter. Tokens
-    after `MAX_PIECES` pieces are ignored. `Pieces.truncated` is True if any token of the three texts was ignored.
+    Each argument contains the whole text's token ids, without special tokens, and may be empty. A long answer is split
+    into overlapping pieces. Each piece starts half a piece after the previous one, and the last piece may be shorter.
+    Tokens after `MAX_PIECES` pieces are ignored. `Pieces.truncated` is True if any token of the three texts was
+    ignored.
     """
     asked, wanted = question[:QUESTION_TOKENS], reference[:REFERENCE_TOKENS]
     front = (begin, *asked, separator, *wanted, separator)

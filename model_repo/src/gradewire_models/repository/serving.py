@@ -1,8 +1,7 @@
 """Write Triton's settings for an encoder: batching, queue, copies, devices, warm-up. They never change a vector.
 
-The fields are described at
-https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md; accelerators and
-parameters in the README of Triton's onnxruntime backend.
+https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md describes the fields.
+The README of Triton's onnxruntime backend describes accelerators and parameters.
 """
 
 from collections.abc import Mapping
@@ -53,9 +52,9 @@ class Serving:
     """Triton's settings for a model.
 
     Attributes:
-        instances: Number of copies, on GPUs for each GPU. Each copy keeps the graph in memory.
-        threads: Threads for one copy's operators on a CPU. 0 means the backend's default: NVIDIA's uses all cores, the
-            emulated backend an equal share for each copy.
+        instances: Number of copies, per GPU for GPU models. Each copy keeps the graph in memory.
+        threads: Threads for one copy's operators on a CPU. 0 means the backend's default: NVIDIA's backend uses all
+            cores for each copy, and the emulated backend uses an equal share.
         precision: Precision in TensorRT. Without TensorRT, the graph determines the precision.
     """
 
@@ -67,7 +66,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The number of copies that run at once, and the threads of each copy on a CPU.
+    """The number of copies that run at once, and the number of threads for each copy on a CPU.
 
     None keeps an existing model's value. A new model gets 2 copies on CPUs or 1 on each GPU, and 0 threads, which means
     the backend's default.
@@ -81,7 +80,7 @@ AS_IT_IS = Copies()
 
 
 def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
-    """Return Triton's settings for a numeric class, for example ``"fp16-cuda"``; None in `copies` means the default.
+    """Return Triton's settings for a numeric class, such as ``"fp16-cuda"``. None in `copies` means the default.
 
     Raises:
         ValueError: The device or precision is unknown.

@@ -22,7 +22,7 @@ def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[s
 
     texts = {
         "exported": "Spans and evaluation events that a collector accepted.",
-        "dropped": "Spans and evaluation events dropped because the queue was full or the collector down.",
+        "dropped": "Spans and evaluation events dropped because the queue was full or the collector was down.",
     }
     families = {
         outcome: Counter(f"{prefix}_telemetry_{outcome}", text, ["kind"], registry=registry)

@@ -44,7 +44,7 @@ OnResult = Callable[[str, int | None, Any], None]
 
 
 def context_of(traceparent: str, tracestate: str = "") -> Context:
-    """Return the context from a caller's headers; an empty context if they cannot be parsed."""
+    """Return the context from a caller's headers; an empty context if the headers cannot be parsed."""
     if not traceparent or len(traceparent) > _MAX_CHARACTERS:
         return Context()
     carrier = {TRACEPARENT_KEY: traceparent}
@@ -54,13 +54,13 @@ def context_of(traceparent: str, tracestate: str = "") -> Context:
 
 
 def span_context_of(traceparent: str) -> SpanContext | None:
-    """Return the span that a traceparent names, or None."""
+    """Return the context of the span that a traceparent names; None if the header is invalid."""
     found = get_current_span(context_of(traceparent)).get_span_context()
     return found if found.is_valid else None
 
 
 def metadata_of(span: ApiSpan) -> tuple[tuple[str, str], ...]:
-    """Return headers that make a span the parent of a call; empty if the span is invalid."""
+    """Return headers that make a span the parent of a call; no headers if the span is invalid."""
     carrier: dict[str, str] = {}
     _W3C.inject(carrier, set_span_in_context(span, Context()))
     return tuple(carrier.items())
@@ -111,7 +111,7 @@ class OtelSpan(Span):
         self.span.set_attribute(name, value)
 
     def link(self, other: Span) -> None:
-        """Link another span; has no effect after the end."""
+        """Link another span. This has no effect after the end of this span."""
         if isinstance(other, OtelSpan) and self.span.is_recording():
             self.span.add_link(other.span.get_span_context())
 

@@ -121,7 +121,7 @@ class Evaluation:
     """A result of a metric, for the event `gen_ai.evaluation.result`.
 
     Attributes:
-        error_type: Status, in capitals, if the result has no score; else empty.
+        error_type: Status, in capitals, if the result has no score; otherwise empty.
         label: "correct", "incorrect", or the winner of a pair; empty if the metric has no verdict.
         line: Metric identifier that reproduces the score; empty if unknown.
     """
@@ -184,10 +184,10 @@ def record_result(metric: str, index: int | None, result: object) -> None:
 def record_batch(
     name: str, waiting: Iterable[Span | None], *, start_ns: int, end_ns: int, attributes: Mapping[str, Value]
 ) -> None:
-    """Record work done once for several spans; None is a caller without tracing.
+    """Record work done once for several spans. None stands for a caller without tracing.
 
-    The work becomes a child of the first span and a link of all other spans. As a child of each span, it would count
-    several times.
+    The work becomes a child of the first span. All other spans are linked with it. As a child of each span, the work
+    would count several times.
     """
     traced = list(dict.fromkeys(span for span in waiting if span is not None))
     if not traced:

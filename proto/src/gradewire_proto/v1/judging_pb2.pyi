@@ -94,10 +94,10 @@ class Pair(_message.Message):
     id: _builtins.str
     """Same as Item.id."""
     question: _builtins.str
-    """The question or instruction. Blank is STATUS_INVALID_INPUT."""
+    """The question or instruction. A blank question makes the pair STATUS_INVALID_INPUT."""
     answer_a: _builtins.str
     """If either answer is blank or has no letter or digit, the pair is STATUS_EMPTY_PREDICTION. Answers that look the
-    same tie without a judge. So do answers that would look the same to the judge after cutting or masking
+    same are a tie, without a judge. So are answers that would look the same to the judge after cutting or masking
     (WARNING_TRUNCATED, WARNING_MASKED).
     """
     answer_b: _builtins.str
@@ -497,13 +497,13 @@ class CompleteRequest(_message.Message):
     """Maximum length of the answer, 1 to 4 096 tokens. 0 means 512."""
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatTurn]:
-        """1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is the user's; or the
-        assistant's, after the user's, and the judge continues it.
+        """1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is the user's, or an assistant's
+        turn after the user's that the judge continues.
         """
 
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """At most 4 strings of 1 to 256 bytes. The answer ends before the first of them."""
+        """At most 4 strings of 1 to 256 bytes. The answer ends before the first string that occurs."""
 
     def __init__(
         self,
@@ -622,7 +622,7 @@ class DecisionQuestion(_message.Message):
     """The question about the state. Blank is an error."""
     @_builtins.property
     def options(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionOption]:
-        """2 to 26 options, with distinct labels of 1 to 256 bytes."""
+        """2 to 26 options, with different labels of 1 to 256 bytes."""
 
     def __init__(
         self,

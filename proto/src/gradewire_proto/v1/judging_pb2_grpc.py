@@ -86,7 +86,7 @@ class JudgingServicer:
         scope for judges.
         Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
         PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
-        fails, the response's status says so.
+        fails, the response's status reports the failure.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -50,7 +50,7 @@ class JudgingStub:
     scope for judges.
     Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
     PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
-    fails, the response's status says so.
+    fails, the response's status reports the failure.
     """
     Decide: _grpc.UnaryUnaryMultiCallable[_judging_pb2.DecideRequest, _judging_pb2.DecideResponse]
     """Return the judge's probability of each option, for questions about one state. The judge sees each question
@@ -80,7 +80,7 @@ class JudgingAsyncStub(JudgingStub):
     scope for judges.
     Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
     PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
-    fails, the response's status says so.
+    fails, the response's status reports the failure.
     """
     Decide: _aio.UnaryUnaryMultiCallable[_judging_pb2.DecideRequest, _judging_pb2.DecideResponse]  # type: ignore[assignment]
     """Return the judge's probability of each option, for questions about one state. The judge sees each question
@@ -125,7 +125,7 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
         scope for judges.
         Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
         PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
-        fails, the response's status says so.
+        fails, the response's status reports the failure.
         """
 
     @_abc_1.abstractmethod

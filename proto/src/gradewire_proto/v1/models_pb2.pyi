@@ -168,7 +168,7 @@ class MetricParameter(_message.Message):
     description: _builtins.str
     default_value: _builtins.str
     allowed: _builtins.str
-    """Allowed values, in words: "0 to 1", "v1 | fast | paper | reference_code"."""
+    """Allowed values, as text: "0 to 1", "v1 | fast | paper | reference_code"."""
     def __init__(
         self,
         *,

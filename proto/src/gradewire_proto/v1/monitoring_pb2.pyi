@@ -35,8 +35,8 @@ Global___SnapshotRequest: _TypeAlias = SnapshotRequest  # noqa: Y015
 
 @_typing.final
 class SnapshotResponse(_message.Message):
-    """Counts include the calls of all services except this service. The metrics in docs/operate/prometheus.md count the
-    same way.
+    """Counts include the calls to all services except this one. The metrics in docs/operate/prometheus.md count the same
+    way.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -100,7 +100,7 @@ class SnapshotResponse(_message.Message):
     """Memory of the server's process."""
     @_builtins.property
     def degraded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Problems that degrade the service, for users; empty without any."""
+        """Descriptions, for users, of problems that degrade the service."""
 
     @_builtins.property
     def latency_bounds_s(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:

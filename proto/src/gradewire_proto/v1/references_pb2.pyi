@@ -66,18 +66,18 @@ class PrepareRequest(_message.Message):
     reference_set: _builtins.str
     """Name of the set, at most 256 bytes. It must not end in "@" and 8 or more hex digits. You can add to a set unless it
     is immutable, but never change its content. If empty, the server names the set with 32 hex digits over the content
-    of this call, plus judge and prompt if they write synthetic answers. The client library derives the name from the
-    content of all calls for the set.
+    of this call, plus the judge and the prompt if they write synthetic answers. The client library derives the name
+    from the content of all calls for the set.
     """
     immutable: _builtins.bool
-    """Freeze the set's corpus: it has exactly these entries. If the set already has different content, the server refuses
+    """Freeze the set's corpus with exactly these entries. If the set already has different content, the server refuses
     the call with INVALID_ARGUMENT before it stores anything. It keeps an immutable corpus for all metrics. Because an
     immutable set must be complete, the server refuses the call if an entry is unreadable or cannot be graded.
     """
     expected_digest: _builtins.str
     """With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the
-    set in several calls. A last call without entries then reports if the set is complete. Empty means that this call
-    has all entries.
+    set in several calls. A last call without entries then reports whether the set is complete. Empty means that this
+    call has all entries.
     """
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReferenceEntry]:
@@ -85,7 +85,7 @@ class PrepareRequest(_message.Message):
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]:
-        """Metrics to prepare for. At least one."""
+        """Metrics to prepare for, at least one."""
 
     @_builtins.property
     def generate(self) -> Global___SyntheticGeneration:
@@ -226,8 +226,8 @@ class PrepareProgress(_message.Message):
     not see them. Includes references from earlier calls; `failures` lists them (STATUS_UNPARSABLE).
     """
     corpus_digest: _builtins.str
-    """32 hex digits over the set's corpus, independent of the order of entries; in the last message of a complete
-    immutable set.
+    """Digest (32 hex digits) of the set's corpus, independent of the order of entries. Only the last message has it, and
+    only if the set is immutable and complete.
     """
     @_builtins.property
     def cache_hits(self) -> _types_pb2.CacheHits:
@@ -247,7 +247,9 @@ class PrepareProgress(_message.Message):
 
     @_builtins.property
     def generation(self) -> _types_pb2.Provenance:
-        """Judge and prompt that wrote the synthetic answers, under the name "synthetic"; in the last message."""
+        """The judge and the prompt that wrote the synthetic answers, under the name "synthetic". Only the last message has
+        it.
+        """
 
     def __init__(
         self,

@@ -49,8 +49,8 @@ class ReferencesServicer:
     def Prepare(self, request, context):
         """Register a reference set and fill the cache with everything that the named metrics need. The server streams
         progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
-        finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
-        much is in flight, the call waits for its turn.
+        finished work is in the cache. The server reports a faulty entry as a failure and continues with the other entries.
+        If too much is in flight, the call waits for its turn.
         Errors: the same as for Scoring.Score.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -36,8 +36,8 @@ class ReferencesStub:
     Prepare: _grpc.UnaryStreamMultiCallable[_references_pb2.PrepareRequest, _references_pb2.PrepareProgress]
     """Register a reference set and fill the cache with everything that the named metrics need. The server streams
     progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
-    finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
-    much is in flight, the call waits for its turn.
+    finished work is in the cache. The server reports a faulty entry as a failure and continues with the other entries.
+    If too much is in flight, the call waits for its turn.
     Errors: the same as for Scoring.Score.
     """
 
@@ -49,8 +49,8 @@ class ReferencesAsyncStub(ReferencesStub):
     Prepare: _aio.UnaryStreamMultiCallable[_references_pb2.PrepareRequest, _references_pb2.PrepareProgress]  # type: ignore[assignment]
     """Register a reference set and fill the cache with everything that the named metrics need. The server streams
     progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
-    finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
-    much is in flight, the call waits for its turn.
+    finished work is in the cache. The server reports a faulty entry as a failure and continues with the other entries.
+    If too much is in flight, the call waits for its turn.
     Errors: the same as for Scoring.Score.
     """
 
@@ -65,8 +65,8 @@ class ReferencesServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_references_pb2.PrepareProgress], _abc.AsyncIterator[_references_pb2.PrepareProgress]]:
         """Register a reference set and fill the cache with everything that the named metrics need. The server streams
         progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
-        finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
-        much is in flight, the call waits for its turn.
+        finished work is in the cache. The server reports a faulty entry as a failure and continues with the other entries.
+        If too much is in flight, the call waits for its turn.
         Errors: the same as for Scoring.Score.
         """
 

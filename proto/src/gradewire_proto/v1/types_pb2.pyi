@@ -36,7 +36,7 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     STATUS_INVALID_PARAMETER: _Status.ValueType  # 4
     """A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
     STATUS_MODEL_UNAVAILABLE: _Status.ValueType  # 5
-    """The model that the metric needs is not loaded, or has another digest than the request names."""
+    """The model that the metric needs is not loaded, or its digest is not the digest in the request."""
     STATUS_NOT_PREPARED: _Status.ValueType  # 6
     """The request wants prepared synthetic answers and at least one is missing: call References.Prepare first."""
     STATUS_UNAVAILABLE: _Status.ValueType  # 7
@@ -68,7 +68,7 @@ STATUS_EMPTY_PREDICTION: Status.ValueType  # 3
 STATUS_INVALID_PARAMETER: Status.ValueType  # 4
 """A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
 STATUS_MODEL_UNAVAILABLE: Status.ValueType  # 5
-"""The model that the metric needs is not loaded, or has another digest than the request names."""
+"""The model that the metric needs is not loaded, or its digest is not the digest in the request."""
 STATUS_NOT_PREPARED: Status.ValueType  # 6
 """The request wants prepared synthetic answers and at least one is missing: call References.Prepare first."""
 STATUS_UNAVAILABLE: Status.ValueType  # 7
@@ -106,7 +106,7 @@ class _WarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Warning.Value
     """
 
 class Warning(_Warning, metaclass=_WarningEnumTypeWrapper):
-    """Notes on a score that is valid."""
+    """Notes on a valid score."""
 
 WARNING_UNSPECIFIED: Warning.ValueType  # 0
 WARNING_TRUNCATED: Warning.ValueType  # 1
@@ -129,7 +129,9 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     DESCRIPTOR: _descriptor.EnumDescriptor
     SMILE_PRESET_UNSPECIFIED: _SmilePreset.ValueType  # 0
     SMILE_PRESET_V1: _SmilePreset.ValueType  # 1
-    """Similarities are (1 + cos) / 2; exact is the share of the reference's words found. The default."""
+    """Similarities are (1 + cos) / 2, and exact is the share of the reference's words that the prediction contains. The
+    default.
+    """
     SMILE_PRESET_FAST: _SmilePreset.ValueType  # 2
     """V1, but one encoder pass over the prediction ranks its windows. Only the few closest windows are embedded
     separately.
@@ -137,7 +139,9 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     SMILE_PRESET_ONE_PASS: _SmilePreset.ValueType  # 5
     """V1, but compares windows in their context: one encoder pass over the prediction embeds them all."""
     SMILE_PRESET_WHOLE: _SmilePreset.ValueType  # 7
-    """FAST, but reads an answer longer than the encoder's limit to its end, in overlapping pieces."""
+    """FAST, but splits an answer longer than the encoder's limit into overlapping pieces, so that the encoder reads all
+    of it.
+    """
     SMILE_PRESET_PAPER: _SmilePreset.ValueType  # 3
     """The paper's formula: exact is 0 or 1."""
     SMILE_PRESET_REFERENCE_CODE: _SmilePreset.ValueType  # 4
@@ -148,7 +152,9 @@ class SmilePreset(_SmilePreset, metaclass=_SmilePresetEnumTypeWrapper):
 
 SMILE_PRESET_UNSPECIFIED: SmilePreset.ValueType  # 0
 SMILE_PRESET_V1: SmilePreset.ValueType  # 1
-"""Similarities are (1 + cos) / 2; exact is the share of the reference's words found. The default."""
+"""Similarities are (1 + cos) / 2, and exact is the share of the reference's words that the prediction contains. The
+default.
+"""
 SMILE_PRESET_FAST: SmilePreset.ValueType  # 2
 """V1, but one encoder pass over the prediction ranks its windows. Only the few closest windows are embedded
 separately.
@@ -156,7 +162,9 @@ separately.
 SMILE_PRESET_ONE_PASS: SmilePreset.ValueType  # 5
 """V1, but compares windows in their context: one encoder pass over the prediction embeds them all."""
 SMILE_PRESET_WHOLE: SmilePreset.ValueType  # 7
-"""FAST, but reads an answer longer than the encoder's limit to its end, in overlapping pieces."""
+"""FAST, but splits an answer longer than the encoder's limit into overlapping pieces, so that the encoder reads all
+of it.
+"""
 SMILE_PRESET_PAPER: SmilePreset.ValueType  # 3
 """The paper's formula: exact is 0 or 1."""
 SMILE_PRESET_REFERENCE_CODE: SmilePreset.ValueType  # 4
@@ -343,21 +351,21 @@ class _BinaryQuestionsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Binar
     DESCRIPTOR: _descriptor.EnumDescriptor
     BINARY_QUESTIONS_UNSPECIFIED: _BinaryQuestions.ValueType  # 0
     BINARY_QUESTIONS_JUDGE: _BinaryQuestions.ValueType  # 1
-    """The judge grades them, like in the paper."""
+    """The judge grades them, as in the paper."""
     BINARY_QUESTIONS_RULE: _BinaryQuestions.ValueType  # 2
-    """A rule compares a prediction of only yes or no with the majority of the references. The judge grades all other
-    predictions.
+    """A rule compares a prediction that is only "yes" or "no" with the majority of the references. The judge grades all
+    other predictions.
     """
 
 class BinaryQuestions(_BinaryQuestions, metaclass=_BinaryQuestionsEnumTypeWrapper):
-    """Methods to grade answers to binary questions. A question is binary if its most common reference is yes or no."""
+    """Methods to grade answers to binary questions. A question is binary if its most common reference is "yes" or "no"."""
 
 BINARY_QUESTIONS_UNSPECIFIED: BinaryQuestions.ValueType  # 0
 BINARY_QUESTIONS_JUDGE: BinaryQuestions.ValueType  # 1
-"""The judge grades them, like in the paper."""
+"""The judge grades them, as in the paper."""
 BINARY_QUESTIONS_RULE: BinaryQuestions.ValueType  # 2
-"""A rule compares a prediction of only yes or no with the majority of the references. The judge grades all other
-predictions.
+"""A rule compares a prediction that is only "yes" or "no" with the majority of the references. The judge grades all
+other predictions.
 """
 Global___BinaryQuestions: _TypeAlias = BinaryQuestions  # noqa: Y015
 
@@ -415,7 +423,7 @@ class _JudgeGuardEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JudgeGuard
     DESCRIPTOR: _descriptor.EnumDescriptor
     JUDGE_GUARD_UNSPECIFIED: _JudgeGuard.ValueType  # 0
     JUDGE_GUARD_NONE: _JudgeGuard.ValueType  # 1
-    """Nothing. The default."""
+    """No test. The default."""
     JUDGE_GUARD_OTHER_KEY: _JudgeGuard.ValueType  # 2
     """Unless the answer has half of a reference's words, ask the judge again with references of an unrelated question. If
     the judge calls the answer right again, the answer probably addresses the judge, so it fails.
@@ -426,7 +434,7 @@ class JudgeGuard(_JudgeGuard, metaclass=_JudgeGuardEnumTypeWrapper):
 
 JUDGE_GUARD_UNSPECIFIED: JudgeGuard.ValueType  # 0
 JUDGE_GUARD_NONE: JudgeGuard.ValueType  # 1
-"""Nothing. The default."""
+"""No test. The default."""
 JUDGE_GUARD_OTHER_KEY: JudgeGuard.ValueType  # 2
 """Unless the answer has half of a reference's words, ask the judge again with references of an unrelated question. If
 the judge calls the answer right again, the answer probably addresses the judge, so it fails.
@@ -493,7 +501,7 @@ class _GradeStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GradeStyle
     DESCRIPTOR: _descriptor.EnumDescriptor
     GRADE_STYLE_UNSPECIFIED: _GradeStyle.ValueType  # 0
     GRADE_STYLE_MATCH: _GradeStyle.ValueType  # 1
-    """None: give verdict and grade immediately. The default."""
+    """No steps: give the verdict and the grade immediately. The default."""
     GRADE_STYLE_EXTRACT: _GradeStyle.ValueType  # 2
     """Write out the key facts of both answers, then compare them."""
 
@@ -502,7 +510,7 @@ class GradeStyle(_GradeStyle, metaclass=_GradeStyleEnumTypeWrapper):
 
 GRADE_STYLE_UNSPECIFIED: GradeStyle.ValueType  # 0
 GRADE_STYLE_MATCH: GradeStyle.ValueType  # 1
-"""None: give verdict and grade immediately. The default."""
+"""No steps: give the verdict and the grade immediately. The default."""
 GRADE_STYLE_EXTRACT: GradeStyle.ValueType  # 2
 """Write out the key facts of both answers, then compare them."""
 Global___GradeStyle: _TypeAlias = GradeStyle  # noqa: Y015
@@ -563,7 +571,7 @@ class _CompareDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Compa
     DESCRIPTOR: _descriptor.EnumDescriptor
     COMPARE_DECISION_UNSPECIFIED: _CompareDecision.ValueType  # 0
     COMPARE_DECISION_BOTH: _CompareDecision.ValueType  # 1
-    """Both verdicts must agree, else STATUS_INCONSISTENT. The default."""
+    """Both verdicts must agree; otherwise, the pair is STATUS_INCONSISTENT. The default."""
     COMPARE_DECISION_MAJORITY: _CompareDecision.ValueType  # 2
     """An answer wins with two wins, or with a win and a tie. STATUS_INCONSISTENT if each answer wins once."""
 
@@ -572,7 +580,7 @@ class CompareDecision(_CompareDecision, metaclass=_CompareDecisionEnumTypeWrappe
 
 COMPARE_DECISION_UNSPECIFIED: CompareDecision.ValueType  # 0
 COMPARE_DECISION_BOTH: CompareDecision.ValueType  # 1
-"""Both verdicts must agree, else STATUS_INCONSISTENT. The default."""
+"""Both verdicts must agree; otherwise, the pair is STATUS_INCONSISTENT. The default."""
 COMPARE_DECISION_MAJORITY: CompareDecision.ValueType  # 2
 """An answer wins with two wins, or with a win and a tie. STATUS_INCONSISTENT if each answer wins once."""
 Global___CompareDecision: _TypeAlias = CompareDecision  # noqa: Y015
@@ -679,9 +687,11 @@ class Item(_message.Message):
     1 024 bytes; with a longer id, the item is STATUS_INVALID_INPUT and its result has the id cut to this size.
     """
     question: _builtins.str
-    """The question. Read by sfve, bertscore with with_question, correctness (optional there) and judges."""
+    """The question. sfve, judges, and bertscore with with_question read the question. correctness reads the question if
+    there is one.
+    """
     prediction: _builtins.str
-    """The answer to grade. Blank is STATUS_EMPTY_PREDICTION."""
+    """The answer to grade. A blank answer makes the item STATUS_EMPTY_PREDICTION."""
     caption: _builtins.str
     """A description of the picture, for visual questions. Only judge metrics read it."""
     group: _builtins.str
@@ -692,7 +702,7 @@ class Item(_message.Message):
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """One full sentence per reference, in the order of `references`; or leave the list empty."""
+        """One full sentence per reference, in the order of `references`, or an empty list."""
 
     @_builtins.property
     def captions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -840,7 +850,7 @@ class SmileParameters(_message.Message):
     """SMILE: sentence similarity, best keyword window and exact words in one score. Formulas: docs/reference/metrics.md.
     Range: 0 to 1; -1 to 1 with reference_code.
     Reads: an encoder; synthetic answers with `synthetic`.
-    Verdict: bin 4 or 5, or from `threshold`.
+    Verdict: right if `bin` is 4 or 5, or if the score is at least `threshold`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -860,7 +870,8 @@ class SmileParameters(_message.Message):
     Default: none.
     """
     sentence_weight: _builtins.float
-    """Weight of the sentence term. If unset, the weight fitted for the model, else the default.
+    """Weight of the sentence term. If unset, the server uses the weight fitted for the model, or the default if no weight
+    was fitted.
     Default: 0.3; 0.5 with reference_code.
     Allowed: 0 to 1.
     """
@@ -903,7 +914,7 @@ class ExactMatchParameters(_message.Message):
     """1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and
     white space.
     Range: 0 or 1.
-    Verdict: the score.
+    Verdict: right if the score is 1.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -923,7 +934,7 @@ Global___ExactMatchParameters: _TypeAlias = ExactMatchParameters  # noqa: Y015
 class EasyMatchParameters(_message.Message):
     """1 if a reference occurs in the prediction as consecutive whole words after SMILE's normalisation, else 0.
     Range: 0 or 1.
-    Verdict: the score.
+    Verdict: right if the score is 1.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -967,7 +978,7 @@ class SbertParameters(_message.Message):
     """Highest cosine between the prediction's sentence vector and a reference's.
     Range: -1 to 1.
     Reads: an encoder.
-    Verdict: from `threshold`.
+    Verdict: right if the score is at least `threshold`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -977,8 +988,8 @@ class SbertParameters(_message.Message):
     model: _builtins.str
     """Same as SmileParameters.model."""
     threshold: _builtins.float
-    """Lowest score of a right answer. If unset, the threshold fitted for the model; without a fitted threshold, there is
-    no verdict.
+    """Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. Without a fitted
+    threshold, there is no verdict.
     Allowed: a number; empty for the fitted threshold.
     """
     def __init__(
@@ -999,10 +1010,11 @@ Global___SbertParameters: _TypeAlias = SbertParameters  # noqa: Y015
 
 @_typing.final
 class SfveParameters(_message.Message):
-    """SFVE: cosine between question with prediction and question with closest reference ("Question: … Answer: …").
+    """SFVE: cosine between the question with the prediction and the question with the closest reference ("Question: …
+    Answer: …").
     Range: -1 to 1.
     Reads: an encoder, the question.
-    Verdict: from `threshold`.
+    Verdict: right if the score is at least `threshold`.
     Needs: question.
     """
 
@@ -1032,10 +1044,10 @@ Global___SfveParameters: _TypeAlias = SfveParameters  # noqa: Y015
 
 @_typing.final
 class BertscoreParameters(_message.Message):
-    """BERTScore: matches each prediction token with the closest reference token by cosine, and the reverse.
+    """BERTScore: matches each prediction token with the closest reference token by cosine, and vice versa.
     Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
     Reads: an encoder; the question with `with_question`.
-    Verdict: from `threshold`.
+    Verdict: right if the score is at least `threshold`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1066,7 +1078,7 @@ class BertscoreParameters(_message.Message):
     rescale: _builtins.bool
     """Rescale the values with the model's baseline for the layer, so that unrelated text scores near 0."""
     with_question: _builtins.bool
-    """Put the question before reference and prediction, like KNVQA-Eval, and compare these."""
+    """Put the question before the reference and before the prediction, like KNVQA-Eval."""
     threshold: _builtins.float
     """Same as SbertParameters.threshold. KNVQA-Eval uses 0.5."""
     def __init__(
@@ -1097,11 +1109,11 @@ Global___BertscoreParameters: _TypeAlias = BertscoreParameters  # noqa: Y015
 
 @_typing.final
 class VqaAccuracyParameters(_message.Message):
-    """VQA accuracy: a score from the number of annotators that gave the predicted answer. `Item.references` has one answer
+    """VQA accuracy: a score from the number of annotators who gave the predicted answer. `Item.references` has one answer
     per annotator, even if answers repeat.
     Range: 0 to 1.
     Reads: one reference per annotator.
-    Verdict: right if an annotator agrees, or from `verdict_cut`.
+    Verdict: right if an annotator agrees, or if the score is at least `verdict_cut`.
     Needs: 2 references.
     """
 
@@ -1144,10 +1156,10 @@ Global___VqaAccuracyParameters: _TypeAlias = VqaAccuracyParameters  # noqa: Y015
 
 @_typing.final
 class SoftVqaAccuracyParameters(_message.Message):
-    """VQA accuracy with 1 - character error rate instead of equality.
+    """VQA accuracy that compares answers by their character error rate instead of by equality.
     Range: 0 to 1.
     Reads: one reference per annotator.
-    Verdict: from `verdict_cut`.
+    Verdict: right if the score is at least `verdict_cut`.
     Needs: 2 references.
     """
 
@@ -1185,7 +1197,7 @@ Global___SoftVqaAccuracyParameters: _TypeAlias = SoftVqaAccuracyParameters  # no
 class LexicalMatchParameters(_message.Message):
     """1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, else 0.
     Range: 0 or 1.
-    Verdict: the score.
+    Verdict: right if the score is 1.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1214,7 +1226,7 @@ class RougeLParameters(_message.Message):
     measure: Global___Measure.ValueType
     """Same as BertscoreParameters.measure."""
     stem: _builtins.bool
-    """Compare words of four or more letters by their stem (Porter)."""
+    """Compare words of four or more letters by their stems (Porter)."""
     def __init__(
         self,
         *,
@@ -1260,7 +1272,7 @@ Global___BleuParameters: _TypeAlias = BleuParameters  # noqa: Y015
 
 @_typing.final
 class MeteorParameters(_message.Message):
-    """METEOR: matches words unchanged, by stem and by synonym, with a penalty for words out of order.
+    """METEOR: matches identical words, stems and synonyms, with a penalty for words out of order.
     Range: 0 to 1.
     Reads: WordNet's files, unless `synonyms=none`.
     """
@@ -1354,7 +1366,7 @@ class CorrectnessParameters(_message.Message):
     marks verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
     Range: 0 to 1.
     Reads: an encoder that has a fit (correctness.md); the question if there is one.
-    Verdict: from 0.5; `UNCERTAIN` inside a band.
+    Verdict: right if the score is at least 0.5; `UNCERTAIN` inside a band.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1367,9 +1379,9 @@ class CorrectnessParameters(_message.Message):
     model: _builtins.str
     """Same as SmileParameters.model. The encoder must have a fit."""
     confidence: _builtins.float
-    """Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, a share of about 1 - confidence of the
-    right answers is called wrong without this warning, and the same share of the wrong answers is called right
-    (measurements: docs/research/correctness.md).
+    """Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, the share of right answers that are
+    called wrong without this warning is about 1 minus the confidence. So is the share of wrong answers that are called
+    right (measurements: docs/research/correctness.md).
     Default: 0.9.
     Allowed: 0.5 to below 1.
     """
@@ -1377,7 +1389,7 @@ class CorrectnessParameters(_message.Message):
     """Compute only the features, without a fit, for use in fitting. The score is SMILE's (v1), and there is no verdict."""
     fit: _builtins.str
     """Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-    Allowed: 8 or more hex digits; empty: the model's fit.
+    Allowed: 8 or more hex digits; empty for the model's fit.
     """
     grader: _builtins.str
     """Grader: NAME of Models.List, or NAME@DIGEST. Its logit becomes one more feature. This is slower but better on
@@ -1405,11 +1417,11 @@ Global___CorrectnessParameters: _TypeAlias = CorrectnessParameters  # noqa: Y015
 
 @_typing.final
 class GraderParameters(_message.Message):
-    """Probability that the answer is right, by a model that reads question, reference and answer together, for the best
-    reference.
+    """Probability that the answer is right, from a model that reads the question, a reference and the answer together. The
+    best reference gives the score.
     Range: 0 to 1.
     Reads: a grader; the question if there is one.
-    Verdict: from 0.5.
+    Verdict: right if the score is at least 0.5.
     Needs: grader.
     """
 
@@ -1435,10 +1447,10 @@ Global___GraderParameters: _TypeAlias = GraderParameters  # noqa: Y015
 
 @_typing.final
 class LaveParameters(_message.Message):
-    """LAVE: a language model rates the prediction 1 to 3, given question and references.
+    """LAVE: a language model rates the prediction from 1 to 3, given the question and the references.
     Range: 0 to 1.
     Reads: a judge, the question; the caption with `caption`.
-    Verdict: from the prompt's `correct_from`.
+    Verdict: right if the value is at least the prompt's `correct_from`.
     Needs: judge, question.
     """
 
@@ -1461,18 +1473,18 @@ class LaveParameters(_message.Message):
     Allowed: a judge of this server; empty for the default judge.
     """
     mode: Global___LaveMode.ValueType
-    """rating: rate immediately, from label probabilities; rationale: write a reason first, like in the paper, many times
-    slower.
+    """rating: rate immediately, from label probabilities; rationale: write a reason first, as in the paper, which is many
+    times slower.
     Default: rating.
     """
     value: Global___LabelValue.ValueType
-    """most_probable: the most probable label, like in the papers; expected: the mean of the labels, weighted by their
+    """most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by their
     probabilities.
     Default: expected.
     """
     binary: Global___BinaryQuestions.ValueType
-    """Method to grade answers to yes/no questions. judge: ask the judge; rule: compare the answer's yes or no with the
-    majority of the references, and ask the judge only if the answer is more than yes or no.
+    """Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only "yes" or
+    "no" with the majority of the references, and ask the judge about all other answers.
     Default: rule.
     """
     demonstrations: Global___Demonstrations.ValueType
@@ -1483,8 +1495,8 @@ class LaveParameters(_message.Message):
     caption: _builtins.bool
     """Show the judge the item's captions (Item.caption and Item.captions)."""
     reference_filter: _builtins.float
-    """Leave out rare references. A reference needs this share of the number of annotators that gave the most frequent
-    reference.
+    """Leave out rare references. Keep a reference only if its number of annotators is at least this share of the most
+    frequent reference's number.
     Default: 0.25.
     Allowed: 0 to 1.
     """
@@ -1547,10 +1559,10 @@ Global___LaveParameters: _TypeAlias = LaveParameters  # noqa: Y015
 
 @_typing.final
 class JudgeGradeParameters(_message.Message):
-    """A judge's verdict (yes or no) and grade from 0 to 5. The score is grade / 5.
+    """A judge's verdict ("yes" or "no") and grade from 0 to 5. The score is grade / 5.
     Range: 0 to 1.
     Reads: a judge, the question; the caption with `caption`.
-    Verdict: the judge's yes.
+    Verdict: right if the judge says "yes".
     Needs: judge, question.
     """
 
@@ -1567,7 +1579,7 @@ class JudgeGradeParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     style: Global___GradeStyle.ValueType
-    """match: give grade and verdict immediately; extract: write out the key facts of both answers first.
+    """match: give the grade and the verdict immediately; extract: write out the key facts of both answers first.
     Default: match.
     """
     value: Global___LabelValue.ValueType
@@ -1604,10 +1616,10 @@ Global___JudgeGradeParameters: _TypeAlias = JudgeGradeParameters  # noqa: Y015
 
 @_typing.final
 class JudgeSimilarityParameters(_message.Message):
-    """Similarity of prediction and references, rated by a judge.
+    """Similarity between the prediction and the references, rated by a judge.
     Range: 0 to 1.
     Reads: a judge, the question; the caption with `caption`.
-    Verdict: from the prompt's `correct_from`.
+    Verdict: right if the value is at least the prompt's `correct_from`.
     Needs: judge, question.
     """
 
@@ -1651,10 +1663,10 @@ Global___JudgeSimilarityParameters: _TypeAlias = JudgeSimilarityParameters  # no
 
 @_typing.final
 class JudgeVerdictParameters(_message.Message):
-    """A judge's verdict. The score is the probability of yes, or 1 or 0 with value=most_probable.
+    """A judge's verdict. The score is the probability of "yes"; with value=most_probable, 1 or 0.
     Range: 0 to 1.
     Reads: a judge, the question; captions with `caption`, images with `image`.
-    Verdict: the judge's yes.
+    Verdict: right if the judge says "yes".
     Needs: judge, question.
     """
 
@@ -1672,8 +1684,8 @@ class JudgeVerdictParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
-    """plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. Both are many times
-    slower than plain.
+    """plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. step_by_step and
+    reasons are many times slower than plain.
     Default: plain.
     """
     value: Global___LabelValue.ValueType
@@ -1732,12 +1744,12 @@ class CompareParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     mode: Global___CompareMode.ValueType
-    """verdict: decide immediately, from label probabilities; reason: write a reason first, many times slower.
+    """verdict: decide immediately, from label probabilities; reason: write a reason first, which is many times slower.
     Default: verdict.
     """
     decision: Global___CompareDecision.ValueType
-    """both: an answer wins if it wins in both orders, else INCONSISTENT; majority: a win in one order and a tie in the
-    other also suffice.
+    """both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win in one order
+    and a tie in the other also suffice.
     Default: both.
     """
     references: _builtins.bool
@@ -1769,11 +1781,11 @@ Global___CompareParameters: _TypeAlias = CompareParameters  # noqa: Y015
 
 @_typing.final
 class AutoParameters(_message.Message):
-    """exact_match and correctness decide if they are certain, else a judge decides. The limit of certainty was fitted on
-    labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+    """exact_match and correctness grade the answer if they are certain; otherwise, a judge grades it. The limit of
+    certainty was fitted on labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
     Range: 0 to 1.
     Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
-    Verdict: from the step that decided.
+    Verdict: the verdict of the step that decided.
     Needs: question.
     """
 
@@ -1804,11 +1816,11 @@ class AutoParameters(_message.Message):
     """
     judge_budget: _builtins.float
     """Instead of risk: maximum share of answers to send to the judge, for answers like the fit's.
-    Allowed: 0 to 1; empty to let risk decide.
+    Allowed: 0 to 1; empty to use risk.
     """
     sample: _builtins.float
-    """Share of answers that go to the judge even if another step decides. A hash of an answer's content selects it. The
-    sample allows unbiased estimates of means.
+    """Share of answers that go to the judge even if another step decides. A hash of each answer's content decides if the
+    answer is in the sample. The sample allows unbiased estimates of means.
     Default: 0.
     Allowed: 0 to 1.
     """
@@ -1821,7 +1833,7 @@ class AutoParameters(_message.Message):
     """Same as LaveParameters.caption."""
     fit: _builtins.str
     """Require this fit: the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
-    Allowed: 8 or more hex digits; empty: the model's fit.
+    Allowed: 8 or more hex digits; empty for the model's fit.
     """
     def __init__(
         self,
@@ -1861,7 +1873,7 @@ Global___AutoParameters: _TypeAlias = AutoParameters  # noqa: Y015
 
 @_typing.final
 class Provenance(_message.Message):
-    """Everything that you need to reproduce a score."""
+    """Everything you need to reproduce a score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1883,11 +1895,11 @@ class Provenance(_message.Message):
     name: _builtins.str
     """Name of the metric: smile, exact_match, …"""
     version: _builtins.int
-    """Version of the metric's definition; raised whenever a score can change."""
+    """Version of the metric's definition. It increases whenever a score can change."""
     model: _builtins.str
     """Encoder, grader or judge; empty for metrics without a model."""
     model_digest: _builtins.str
-    """64 hex digits over weights, tokenizer, lengths, pooling, prefix and numeric class."""
+    """Digest (64 hex digits) of the weights, tokenizer, lengths, pooling, prefix and numeric class."""
     line: _builtins.str
     """The metric identifier: everything here in one string. The command and the Python client can parse it."""
     reference_set: _builtins.str
@@ -1895,16 +1907,16 @@ class Provenance(_message.Message):
     prompt: _builtins.str
     """Name and version of the prompt, for judge metrics: "lave/2"."""
     prompt_digest: _builtins.str
-    """64 hex digits over the prompt file (SHA-256)."""
+    """SHA-256 of the prompt file, as 64 hex digits."""
     calibration: _builtins.str
-    """Source of the fit that was used, in words; empty without a fit. correctness uses the model's fit unless
+    """Description of the source of the fit that was used; empty without a fit. correctness uses the model's fit unless
     features_only is set, even if the request names the fit. Other metrics use a fit only for an unset threshold or
     sentence_weight. A value that the request sets does not count as fitted, even if it equals the fitted value.
     """
     corpus_digest: _builtins.str
-    """32 hex digits over the corpus of the reference set at the beginning of this call, if the metric counts over a
-    prepared corpus (CORPUS_PREPARED); `line` has the first 12. reference_set = NAME@DIGEST requires exactly this
-    corpus.
+    """Digest (32 hex digits) of the reference set's corpus at the beginning of this call, if the metric counts over a
+    prepared corpus (CORPUS_PREPARED). `line` contains the first 12 digits. reference_set = NAME@DIGEST requires
+    exactly this corpus.
     """
     judge_model: _builtins.str
     """The judge, for a metric that also has an encoder (auto); empty if `model` is the judge."""
@@ -1916,8 +1928,8 @@ class Provenance(_message.Message):
     """64 hex digits, like model_digest."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
-        """The request's metric with every default filled in; you can send it again unchanged. If the metric failed: what you
-        sent, without fields that the server does not know. Absent if a string of the metric is too long.
+        """The request's metric with every default filled in; you can send it again unchanged. If the metric failed, this is
+        the metric that you sent, without unknown fields. Absent if a string of the metric is too long.
         """
 
     def __init__(
@@ -2028,19 +2040,19 @@ class SmileParts(_message.Message):
     HARMONIC_MEAN_FIELD_NUMBER: _builtins.int
     VALUE_OUTCOME_FIELD_NUMBER: _builtins.int
     sentence: _builtins.float
-    """Similarity of prediction and (synthetic) reference sentence."""
+    """Similarity between the prediction and the reference, or its synthetic answer."""
     keyword: _builtins.float
-    """Similarity of the best window and the reference's words."""
+    """Similarity between the best window and the reference's words."""
     exact: _builtins.float
-    """Share of the reference's words found (PAPER: 0 or 1)."""
+    """Share of the reference's words that the prediction contains; 0 or 1 with PAPER."""
     lexical: _builtins.float
     """(exact + keyword) / 2."""
     best_window: _builtins.str
     """The prediction's window closest to the reference, as normalised words; cut at 8 192 characters."""
     bin: _builtins.int
-    """floor(6 * score), limited to 0 to 5."""
+    """floor(6 * score), limited to the range from 0 to 5."""
     correct: _builtins.bool
-    """True if the score counts as a right answer: bin >= 4, or at least the model's calibrated threshold."""
+    """True if the answer counts as right: bin is at least 4, or the score reaches the model's calibrated threshold."""
     harmonic_mean: _builtins.float
     """Harmonic mean of sentence and lexical, for REFERENCE_CODE only; absent if it is undefined."""
     value_outcome: _builtins.str
@@ -2121,9 +2133,9 @@ class VqaParts(_message.Message):
     ANNOTATORS_FIELD_NUMBER: _builtins.int
     COMPARED_PREDICTION_FIELD_NUMBER: _builtins.int
     agreeing: _builtins.int
-    """Annotators whose answer equals the prediction."""
+    """Number of annotators whose answer equals the prediction."""
     annotators: _builtins.int
-    """All annotators."""
+    """Number of all annotators."""
     compared_prediction: _builtins.str
     """The prediction in the form that was compared: normalised, unless the annotators are unanimous; cut at 8 192
     characters.
@@ -2177,7 +2189,7 @@ class ValueMatchParts(_message.Message):
     EXTRA_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     wanted: _builtins.int
-    """Values of the reference that the question does not contain, or all values if the question contains each of them."""
+    """Values of the reference that the question does not contain, or all values if the question contains all of them."""
     found: _builtins.int
     """Wanted values that the prediction contains. found, contradicted and missing sum to wanted."""
     contradicted: _builtins.int
@@ -2256,9 +2268,9 @@ class BleuParts(_message.Message):
     brevity_penalty: _builtins.float
     """Factor for a prediction shorter than the references, 0 to 1."""
     prediction_words: _builtins.int
-    """Words of the prediction."""
+    """Number of words in the prediction."""
     reference_words: _builtins.int
-    """Words of the reference with the closest length."""
+    """Number of words in the reference with the closest length."""
     @_builtins.property
     def precisions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Modified n-gram precisions after smoothing, for 1 to max_ngram."""
@@ -2297,9 +2309,9 @@ class MeteorParts(_message.Message):
     penalty: _builtins.float
     """Share of the score that is subtracted for words out of order."""
     matches: _builtins.int
-    """Matched words."""
+    """Number of matched words."""
     chunks: _builtins.int
-    """Runs of matched words that have the same order in prediction and reference."""
+    """Number of runs of matched words in the same order in the prediction and the reference."""
     def __init__(
         self,
         *,
@@ -2369,7 +2381,7 @@ class JudgeParts(_message.Message):
     only has a verdict.
     """
     yes_probability: _builtins.float
-    """Probability of yes, if the metric requests a verdict."""
+    """Probability of "yes", if the metric requests a verdict."""
     label_mass: _builtins.float
     """Total probability of the labels before the judge was limited to them, if the backend reports it."""
     reason: _builtins.str
@@ -2478,11 +2490,11 @@ class CorrectnessParts(_message.Message):
     smile: _builtins.float
     """SMILE's score."""
     sentence: _builtins.float
-    """Similarity of prediction and reference."""
+    """Similarity between the prediction and the reference."""
     keyword: _builtins.float
-    """Similarity of the best window and the reference's words."""
+    """Similarity between the best window and the reference's words."""
     exact: _builtins.float
-    """Share of the reference's words found."""
+    """Share of the reference's words that the prediction contains."""
     best_window: _builtins.str
     """The prediction's window closest to the reference, as normalised words."""
     uncertain: _builtins.bool
@@ -2563,7 +2575,7 @@ class GraderParts(_message.Message):
     pieces: _builtins.int
     """Number of overlapping pieces of the answer, 1 to 8."""
     truncated: _builtins.bool
-    """True if the grader did not read all of question, reference and answer."""
+    """True if the grader did not read the whole question, reference and answer."""
     def __init__(
         self,
         *,
@@ -2598,15 +2610,16 @@ class AutoParts(_message.Message):
     decided_by: _builtins.str
     """"exact_match", "correctness" or "judge"; "nobody" if the judge failed. The result then has the judge's status."""
     reason: _builtins.str
-    """"certain": the probability is outside the band. "sample": outside, but the answer is in the sample that also goes
-    to the judge. "band": inside, so the judge decides. "refused": inside, but the judge was no better in the band on
-    the fit's rows.
+    """"certain": the probability is outside the band. "sample": the probability is outside the band, but the answer is in
+    the sample that also goes to the judge. "band": the probability is inside the band, so the judge decides.
+    "refused": the probability is inside the band, but the judge does not decide, because it was no better there on the
+    fit's rows.
     """
     probability: _builtins.float
     """Probability of correctness; absent if exact_match decided."""
     band_lower: _builtins.float
-    """Lower end of the band. Probabilities above band_lower and below band_upper are inside; with 0 and 1, all
-    probabilities are, including both ends.
+    """Lower end of the band. Probabilities above band_lower and below band_upper are inside the band. A band from 0 to 1
+    contains all probabilities, including both ends.
     """
     band_upper: _builtins.float
     """Upper end of the band of probabilities."""
@@ -2615,9 +2628,9 @@ class AutoParts(_message.Message):
     judge_status: _builtins.str
     """Status of the call to the judge, without STATUS_; empty without a call."""
     judge_score: _builtins.float
-    """The judge's score, even if it did not decide; absent if there was no call, or it failed."""
+    """The judge's score, even if the judge did not decide; absent if there was no call, or if the call failed."""
     judge_correct: _builtins.bool
-    """The judge's verdict; absent if judge_score is."""
+    """The judge's verdict; absent if judge_score is absent."""
     fit: _builtins.str
     """Identity of the fit: 12 hex digits of the SHA-256 of its text."""
     def __init__(

@@ -1,1 +1,1 @@
-"""Encoders, which compute vectors for metrics, with their caches, single flight and batchers."""
+"""Encoders, which compute vectors for metrics, and their caches, single flight and batchers."""

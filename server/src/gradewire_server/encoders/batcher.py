@@ -30,13 +30,13 @@ ENCODER_NICE: Final = 4
 """Nice level of encoder threads, so that threads that handle calls run first (Linux)."""
 _PARTS_OF_COMPETING_CALLS: Final = 2
 _PARTS_BESIDE_INTERACTIVE: Final = 4
-"""While interactive calls arrive and bulk work is queued, a batch has at most 1 / N of the usual maximum of tokens."""
+"""Divisor of the usual token limit of a batch, while interactive calls arrive and bulk work is queued."""
 _INTERACTIVE_FOR_S: Final = 1.0
 """Seconds after an interactive call during which the next interactive call is expected."""
 
 
 class RunError(Exception):
-    """A run failed or cannot start.
+    """Raised when a run failed or cannot start.
 
     Attributes:
         failure: The failure for waiting callers, without server internals.
@@ -48,11 +48,11 @@ class RunError(Exception):
 
 
 class QueueFullError(Exception):
-    """The queue is full. No job of the submission was queued."""
+    """Raised when the queue is full. No job of the submission was queued."""
 
 
 class DeadlinePassedError(Exception):
-    """A run did not finish before the latest deadline that its callers had at its start."""
+    """Raised when a run did not finish before the latest deadline that its callers had at its start."""
 
 
 class WantedJob(HasLength, Protocol):
@@ -78,7 +78,7 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
     Attributes:
         results: One per job if the run succeeded.
         error: The cause if the run failed: a `RunError` or any other exception. If both `results` and `error` are None,
-            no caller waited for the jobs any more when their turn came.
+            no caller was still waiting for the jobs when their turn came.
     """
 
     jobs: Sequence[JobT]
@@ -158,8 +158,8 @@ def _by_submission(run: Sequence[Queued[JobT, ResultT]]) -> Iterator[tuple[Submi
 def lower_priority(nice: int) -> None:
     """Give the calling thread, and threads that it starts, a lower priority than the rest of the process.
 
-    Otherwise new calls wait during encoder runs: all threads of a busy process get equal time, and only one thread
-    handles calls. Only Linux has priorities for single threads (`nice`, 0 to 19).
+    Otherwise, new calls would wait during encoder runs, because all threads of a busy process get equal time, and only
+    one thread handles calls. Only Linux has priorities for single threads (`nice`, 0 to 19).
     """
     if sys.platform != "linux":
         return
@@ -174,7 +174,7 @@ def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> Thread
     """Return a pool of threads for single-threaded runs.
 
     Pinning gives each thread its own core if there are exactly as many cores as threads. Without pinning, two threads
-    that wake at the same moment start on one core, and Linux takes longer than a short run to move one of them.
+    that wake at the same moment start on one core, and Linux moves one of them only after longer than a short run.
     """
     cores = allowed_cores()
     if not pinned or len(cores) != count or not hasattr(os, "sched_setaffinity"):
@@ -239,7 +239,7 @@ class JobQueue(Generic[JobT, ResultT]):
         raise NotImplementedError
 
     def _refusal(self) -> RunError | None:
-        """Return the reason why runs cannot succeed now, or None."""
+        """Return the reason why runs cannot succeed now; None if they can."""
         return None
 
     def _dispatch(self) -> None:

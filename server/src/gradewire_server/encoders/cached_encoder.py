@@ -1,4 +1,4 @@
-"""Memory cache, second level and single flight for one model. No text is computed again if cached or pending."""
+"""Memory cache, second level and single flight for one model. Cached or pending texts are not computed again."""
 
 import asyncio
 import logging
@@ -56,7 +56,7 @@ class BlobCache:
         self._writer = WriteBehind(second, lru, telemetry, max_pending=max_pending_writes)
 
     def keep(self, spaces: ModelSpaces, text: PendingText, found: Blobs) -> Blobs:
-        """Put a text's entries, all with the same sentence vector, into memory and offer them to the second level."""
+        """Put a text's entries, with one common sentence vector, into memory, and offer them to the second level."""
         sentence = self._lru.get(text.name)
         if sentence is None:
             sentence = found.get(SENTENCE) or codec.sentence_of(next(iter(found.values())), spaces.dims)
@@ -100,9 +100,9 @@ class BlobCache:
 
 
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
-    """Return each text's stored blobs by kind; empty if nothing is stored.
+    """Return each text's stored blobs by kind; an empty mapping if nothing is stored.
 
-    If a caller wants token vectors, the sentence vector also comes from their entry. A separate look-up would not help,
+    If a caller wants token vectors, take the sentence vector from the same entry. A separate look-up would not help,
     because a text that lacks any vector is computed in full.
     """
     wanted = [text.token_kinds for text in texts]
@@ -126,7 +126,7 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
 class CachedEncoder:
     """An encoder with all cache levels. Use it on one event loop.
 
-    Only this class completes calls; the encoder yields results without knowing the callers. All models share blobs and
+    Only this class completes calls. The encoder yields results without knowing the callers. All models share blobs and
     pending texts.
     """
 
@@ -142,9 +142,9 @@ class CachedEncoder:
         self._views: dict[str, CachedEncoder] = {}
 
     def within(self, namespace: str) -> "CachedEncoder":
-        """Return this encoder for a tenant's namespace. It never uses cached or pending texts of other tenants.
+        """Return this encoder for a tenant's namespace. Tenants never share cached or pending texts.
 
-        All views share memory and batches, but names of entries and pending texts include the namespace.
+        All namespaces share memory and batches, but the names of entries and pending texts include the namespace.
         """
         view = self._views.get(namespace)
         if view is None:
@@ -243,7 +243,7 @@ class CachedEncoder:
             await self._work_out(self._encoder.encode(direct), direct)
 
     async def _encode_stored(self, second: SecondLevel, texts: Sequence[PendingText]) -> AsyncIterator[FinishedTexts]:
-        """Answer from the second level, and encode all texts that it lacks."""
+        """Answer from the second level, and encode the texts that are missing there."""
         started_s = time.perf_counter()
         with spanned(CACHE, {CACHE_LEVEL: second.source.name.lower(), TEXTS: len(texts)}) as span:
             found = await find_stored(self.spaces, second, texts)
@@ -308,7 +308,7 @@ class CachedEncoder:
 
 
 def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of slices of `texts` that are quick to hash."""
+    """Yield the start and the end of slices of `texts` that are quick to hash."""
     if len(texts) <= _SLICE and sum(map(len, texts)) <= _SLICE_CHARACTERS:
         yield 0, len(texts)
         return

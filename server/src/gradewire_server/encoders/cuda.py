@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 TOKENS: Final = (8, 16, 32, 64, 128, 256, 512)
 ROWS: Final = (1, 4, 16, 64, 256)
-"""Row counts of the shapes. `benchmarks/gpu/buckets.py` found no equally small set with less padding on real texts."""
+"""Row counts of the shapes. `benchmarks/gpu/buckets.py` found no set of this size with less padding for real texts."""
 
 CUDA_PROVIDER: Final = "CUDAExecutionProvider"
 CPU_PROVIDER: Final = "CPUExecutionProvider"
@@ -40,9 +40,13 @@ _GRAPH_ID: Final = "gpu_graph_id"
 _NO_GRAPH: Final = "-1"
 
 _FEEDERS: Final = 2
-"""Number of worker threads that tokenize, pad and read results. One prepares the next run while the GPU computes."""
+"""Number of worker threads that tokenize, pad and read results. One thread prepares the next run while the GPU
+computes.
+"""
 _RUN_OVERHEAD_TOKENS: Final = 512
-"""Overhead of a run, in tokens that a GPU computes while it starts the run's kernels. A guess, not measured."""
+"""Overhead of a run, as the number of tokens that a GPU computes in the time it needs to start the run's kernels. This
+is a guess, not a measurement.
+"""
 
 
 class Bucket(NamedTuple):
@@ -57,7 +61,8 @@ class Part:
     """Texts that run together.
 
     Attributes:
-        places: Positions of the texts in the input: at most `bucket.rows` texts of at most `bucket.tokens` tokens.
+        places: Positions of the texts in the input: at most `bucket.rows` texts, each with at most `bucket.tokens`
+            tokens.
         bucket: The shape to pad the texts to.
     """
 
@@ -120,7 +125,7 @@ class Buckets:
 
 
 def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """Return the largest row count that the texts fill, or the next larger row count if they fill half of that."""
+    """Return the largest row count that the texts fill, or the next larger one if they fill at least half of it."""
     for smaller, larger in itertools.pairwise(rows):
         if texts < larger:
             return larger if 2 * texts >= larger else smaller
@@ -142,7 +147,7 @@ def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64]
 
 
 class DeviceError(OSError):
-    """The requested GPU cannot be used. The message states the reason and the remedy."""
+    """Raised when the requested GPU cannot be used. The message states the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ class Gpu:
     """The GPU for GPU models.
 
     Attributes:
-        index: Index of the GPU, from 0; None without a GPU.
+        index: Index of the GPU, from 0; None if there is no GPU.
     """
 
     index: int | None
@@ -249,15 +254,15 @@ class BoundSession:
 
         Args:
             ids: Token IDs, [rows, tokens], in one of the shapes.
-            mask: 1 for a text's tokens, then 0; in the same shape.
-            token_outputs: Names of outputs with token vectors. With any of these, the run uses no CUDA graph.
+            mask: 1 for a text's tokens, then 0; the same shape as `ids`.
+            token_outputs: Names of outputs with token vectors. If there are any, the run uses no CUDA graph.
 
         Returns:
             Sentence vectors, float32[rows, dims], and float32[rows, tokens, dims] for each of `token_outputs`. The
             caller owns the arrays.
 
         Raises:
-            RuntimeError: From ONNX Runtime; see `is_out_of_memory`.
+            RuntimeError: ONNX Runtime failed; see `is_out_of_memory`.
         """
         shape = Bucket(*ids.shape)
         buffers = self._buffers.get(shape)
@@ -310,7 +315,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
-    """Return `compute` changed for few and large batches on a GPU."""
+    """Return `compute` with settings for a GPU, which needs few and large batches."""
     return replace(
         compute,
         workers=_FEEDERS,
@@ -323,7 +328,7 @@ def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
 
 @cache
 def gpu_thread(index: int) -> ThreadPoolExecutor:
-    """Return this process's only thread that uses a GPU. All models run and load there.
+    """Return the only thread in this process that uses this GPU. All models load and run on this thread.
 
     ONNX Runtime records CUDA graphs in the capture mode "global". If another thread allocates or copies during a
     recording, both this operation and the recording fail.
@@ -364,7 +369,7 @@ class BucketSession:
         """Run texts like `EncoderSession.run`; split batches that do not fit into the GPU's memory.
 
         Raises:
-            RuntimeError: From ONNX Runtime, for example if a single text does not fit.
+            RuntimeError: ONNX Runtime failed, for example because a single text does not fit.
         """
         del exclusive  # a GPU has only one way to run
         names = [self._model.token_output(layer) for layer in layers]

@@ -1,4 +1,4 @@
-"""Dispatch one model's runs to a remote server: several at a time, cancelled if no caller waits for them any more."""
+"""Dispatch one model's runs to a remote server, several at a time, and cancel runs that no caller waits for."""
 
 import asyncio
 import logging
@@ -35,10 +35,10 @@ class RemoteRuns(Protocol[JobT_contra, ResultT_co]):
     """An interface for runs on a remote server. Use it on one event loop."""
 
     def refusal(self) -> RunError | None:
-        """Return the reason why runs cannot succeed now, or None. With a reason, queued jobs fail immediately."""
+        """Return the reason why runs cannot succeed now, or None. While there is a reason, queued jobs fail."""
 
     async def run(self, jobs: Sequence[JobT_contra], /, *, deadline_s: float) -> Sequence[ResultT_co]:
-        """Compute one run and return one result per job; raises DeadlinePassedError. You may cancel this."""
+        """Compute one run and return one result per job; raise DeadlinePassedError. You may cancel this call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,9 @@ class DispatchLimits:
 
     Attributes:
         max_in_flight: Maximum number of concurrent requests.
-        parallel_runs: Number of runs that the server computes at a time. A single call is split into this many runs.
-        run_overhead_tokens: Fixed cost of a run, in tokens. A batch is split only if this saves more than the cost.
+        parallel_runs: Number of runs that the server computes at a time. Queued jobs are spread over this many runs.
+        run_overhead_tokens: Fixed cost of a run, in tokens. A batch is split only if the split saves more than this
+            cost.
     """
 
     max_in_flight: int
@@ -72,7 +73,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
 
     @override
     async def close(self, reason: Failure) -> None:
-        """Fail queued jobs with `reason`. Wait briefly for running jobs, then fail these too."""
+        """Fail queued jobs with `reason`. Wait briefly for running jobs, then fail them too."""
         self._closed = reason
         end(self._drain(), RunError(reason))
         if self._running:
@@ -124,7 +125,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
         return waiting + self._queue.drain()
 
     def _sweep(self) -> None:
-        """Cancel hopeless runs, and runs without any wanted text.
+        """Cancel runs that cannot succeed, and runs without any wanted text.
 
         A cancelled run's wanted texts return to the queue, or fail if runs are refused now.
         """

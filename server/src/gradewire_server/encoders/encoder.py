@@ -24,7 +24,7 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS, Blobs, ModelSpaces
 
 INLINE_CHARACTERS: Final = 4096
-"""Maximum number of characters, over all texts of a call, to tokenize on the event loop. They take under 1 ms."""
+"""Maximum number of characters, over all texts of a call, to tokenize on the event loop. This takes under 1 ms."""
 SHUTTING_DOWN: Final = Failure(Status.UNAVAILABLE, "the engine is shutting down")
 _QUEUE_FULL: Final = Failure(Status.UNAVAILABLE, "the encoder's queue is full. Try again later")
 _NOT_FINITE: Final = Failure(Status.INTERNAL, "the encoder returned a vector that is zero or not finite")
@@ -36,8 +36,8 @@ class Encoded(NamedTuple):
     """One text's vectors.
 
     Attributes:
-        blobs: Everything requested before the text's run started, or the failure.
-        began_s: Start of the run in `time.monotonic()` seconds; infinity without a run.
+        blobs: All blobs that callers requested before the text's run started, or the failure.
+        began_s: Start of the run in `time.monotonic()` seconds; infinity if there was no run.
     """
 
     blobs: Blobs | Failure
@@ -91,7 +91,7 @@ class Encoder:
         self._tokenizing = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{model.name}")
 
     async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
-        """Encode texts and yield each once. Until a text's run starts, callers may request more of its vectors."""
+        """Encode texts and yield each text once. Until a text's run starts, callers may request more of its vectors."""
         # Long texts are tokenized off the event loop.
         if self._closed is not None:
             yield FinishedJobs(texts, error=RunError(self._closed))
@@ -156,7 +156,7 @@ class RunOutput:
     """One run's vectors.
 
     Attributes:
-        sentences: float32[n, dims], vectors of unit length; for a grader, logits [n, 1].
+        sentences: float32[n, dims], vectors of unit length; for a grader, float32[n, 1], logits.
         tokens: float32[n, padded tokens, dims] by requested layer, from 1. Vectors of padding are unspecified.
     """
 
@@ -173,7 +173,7 @@ class RunReader:
         self._telemetry = telemetry
 
     def layers_for(self, texts: Sequence[PendingText]) -> list[int]:
-        """Take a run's texts and return the layers that need token vectors, in ascending order."""
+        """Start a run of these texts, and return the layers whose token vectors are needed, in ascending order."""
         return sorted({kind or self._layers[-1] for text in texts for kind in text.take()})
 
     def read(self, texts: Sequence[PendingText], output: RunOutput, started_s: float) -> list[Encoded]:
@@ -216,11 +216,11 @@ class RunReader:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token IDs and attention mask, each int64[n, width]. The IDs under the mask are arbitrary.
+    """Return the token IDs and the attention mask, each int64[n, width]. The IDs where the mask is 0 are arbitrary.
 
     Args:
         ids: int32[tokens] for each text; at least one text.
-        width: Length to pad to, at least the longest text's length. 0 means that length.
+        width: Length to pad to, at least the longest text's length. 0 means the longest text's length.
     """
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     mask = np.arange(width or lengths.max()) < lengths[:, None]

@@ -26,7 +26,7 @@ def check_installed(config: EngineConfig) -> None:
     """Import the libraries that the encoders need.
 
     Raises:
-        ImportError: A library is not installed. The error's `name` names it.
+        ImportError: A library is not installed. The error's `name` is the library's name.
     """
     import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton_source'}")
 
@@ -69,5 +69,5 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
 
 
 def _default_on_gpu(config: EngineConfig) -> str:
-    """Return the GPU variant of the default encoder, or "" without a GPU."""
+    """Return the name of the default encoder's GPU variant; "" if there is no GPU."""
     return f"{default_model().name}-{_GPU_CLASS}" if config.triton is None and config.gpu.required else ""

@@ -26,11 +26,11 @@ Stamp: TypeAlias = tuple[str, int, int]
 
 
 class NotNowError(Exception):
-    """A model exists here but cannot be used now. Its source loads the model again as soon as possible.
+    """Raised when a model exists but cannot be used now. Its source loads the model again as soon as possible.
 
     Attributes:
-        failure: The failure for callers: MODEL_UNAVAILABLE if the model is the wrong one, UNAVAILABLE if the model's
-            state is unknown.
+        failure: The failure for callers: MODEL_UNAVAILABLE if it is not the expected model, UNAVAILABLE if its state is
+            unknown.
     """
 
     def __init__(self, model: BuiltModel, failure: Failure) -> None:
@@ -40,14 +40,14 @@ class NotNowError(Exception):
 
 
 class UnusableError(Exception):
-    """A model is intact, but cannot be used here until it is built again. The message is for callers."""
+    """Raised when an intact model cannot be used here until it is built again. The message is for callers."""
 
 
 class ModelSource(Protocol):
     """A source of models. Use it on one event loop."""
 
     def listed(self) -> Sequence[BuiltModel]:
-        """Return the models that are described here, except broken models. Reads only small files."""
+        """Return the models that are described here, except broken models. Read only small files."""
 
     def describe(self, name: str) -> BuiltModel:
         """Return one model, or raise ModelNotBuiltError or ModelBrokenError."""
@@ -76,7 +76,8 @@ class LoadedModel:
     """A loaded model.
 
     Attributes:
-        rough: A cached encoder for approximate vectors, with separate cache names; None without such an encoder.
+        rough: A cached encoder for approximate vectors, with separate cache names; None if the model has no such
+            encoder.
     """
 
     encoder: CachedEncoder
@@ -97,8 +98,9 @@ class ModelLibrary(ModelIndex):
     A call names a model as NAME, as NAME@DIGEST (exactly that build), or as "" for the default model.
 
     Attributes:
-        awaited: Failure for callers, by name, for requested models that cannot be used now.
-        unusable: Reason, by name, why the default model or a model that was loaded or awaited before is unusable.
+        awaited: Failures for callers, by model name, for requested models that cannot be used now.
+        unusable: Reasons, by model name, why the default model, or a model that was loaded or awaited before, is
+            unusable.
     """
 
     def __init__(
@@ -208,7 +210,7 @@ class ModelLibrary(ModelIndex):
         return loaded
 
     def _put(self, name: str, loaded: LoadedModel | None) -> None:
-        """Set or remove the model with a name. The old model closes as soon as its runs have ended."""
+        """Set or remove the model with this name. The old model closes as soon as its runs have ended."""
         old = self.loaded.pop(name, None)
         if old is not None:
             task = asyncio.get_running_loop().create_task(old.close(REPLACED))
@@ -263,12 +265,12 @@ class ModelLibrary(ModelIndex):
 
 
 def _stamp_of(model: BuiltModel) -> Stamp:
-    """Return digest and modification times. They differ after a new build or a manual repair."""
+    """Return the digest and the modification times. They change with a new build or a manual repair."""
     return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
 
 
 def _changed_ns(path: Path) -> int:
-    """Return a file's modification time; 0 if the file is missing, like a graph that only Triton has."""
+    """Return a file's modification time; 0 if the file is missing, for example a graph that only Triton has."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:

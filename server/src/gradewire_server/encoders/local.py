@@ -42,10 +42,14 @@ from gradewire_server.storage.codec import ModelSpaces
 _log = logging.getLogger(__name__)
 
 _PADDING_COST: Final = 0.15
-"""Relative cost of a padding token in a graph that computes padding in attention only (docs/research/encoders.md)."""
+"""Cost of a padding token, relative to a real token, in a graph that computes padding in attention only
+(docs/research/encoders.md).
+"""
 
 _MARGIN: Final = 1.5
-"""Factor on the largest measured error, because real texts may have larger errors (docs/research/encoders.md)."""
+"""Factor by which to multiply the largest measured error, because real texts may have larger errors
+(docs/research/encoders.md).
+"""
 _LONGEST_WINDOW: Final = 4
 _TEXTS_A_RUN: Final = 32
 _SENTENCES: Final = (
@@ -62,7 +66,7 @@ _SENTENCES: Final = (
     "Johann Sebastian Bach composed the Brandenburg Concertos for the margrave Christian Ludwig",
     "It depends on the interest rate, the term of the loan and the monthly payment",
 )
-"""Ordinary answers. Errors are measured on their windows, so a change here changes the error bound."""
+"""Ordinary answers. The error bound is measured on their windows, so a change in these sentences changes the bound."""
 
 
 class EncoderSession:
@@ -123,8 +127,8 @@ class Bf16Session:
 def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
     """Return the same model with a digest for its cache entries.
 
-    Vectors depend on processor and OpenVINO version, by up to 1e-3 of a component, so each combination has separate
-    cache entries.
+    A vector's components differ by up to 1e-3 between processors and OpenVINO versions, so each combination has
+    separate cache entries.
 
     Raises:
         Bf16UnavailableError: The model cannot run in bf16 here.
@@ -148,7 +152,7 @@ class OpenSession(NamedTuple):
 
 
 def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> OpenSession:
-    """Load a model on the device and in the precision that its digest covers.
+    """Load a model on the device, and in the precision, that its digest covers.
 
     Raises:
         UnusableError: The model needs TensorRT, a missing GPU, or unavailable bf16.
@@ -196,7 +200,7 @@ class RoughSession(NamedTuple):
 
 
 def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer) -> RoughSession:
-    """Open an exact session's model in bf16 too, if the settings request this and the model has vectors on CPUs."""
+    """Also open the exact session's model in bf16, if the settings request this and the model is for CPUs."""
     wanted = compute.window_choice == "bf16" and model.kind != "grader" and model.on_cpu
     if not wanted or model.numeric_class == BF16_CLASS:
         return RoughSession()
@@ -206,17 +210,17 @@ def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokeni
     except (Bf16UnavailableError, RuntimeError) as error:
         # Messages from OpenVINO and ONNX Runtime contain paths.
         known = isinstance(error, Bf16UnavailableError)
-        why = str(error) if known else "the first run failed, see the server's log"
+        why = str(error) if known else "the first run failed (see the server's log)"
         problem = f"windows of {model.name} are chosen in fp32, not in bf16: {why}"
         _log.warning("%s", problem, exc_info=error)
         return RoughSession(problem=problem)
 
 
 def measured_cosine_error(exact: Session, rough: Session, tokenizer: TextTokenizer) -> float:
-    """Return the largest cosine error of approximate against exact vectors, over pairs of fixed texts.
+    """Return the largest error in the cosines of approximate vectors, over pairs of fixed texts.
 
     Returns:
-        The error, with a margin for real texts.
+        The error, plus a margin for real texts.
     """
     texts = [
         " ".join(words[begin : begin + length])

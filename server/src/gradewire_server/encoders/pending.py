@@ -1,7 +1,7 @@
-"""Pending texts: if several calls want a vector at the same time, the encoder computes it once.
+"""Pending texts: if several calls want the same vector at the same time, the encoder computes it once.
 
-Calls only subscribe to a pending text. A cancelled call therefore never cancels work for other calls, and the encoder
-drops a text that no call waits for any more when its turn comes. A call needs one future for any number of texts.
+Calls only subscribe to a pending text, so a cancelled call never cancels work for other calls. When a text's turn comes
+and no call waits for it any more, the encoder drops the text. A call needs only one future for any number of texts.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class VectorCall:
         deadline_s: Deadline in `time.monotonic()` seconds; None for no deadline.
 
     Attributes:
-        results: A blob, a failure, or None (pending), by position.
+        results: By position, a blob, a failure, or None for a pending result.
         sources: The `AnswerSource` of each result, by position.
     """
 
@@ -42,7 +42,9 @@ class VectorCall:
         self._future: asyncio.Future[None] | None = None
 
     def ran(self, began_s: float, *, queued_s: float) -> None:
-        """Add a finished run to the call's times. Queueing ends when the first run starts, inference with the last run.
+        """Add a finished run to the call's times.
+
+        Queueing ends when the first run starts. Inference ends when the last run ends.
 
         Args:
             began_s: Start of the run, in `time.monotonic()` seconds.
@@ -99,8 +101,8 @@ class PendingText:
 
     Attributes:
         name: In-process name of the text's sentence entry (`KeySpace.hashes`).
-        text: The model input without prefix.
-        taken: Kinds that the current run computes; None before the run.
+        text: The model input without the prefix.
+        taken: Kinds of vectors that the current run computes; None before the run.
         tokens: The tokenized text; None before tokenization.
         queued_s: Time when the text was queued, in `time.monotonic()` seconds.
     """
@@ -119,16 +121,16 @@ class PendingText:
 
     @property
     def token_kinds(self) -> frozenset[VectorKind]:
-        """Layers for which callers want token vectors."""
+        """Layers whose token vectors callers want."""
         return self.kinds - {SENTENCE}
 
     @property
     def storable(self) -> bool:
-        """True if a second level may have all wanted vectors. It stores token vectors only for references."""
+        """True if a second level may contain all wanted vectors. Only references have stored token vectors."""
         return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_kinds)
 
     def take(self) -> frozenset[VectorKind]:
-        """Fix the kinds that the run computes. Later requests need a second run. Thread-safe."""
+        """Fix and return the kinds of vectors that the run computes. Later requests need a second run. Thread-safe."""
         located = self.tokens is not None and self.tokens.kept is not None
         self.taken = self.token_kinds if located else frozenset()
         return self.taken
@@ -139,7 +141,7 @@ class PendingText:
         return 0 if self.tokens is None else len(self.tokens.ids)
 
     def is_wanted(self, now_s: float) -> bool:
-        """Return True if a caller still waits for the text, before the caller's deadline."""
+        """Return True if a caller whose deadline has not passed still waits for the text."""
         return any(call.open and call.deadline_s > now_s for call, _, _ in self.subscribers)
 
     @property

@@ -45,7 +45,7 @@ class EncoderTelemetry:
         gauge.set_function(in_flight)
 
     def count_answers(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
-        """Count one call's texts by source, and failed texts by status."""
+        """Count one call's texts by source, and its failed texts by status."""
         counts = [sources.count(source) for source in AnswerSource]
         for position, failure in failed:
             counts[sources[position]] -= 1

@@ -30,7 +30,7 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS
 
 _INLINE_BYTES: Final = 1 << 20
-"""Maximum size of token vectors to read on the event loop. Reading this many bytes takes half a millisecond."""
+"""Maximum size, in bytes, of token vectors to read on the event loop. Reading them takes half a millisecond."""
 _NO_LOGIT: Final = codec.encode_logit(0.0, truncated=False, pieces=1)
 _OTHER_KIND: Final = {
     "encoder": "a grader, which reads question, reference and answer together",
@@ -104,7 +104,7 @@ class EncoderAnswers(Embeddings, Graders):
         layer: int | None = None,
         deadline_s: float | None,
     ) -> "_SettledCall":
-        """Wait for the texts' vectors and count their outcomes. `layer` None means sentence vectors."""
+        """Wait for the texts' vectors and count their outcomes. If `layer` is None, these are sentence vectors."""
         dims = 0
         if isinstance(encoder, Failure):
             call = _failed_call(encoder, len(texts))
@@ -115,7 +115,7 @@ class EncoderAnswers(Embeddings, Graders):
                 call = await encoder.fetch(texts, tiers, kind=kind, deadline_s=deadline_s)
             else:
                 listed = ", ".join(map(str, layers))
-                message = f"layer: {encoder.name} has no token vectors of layer {layer}, only of {listed}"
+                message = f"layer: {encoder.name} has no token vectors for layer {layer}, only for {listed}"
                 call = _failed_call(Failure(Status.INVALID_PARAMETER, message), len(texts))
         failures = {position: result for position, result in enumerate(call.results) if isinstance(result, Failure)}
         self._telemetry.count_answers(call.sources, failures.items())
@@ -150,7 +150,7 @@ def _sentence_reply(settled: _SettledCall) -> EmbedReply:
 
 
 async def _tokens_reply(settled: _SettledCall) -> TokensReply:
-    """Return the reply with token vectors. Large replies are read off the event loop."""
+    """Return the reply with token vectors. Read large replies off the event loop."""
     call, dims, _ = settled
     results = [result for result in call.results if result is not None]
 
@@ -198,8 +198,9 @@ class EncoderHealth:
     """The models' state.
 
     Attributes:
-        models: By name: for a requested model, True if the model can compute; for any other loaded model, True.
-        degraded: Reasons why a model that nobody requested cannot compute, and settings that have no effect here.
+        models: The models by name: True for a requested model that can compute, and for any other loaded model.
+        degraded: Reasons why models that nobody requested cannot compute, and notes on settings that have no effect
+            here.
     """
 
     models: Mapping[str, bool]
@@ -213,7 +214,7 @@ class EncoderService(EncoderAnswers):
     Args:
         source: The source of models. `close` closes it.
         library: The loaded models. `close` closes it.
-        stop_supervision: Function for `close` to call first, if models are supervised.
+        stop_supervision: Function that `close` calls first, if models are supervised.
     """
 
     def __init__(
@@ -234,19 +235,19 @@ class EncoderService(EncoderAnswers):
     async def load(self, name: str) -> ModelStatus | Failure:
         """Load and warm up a model ("" for the default model). From then on, `health` reports it.
 
-        A failure states the remedy, or says that the model is awaited (UNAVAILABLE).
+        A failure states the remedy, or says that the server waits for the model (UNAVAILABLE).
         """
         self._requested[name or self.library.default] = None
         loaded = await self.library.load(name)
         return loaded if isinstance(loaded, Failure) else loaded.status
 
     async def preload(self) -> None:
-        """Load the models that the settings list for the start. `health` reports failures."""
+        """Load the models that the settings list for preloading. `health` reports failures."""
         for name in self._preload:
             await self.load(name)
 
     def within(self, namespace: str) -> EncoderAnswers:
-        """Return these encoders for a tenant's namespace. It never uses cached or pending texts of other tenants."""
+        """Return these encoders for a tenant's namespace. Tenants never share cached or pending texts."""
         return EncoderAnswers(self.library, self._telemetry, namespace=namespace)
 
     def health(self) -> EncoderHealth:

@@ -1,4 +1,4 @@
-"""Form batches within a token budget: fair between callers, interactive jobs before bulk jobs, split into runs."""
+"""Form fair batches within a token budget, interactive jobs first, and split batches into runs."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -66,10 +66,10 @@ class FairQueue(Generic[J]):
             max_tokens: Maximum number of tokens in the batch.
             max_jobs: Maximum number of jobs.
             wanted: Function that returns False for a job to drop. It is called when the job's turn comes.
-            at_least_one: True if a job longer than `max_tokens` may be a batch alone.
+            at_least_one: True if a job longer than `max_tokens` may form a batch alone.
 
         Returns:
-            The batch, and the dropped jobs. With `at_least_one`, the batch is empty only if no job was left.
+            The batch, and the dropped jobs. If `at_least_one` is True, the batch is empty only if no job was left.
         """
         taken: list[J] = []
         dropped: list[J] = []
@@ -116,8 +116,8 @@ class FairQueue(Generic[J]):
 def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, padding_cost: float = 1.0) -> list[list[J]]:
     """Split a batch into runs with the lowest total cost of padding and overhead.
 
-    A run costs `overhead_tokens`, its tokens, and `padding_cost` for each padding token. Jobs of equal length stay
-    together, so finding the exact optimum takes O(distinct lengths squared).
+    A run's cost is the sum of `overhead_tokens`, its tokens, and `padding_cost` for each padding token. Jobs of equal
+    length stay together, so finding the exact optimum takes O(distinct lengths squared).
 
     Args:
         jobs: Jobs in any order.
@@ -197,7 +197,7 @@ class LaneQueue(Generic[J]):
     def take(
         self, *, max_tokens: int, max_jobs: int, wanted: Callable[[J], bool] = lambda _: True
     ) -> tuple[list[J], list[J]]:
-        """Take the next batch; same arguments and result as `FairQueue.take`."""
+        """Take the next batch, with the same arguments and result as `FairQueue.take`."""
         interactive, bulk = self._lanes[Lane.INTERACTIVE], self._lanes[Lane.BULK]
         if not bulk.jobs:
             self._owed_tokens = 0.0

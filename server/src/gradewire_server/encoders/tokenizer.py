@@ -21,19 +21,23 @@ from gradewire_models.repository.grader_input import (
 from gradewire_server.domain.needs import GradedTexts
 
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
-"""If a text has more characters than this times the token limit, tokenize its beginning first (a word has about 5)."""
+"""If a text has more characters than this value times the token limit, tokenize its beginning first. A word has about 5
+characters.
+"""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
-"""A limit above the longest word that WordPiece splits (100 characters). A longer word is unknown, even if cut."""
+"""A limit above the longest word that WordPiece splits, which has 100 characters. A longer word is unknown, even if it
+is cut.
+"""
 _WORD_ENDS: Final = " \n\t\r"
 """Characters that end a word. A tokenizer may silently drop all other white space."""
 _LEAST_READ_CHARACTERS: Final = 32_768
 """Minimum number of characters to read from a text, even if the model accepts few tokens."""
 _CHARACTERS_AT_ONCE: Final = 65_536
-"""Maximum number of characters per library call, unless a single text has more. They need about 13 MiB of memory."""
+"""Maximum number of characters per library call, unless a single text has more. A call needs about 13 MiB of memory."""
 
 _ONE_BY_ONE: Final = 64
-"""Maximum number of texts to tokenize one after another. For a batch, the library would start threads; while encoder
-runs keep all cores busy, the wait for these threads takes ten times as long as the work.
+"""Maximum number of texts to tokenize one after another. For a batch, the library would start threads. While encoder
+runs keep all cores busy, waiting for these threads takes ten times as long as the work.
 """
 _AROUND: Final = 2
 _MORE: Final = 1
@@ -47,7 +51,7 @@ class Tokenized:
 
     Attributes:
         ids: int32[tokens], including special tokens, at most the model's limit.
-        offsets: int32[n, 2], half-open character range of each token that is not special; None if not requested.
+        offsets: int32[n, 2], the half-open character range of each token that is not special; None if not requested.
         kept: int32[n], positions in `ids` of the tokens that are not special; None if not requested.
         special: int32[m], positions in `ids` of the tokens that the model puts around every text; None if not
             requested.
@@ -107,8 +111,8 @@ class TextTokenizer:
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
         """Tokenize `texts`, at about 9 µs for a short text, or 14 µs with offsets.
 
-        This reads only the first `_read_characters` of a text and counts a longer text as truncated. If these contain
-        all tokens that the model reads, the IDs equal those of the whole text.
+        Read only the first `_read_characters` characters of a text, and count a longer text as truncated. If these
+        characters contain all tokens that the model reads, the IDs equal those of the whole text.
         """
         tokenized: list[Tokenized] = []
         for part in _parts(texts, self._head_characters):
@@ -144,8 +148,8 @@ class TextTokenizer:
 
         Args:
             tokenized: The text.
-            special: Include the special tokens around the text. If a text spells out special tokens, these also get the
-                ID -1. Otherwise, the metric would count tokens that the model treats as special.
+            special: Include the special tokens around the text. If a text spells out special tokens, they also get the
+                ID -1, because a metric must not count tokens that the model treats as special.
         """
         assert tokenized.kept is not None  # noqa: S101 - for mypy: all three are set, or none
         assert tokenized.offsets is not None  # noqa: S101 - as above
@@ -173,8 +177,8 @@ class TextTokenizer:
         """Return True if the beginning of a text has the same token IDs as the whole text, up to the model's limit.
 
         Words never merge across white space. If the cut is at white space and the beginning exceeds the limit, its IDs
-        are the same. If the cut is inside a word, the word's tokens may differ, so the beginning needs as many extra
-        tokens.
+        are the same. If the cut is inside a word, the tokens of this word may differ, so the beginning needs
+        some tokens beyond the limit.
         """
         if not encoding.overflowing:
             return False
@@ -196,7 +200,7 @@ class TextTokenizer:
 
 
 def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]]:
-    """Yield groups of texts, in order. A group's beginnings have at most `_CHARACTERS_AT_ONCE` characters in total."""
+    """Yield groups of texts, in order. Their beginnings have at most `_CHARACTERS_AT_ONCE` characters in total."""
     start = characters = 0
     for index, text in enumerate(texts):
         size = min(len(text), head_characters)
@@ -208,13 +212,13 @@ def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]
 
 
 def joined(texts: GradedTexts) -> str:
-    """Join question, reference and answer to one text. Different triples never become the same text."""
+    """Join the question, the reference and the answer into one text. Different triples never become the same text."""
     question, reference, answer = texts
     return f"{len(question)} {len(reference)} {question}{reference}{answer}"
 
 
 def parted(text: str) -> GradedTexts:
-    """Split a text from `joined` into question, reference and answer."""
+    """Split a text from `joined` into the question, the reference and the answer."""
     question_length, reference_length, texts = text.split(" ", 2)
     end = int(question_length)
     answer = end + int(reference_length)

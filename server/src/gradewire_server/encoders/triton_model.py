@@ -1,4 +1,4 @@
-"""One model in Triton: check its replies, pad texts to few lengths, and stop calls after repeated failures."""
+"""One model in Triton: its replies are checked, texts are padded to few lengths, and repeated failures stop calls."""
 
 import asyncio
 import logging
@@ -29,9 +29,9 @@ _DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault
 
 
 def padded_tokens(tokens: int, *, max_tokens: int) -> int:
-    """Return the padded length: steps of 8 up to 64 tokens, 16 up to 128, 32 up to 512, then 64.
+    """Return the padded length, in steps of 8 up to 64 tokens, 16 up to 128, 32 up to 512, then 64.
 
-    It never exceeds the model's limit, because the position table ends there.
+    The length never exceeds the model's limit, because the position table ends there.
     """
     step = next((step for limit, step in _STEPS if tokens <= limit), _LARGEST_STEP)
     return min(-(-tokens // step) * step, max_tokens)
@@ -42,8 +42,8 @@ class TritonModel:
 
     Args:
         model: The local description, equal to Triton's.
-        probes: Short texts to test all instances, one more than there are instances. Their lengths differ, so that
-            Triton's batcher does not join them and every idle instance gets a probe.
+        probes: Short texts that test all instances, one text more than there are instances. Their lengths differ, so
+            that Triton's batcher does not join them and every idle instance gets a probe.
         doubted: Function to call if the model should be checked now.
         flawed: Function to call if a probe failed, or if a failed run succeeded on a second try. In both cases, the
             text was not the cause.
@@ -85,7 +85,7 @@ class TritonModel:
     async def infer(
         self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], timeout_s: float | None = None
     ) -> RunOutput:
-        """Get vectors of texts, and token vectors of layers, in one request. `timeout_s` defaults to the client's.
+        """Get the texts' vectors, and the layers' token vectors, in one request. `timeout_s` defaults to the client's.
 
         Raises:
             TritonError: The request failed, or a different model answered.
@@ -110,7 +110,7 @@ class TritonModel:
         """Compute a few short texts, even if the breaker is open. The outcome sets the breaker.
 
         Returns:
-            True if all probes succeeded. If only some succeeded, the model works but has a fault.
+            True if all probes succeeded. False if only some succeeded, so that the model works but has a fault.
 
         Raises:
             TritonError: No probe succeeded, or a different graph answered.
@@ -153,11 +153,11 @@ class TritonModel:
         self.breaker.succeeded()
 
     def computed_since(self, since_s: float) -> bool:
-        """Return True if a run succeeded since then."""
+        """Return True if a run has succeeded since `since_s`."""
         return self._computed_s > since_s
 
     def overdue(self, sent_s: float) -> None:
-        """Record that a run's callers gave up. If no other run succeeded meanwhile, the model may hang."""
+        """Record that a run's callers gave up. If no other run has succeeded since `sent_s`, the model may hang."""
         if not self.computed_since(sent_s):
             self._doubted()
 
@@ -184,10 +184,10 @@ class TritonModel:
             raise TritonError(Fault.WRONG_ANSWER, f"fingerprints {fingerprint.dtype}{list(fingerprint.shape)}")
         if not (fingerprint == expected).all():
             found = sorted(set(fingerprint.ravel().tolist()))
-            raise TritonError(Fault.REPLACED, f"vectors of the graph {found} instead of {expected}")
+            raise TritonError(Fault.REPLACED, f"the vectors are from graph {found}, not from graph {expected}")
 
 
 def _check_vectors(vectors: NDArray[Any], shape: tuple[int, ...]) -> None:
     if vectors.shape != shape or vectors.dtype != np.float32:
-        found = f"vectors {vectors.dtype}{list(vectors.shape)} instead of float32{list(shape)}"
+        found = f"the vectors are {vectors.dtype}{list(vectors.shape)}, not float32{list(shape)}"
         raise TritonError(Fault.WRONG_ANSWER, found)

@@ -62,7 +62,7 @@ def check_arithmetic(model: BuiltModel) -> None:
 
 
 def check_catalog(model: BuiltModel) -> None:
-    """Compare a description with the catalog, if the catalog lists the model.
+    """Compare a model's digest with the catalog's, if the catalog lists the model.
 
     Raises:
         NotNowError: The digests differ. The message contains both.
@@ -72,7 +72,7 @@ def check_catalog(model: BuiltModel) -> None:
         raise _wrong(
             model,
             f"has the digest {model.digest} in the model repository, but {known.digest} in the catalog. "
-            f"Build the latter with: {known.build_hint}",
+            f"Build the catalog's model with: {known.build_hint}",
         )
 
 
@@ -104,7 +104,7 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
         raise _wrong(
             model,
             f"runs on {found} in Triton, but its class {model.numeric_class} requires {kind}. Run: gradewire models "
-            f"build {model.name}, which sets that in its config.pbtxt, then load it again in Triton",
+            f"build {model.name}, which writes this to config.pbtxt, then load the model again in Triton",
         )
 
 
@@ -199,7 +199,7 @@ class TritonSource(ModelSource):
         repository: Directory of built models, for descriptions and tokenizers. It need not contain graphs.
 
     Attributes:
-        opening_errors: Triton's message for each model's last failed opening.
+        opening_errors: By model name, Triton's message from the last failed attempt to open the model.
     """
 
     def __init__(
@@ -302,7 +302,7 @@ class TritonSource(ModelSource):
 
 
 def _probes(ids: NDArray[np.int32], max_tokens: int, count: int) -> list[NDArray[np.int32]]:
-    """Return variations of a short text, each with a different padded length up to the model's limit."""
+    """Return variants of a short text, each with a different padded length up to the model's limit."""
     return [
         np.concatenate([ids[:-1], np.repeat(ids[1], _PROBE_STEP_TOKENS * number), ids[-1:]])[:max_tokens]
         for number in range(count)

@@ -1,4 +1,4 @@
-"""Supervise models in Triton: detect replaced models, collect evidence of failure, and repair."""
+"""Supervise models in Triton: detect replaced models, collect evidence of failures, and load faulty models again."""
 
 import asyncio
 import logging
@@ -18,11 +18,13 @@ from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonError
 _log = logging.getLogger(__name__)
 
 _MISSING_PATIENCE_S: Final = 3.0
-"""Grace period for a manual unload and reload before we repair."""
+"""Seconds that a model may be missing, during a manual unload and reload, before we repair it."""
 _LASTING_FAILURES: Final = 3
 _LASTING_S: Final = 2.0
 _LONGEST_GAP_S: Final = 10.0
-"""Maximum gap in seconds between failures that count as lasting: `_LASTING_FAILURES` failures over `_LASTING_S`."""
+"""Maximum gap in seconds between failures that count as lasting, which are `_LASTING_FAILURES` failures over
+`_LASTING_S`.
+"""
 _FRESH_S: Final = 3.0
 _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
@@ -32,7 +34,7 @@ _LATE_CHECKS: Final = 2
 _PAUSE_S: Final = 0.25
 """Minimum time in seconds between checks, even if failures are reported more often."""
 _SPREAD_S: Final = 1.0
-"""Replicas that see the same fault wait a random part of this many seconds, then check again before a repair."""
+"""Maximum random delay in seconds before a repair. Replicas that see the same fault wait, then check again."""
 _CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
 
 _State: TypeAlias = tuple[frozenset[str], Counts | None]
@@ -40,9 +42,9 @@ _State: TypeAlias = tuple[frozenset[str], Counts | None]
 
 
 class FailureEvidence:
-    """Failures that a request cannot have caused: of probes, or of runs that succeeded on a second try.
+    """Failures that no request can have caused: failed probes, and failed runs that succeeded on a second try.
 
-    If one of several instances is dead, only some inferences fail, so successful inferences prove nothing.
+    If one of several instances is dead, only some inferences fail, so a successful inference proves nothing.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -115,7 +117,7 @@ class ModelHealth:
     def counted(self, counts: Counts | None) -> None:
         """Record counts of the model's answers since it was loaded. Lower counts mean that it was loaded again.
 
-        None, for example during loading, keeps the last counts.
+        If `counts` is None, for example during loading, keep the last counts.
         """
         if counts is None:
             return
@@ -127,7 +129,7 @@ class ModelHealth:
         """Record a probe timeout, with the number of completed inferences (None if Triton does not report it).
 
         Returns:
-            True if the model may have computed anything since the last probe. It is then busy, not stuck.
+            True if the model may have computed something since the last probe, so that it is busy, not stuck.
         """
         before, self._completed = self._completed, completed
         moved = completed is None or (before is not None and completed != before)
@@ -292,7 +294,7 @@ class TritonSupervisor:
             return
         if followed.digest not in {"", loaded.status.digest}:
             self._telemetry.switches.labels(name).inc()
-            _log.warning("model %s was replaced: its digest is %s, was %s", name, loaded.status.digest, followed.digest)
+            _log.warning("model %s was replaced: digest %s instead of %s", name, loaded.status.digest, followed.digest)
         followed.digest = loaded.status.digest
 
     async def repair(self, name: str, health: ModelHealth) -> None:

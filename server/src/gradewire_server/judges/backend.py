@@ -12,7 +12,7 @@ from gradewire_server.domain.ports import JudgeReply, Judges, ModelStatus
 
 
 class JudgeUnavailableError(Exception):
-    """A judge cannot be used. The failure for callers is MODEL_UNAVAILABLE with the remedy, or UNAVAILABLE."""
+    """Raised when a judge cannot be used. Its failure for callers is MODEL_UNAVAILABLE or UNAVAILABLE."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -42,8 +42,8 @@ class UniformJudges(Judges, Protocol):
 class Judge(UniformJudges, Protocol):
     """A loaded judge. Use it on one event loop, with any number of concurrent calls. You may cancel each call.
 
-    A judge ignores `need.model`. It drops a call that is cancelled in the queue; a call cancelled later does not affect
-    its batch. Calls never raise errors of the backend: a dead worker or unreachable server is UNAVAILABLE with
+    A judge ignores `need.model`. A call that is cancelled in the queue never runs. If a call is cancelled later, its
+    batch still runs. Calls never raise errors of the backend: a dead worker or unreachable server is UNAVAILABLE with
     `retry_after_s`, a passed deadline is TIMEOUT, and a prompt that is too long even without its prediction is
     INVALID_INPUT.
     """
@@ -64,10 +64,10 @@ class JudgeBackend(Protocol):
     """A backend that runs judges: `local.judge`, `remote.openai`, `remote.decisions`, `remote.triton` or `shared`."""
 
     def listed(self) -> Sequence[ModelStatus]:
-        """Return all known judges, usable or not. No judge is marked as the default. Reads only small files."""
+        """Return all known judges, usable or not, and mark none as the default. Read only small files."""
 
     async def open(self, name: str) -> Judge:
-        """Load and warm up a judge; raise JudgeUnavailableError."""
+        """Load and warm up a judge; raise JudgeUnavailableError if it cannot be used."""
 
     async def close(self) -> None:
         """Release all resources. Close all judges first."""

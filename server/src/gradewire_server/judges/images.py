@@ -25,7 +25,7 @@ _HTTPS: Final = "https://"
 _ADDRESS: Final = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
 """Allowed characters of an address. Programs disagree about backslashes, quotes and control characters."""
 _PLACE: Final = re.compile(r"(?P<host>[0-9A-Za-z_-][0-9A-Za-z._-]*)(?::(?P<port>[0-9]{0,5}))?")
-"""A host name and port. Hosts in brackets are refused, because Python's URL parser ignores text before a bracket."""
+"""A host name and port. Hosts in brackets do not match, because Python's URL parser ignores text before a bracket."""
 _HTTPS_PORT: Final = 443
 _WHITE_SPACE: Final = re.compile(r"[ \t\r\n\f]+")
 
@@ -45,7 +45,7 @@ _REFUSED_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
 }
 _TYPES_HINT: Final = "Send PNG, JPEG, WebP or GIF"
 _MAX_JPEG_SCANS: Final = 64
-"""Maximum number of scans. A usual progressive file has ten. Each scan costs a pass over all pixels, even if tiny."""
+"""Maximum number of scans; a usual progressive file has ten. Even a tiny scan costs a pass over all pixels."""
 
 _REMEMBERED: Final = 4096
 _NO_PILLOW: Final = Failure(
@@ -55,7 +55,7 @@ _NO_PILLOW: Final = Failure(
 
 
 class ImageError(ValueError):
-    """An image cannot be used. The message states the reason and the remedy, but not the field's name."""
+    """Raised when an image cannot be used. The message states the reason and the remedy, but not the field's name."""
 
 
 def is_address(image: Image) -> bool:
@@ -74,7 +74,7 @@ def url_of(image: Image) -> str:
 
 
 def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
-    """Return an image's bytes, and the media type that its URI or sender states ("" if not stated).
+    """Return an image's bytes, and the media type that its URI or sender states ("" if neither does).
 
     Raises:
         ImageError: The image has no bytes or too many, or its URI cannot be parsed.
@@ -89,7 +89,7 @@ def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
         raise _too_large(len(found), max_bytes)
     claimed = image.media_type.strip().casefold()
     if said and claimed and said != claimed:
-        raise ImageError(f"its uri says {said}, but its media_type {quoted(claimed)}. Set one of them")
+        raise ImageError(f"its uri says {said}, but its media_type says {quoted(claimed)}. Set only one of them")
     return found, said or claimed
 
 
@@ -101,7 +101,7 @@ def check_address(uri: str, hosts: Collection[str]) -> None:
         hosts: Allowed hosts, as HOST or HOST:PORT in lower case.
     """
     if len(uri) > _MAX_ADDRESS_CHARACTERS or _ADDRESS.fullmatch(uri) is None:
-        raise ImageError(f"uri: has invalid characters, or more than {_MAX_ADDRESS_CHARACTERS}. Send the bytes")
+        raise ImageError(f"uri: is invalid, or has more than {_MAX_ADDRESS_CHARACTERS} characters. Send the bytes")
     try:
         place = urlsplit(uri).netloc
     except ValueError:
@@ -128,7 +128,7 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
         )
     begin = _DATA.match(uri[:128])
     if begin is None:
-        raise ImageError("uri: must begin like data:image/png;base64,… (or image/jpeg, image/webp, image/gif)")
+        raise ImageError("uri: must begin with data:image/png;base64, (or image/jpeg, image/webp, image/gif)")
     text = _WHITE_SPACE.sub("", uri[begin.end() :])  # base64 encoders may break lines
     size = len(text) * 3 // 4 - 2
     if size > max_bytes:
@@ -140,11 +140,11 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
 
 
 def _too_large(size: int, max_bytes: int) -> ImageError:
-    return ImageError(f"has {size} bytes, at most {max_bytes} are allowed. Scale it down")
+    return ImageError(f"has {size} bytes, but at most {max_bytes} are allowed. Scale the image down")
 
 
 def media_type_of(content: bytes) -> str:
-    """Return the media type according to an image's first bytes.
+    """Return an image's media type, detected from its first bytes.
 
     Raises:
         ImageError: The type is not supported.
@@ -172,7 +172,7 @@ def decode(content: bytes, claimed: str, max_pixels: int) -> str:
     if media_type == "image/webp":
         _check_pixels(_webp_size(content), max_pixels)
     if media_type == "image/jpeg" and content.count(b"\xff\xda") > _MAX_JPEG_SCANS:
-        raise ImageError(f"has more than {_MAX_JPEG_SCANS} scans. Save it again")
+        raise ImageError(f"has more than {_MAX_JPEG_SCANS} scans. Save the image again with fewer scans")
     reader = _readers()[media_type]
     try:
         with reader(io.BytesIO(content)) as picture:
@@ -211,7 +211,7 @@ def _check_still(picture: "ImageFile") -> None:
 def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
     width, height = size
     if width * height > max_pixels:
-        raise ImageError(f"has {width} x {height} pixels, at most {max_pixels} are allowed. Scale it down")
+        raise ImageError(f"has {width} x {height} pixels, but at most {max_pixels} are allowed. Scale the image down")
 
 
 def _webp_size(content: bytes) -> tuple[int, int]:
@@ -240,12 +240,12 @@ class ImageChecks:
     async def checked(self, images: Sequence[Image]) -> tuple[Image, ...] | Failure:
         """Return the images for a judge: bytes with their media type, or an address, each with its digest.
 
-        An INVALID_INPUT failure names the first invalid image. An address's digest covers only its characters, not the
-        image behind it.
+        If an image is invalid, return an INVALID_INPUT failure that names the first such image. The digest of an
+        address covers only its characters, not the image there.
         """
         most = self._config.max_count
         if len(images) > most:
-            return _invalid(f"images: {len(images)} images, at most {most} are allowed")
+            return _invalid(f"images: there are {len(images)} images, but at most {most} are allowed")
         shown = []
         for index, image in enumerate(images):
             try:

@@ -17,7 +17,7 @@ _TOKENS: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Token counts that a server reported for requests; None if it does not report them.
+    """Token counts that a server reported for requests. A count is None if the server does not report it.
 
     Prompt tokens include cached tokens, which the server did not compute again. Generated tokens include thoughts.
     """
@@ -27,7 +27,7 @@ class Tokens:
     generated: int | None = None
 
     def plus(self, other: "Tokens") -> "Tokens":
-        """Return the sums. A count is None if either operand lacks it."""
+        """Return the sums. A sum is None if either operand lacks the count."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Tokens(*(None if one is None or two is None else one + two for one, two in pairs))
 
@@ -99,7 +99,7 @@ class JudgeTelemetry:
         self._restarts.inc()
 
     def request_answered(self, tokens: Tokens, cost: float | None, duration_s: float) -> None:
-        """Count an answered request to a judge's server. `cost` is None if tokens or price are unknown."""
+        """Count an answered request to a judge's server. `cost` is None if the tokens or their price are unknown."""
         self._remote_tokens.labels("prompt").inc(tokens.prompt or 0)
         self._remote_tokens.labels("cached").inc(tokens.cached or 0)
         self._remote_tokens.labels("generated").inc(tokens.generated or 0)

@@ -1,4 +1,4 @@
-"""Prepare prompts for judges: chat templates, harmless special tokens, truncated predictions and stops."""
+"""Prepare prompts for judges: apply chat templates, defuse special tokens, cut predictions, and find stops."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """A special token, by its name in the vocabulary. Text that looks like a special token stays text."""
+    """A special token, given by its name in the vocabulary. Text that looks like a special token stays text."""
 
     token: str
 
@@ -41,14 +41,15 @@ _SPECIAL_TOKEN: Final = re.compile(
 
 
 def first_stop(text: str, stops: Sequence[str]) -> int | None:
-    """Return the first position of any stop in the text, or None. Empty stops are ignored."""
+    """Return the position of the first stop in the text, or None. Ignore empty stops."""
     return min((at for at in (text.find(stop) for stop in stops if stop) if at >= 0), default=None)
 
 
 def harmless(text: str) -> str:
-    """Insert a space after the first character of anything like a chat token ("<|im_end|>" becomes "< |im_end|>").
+    """Insert a space after the first character of anything that looks like a chat token, as in "< |im_end|>".
 
-    Idempotent; takes linear time. All other text stays the same, but lone surrogates, which cannot be sent, become "?".
+    This is idempotent and takes linear time. Lone surrogates, which cannot be sent, become "?". All other text stays
+    the same.
     """
     return _SPECIAL_TOKEN.sub(lambda found: found[0] + " ", text.encode("utf-8", "replace").decode())
 
@@ -70,9 +71,10 @@ def characters(prompt: JudgePrompt) -> int:
 
 
 def fitted(prompt: JudgePrompt, max_characters: int) -> JudgePrompt | None:
-    """Return a prompt of at most `max_characters`, with its prediction cut at the end; None if it cannot fit.
+    """Return a prompt of at most `max_characters`, with its prediction cut at the end; None if the prompt cannot fit.
 
-    It cannot fit if instructions, question and references leave no space for a character of the prediction.
+    A prompt cannot fit if the instructions, the question and the references leave no space for a character of the
+    prediction.
     """
     excess = characters(prompt) - max_characters
     if excess <= 0:
@@ -83,6 +85,6 @@ def fitted(prompt: JudgePrompt, max_characters: int) -> JudgePrompt | None:
 
 
 def halved(prompt: JudgePrompt) -> JudgePrompt | None:
-    """Return a prompt with half of its prediction; None if nothing of the prediction would be left."""
+    """Return a prompt with the first half of its prediction; None if nothing of the prediction would be left."""
     half = len(prompt.prediction) // 2
     return replace(prompt, prediction=prompt.prediction[:half]) if half else None

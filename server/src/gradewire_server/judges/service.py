@@ -28,7 +28,7 @@ USABLE: Final = frozenset({"loaded", "built"})
 _LIST_LIFETIME_S: Final = 2.0
 """Seconds to reuse a list of judges. Health needs it every second, and calls need it far more often."""
 _RETRY_OPENING_AFTER_S: Final = 5.0
-"""Seconds after a failed attempt during which callers get the same failure."""
+"""Seconds after a failed attempt to open a judge, during which callers get the same failure."""
 _REOPEN_DEFAULT_S: Final = 30.0
 """Seconds between attempts to open the default judge without a caller, so that health can recover."""
 NO_JUDGE: Final = Failure(
@@ -63,7 +63,7 @@ class JudgeLibrary(ModelIndex):
         self._known_until_s = -1.0
 
     async def get(self, reference: str) -> Judge | Failure:
-        """Return the judge for NAME, "" or NAME@DIGEST; REPLACED if the judge has a different digest here."""
+        """Return the judge for NAME, "" or NAME@DIGEST; return REPLACED if the judge has a different digest here."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         judge = self.loaded.get(name) or await self._opened(name)
@@ -107,7 +107,7 @@ class JudgeLibrary(ModelIndex):
         if name in known:
             status = known[name]
             return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _unusable_message(status))
-        wanted = f"unknown judge {quoted(name)}" if name else "no judge is the default"
+        wanted = f"unknown judge {quoted(name)}" if name else "the server has no default judge"
         return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}. Known judges: {', '.join(known)}")
 
     def trouble(self, name: str) -> str:
@@ -194,8 +194,8 @@ class JudgeHealth:
     """The default judge's state.
 
     Attributes:
-        trouble: The reason why the judge cannot answer. It is empty unless the settings name or preload the judge, or a
-            caller used it.
+        trouble: The reason why the judge cannot answer, or "". Always "" unless the settings name or preload the judge,
+            or a caller has used it.
     """
 
     configured: bool
@@ -247,7 +247,7 @@ class JudgeService(UniformJudges, ModelIndex):
         return reply
 
     def within(self, namespace: str) -> Judges:
-        """Return these judges for a tenant's namespace. It never uses stored or pending verdicts of other tenants."""
+        """Return these judges for a tenant's namespace. Tenants never share stored or pending verdicts."""
         return _NamespaceJudges(self, namespace)
 
     @override
@@ -295,7 +295,7 @@ class JudgeService(UniformJudges, ModelIndex):
 
 
 class _NamespaceJudges(UniformJudges):
-    """A service for one namespace. The verdicts' keys contain the namespace."""
+    """The service for one namespace. The verdicts' keys contain the namespace."""
 
     def __init__(self, service: JudgeService, namespace: str) -> None:
         self._service = service

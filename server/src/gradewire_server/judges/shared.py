@@ -1,4 +1,4 @@
-"""Judges that this machine's server processes share: messages to their host process, and the host's client."""
+"""Judges that this machine's server processes share: the messages to their host process, and the host's client."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ class HostState:
 
 
 class Stopping(Enum):
-    """The reply of a stopping host to all requests. Send the request to the next host."""
+    """A stopping host's reply to all requests. Send the request to the next host instead."""
 
     STOPPING = "stopping"
 
@@ -90,7 +90,7 @@ _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
 
 
 class SharedJudge(Judge):
-    """A judge that the host has opened. Unlike all other judges, it respects a digest in `need.model`.
+    """A judge that the host has opened. Unlike all other judges, this judge uses the digest in `need.model`.
 
     Attributes:
         shown: The judge's status, from the current host.
@@ -124,7 +124,7 @@ class SharedJudges(JudgeBackend):
 
     Args:
         address: ``unix:PATH``.
-        files: The host's backend, only to list built judges. It opens no judge here.
+        files: The host's backend, used only to list built judges, not to open them.
         away_s: Maximum number of seconds that a question waits for a host.
     """
 
@@ -188,7 +188,7 @@ class SharedJudges(JudgeBackend):
         return await self._answer(lambda: self._call_open(name), None)
 
     async def _answer(self, ask: Callable[[], Awaitable[R | Stopping | None]], deadline_s: float | None) -> R | Failure:
-        """Return the answer of the first host that answers before it shuts down."""
+        """Return the answer from the first host that answers before it shuts down."""
         stopping_host = 0
         while (failure := await self._until_found(deadline_s, after=stopping_host)) is None:
             stopping_host = self._found_hosts
@@ -205,7 +205,7 @@ class SharedJudges(JudgeBackend):
         return failure
 
     async def _until_found(self, deadline_s: float | None, *, after: int) -> Failure | None:
-        """Wait for a host with a higher number than `after`; return a failure if no host starts in time."""
+        """Wait for a host with a number higher than `after`; return a failure if no such host starts in time."""
         until_s = asyncio.get_running_loop().time() + self._away_s
         late = deadline_s is not None and deadline_s < until_s
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The verdict cache: memory, then the same second level that vectors use. Verdicts are stored exactly."""
+"""The verdict cache: memory, then the same second level that vectors use. The cache does not round verdicts."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def canonical(need: JudgeNeed, precision: str) -> str:
-    """Return one string that is unique for everything that decides an answer, except the judge's digest."""
+    """Return a string that identifies everything that affects an answer, except the judge's digest."""
     prompt = need.prompt
     own = [need.options] if isinstance(need, Choose) else [need.max_tokens, need.stop]
     turns = [(turn.role.value, turn.text) for turn in prompt.fixed]
@@ -58,7 +58,7 @@ def _choice_problem(options: int, choice: Choice) -> str:
 
 
 def encode_answer(answer: JudgeAnswer) -> bytes:
-    """Return an answer as bytes, marked as not yet written to a second level."""
+    """Return an answer as bytes, marked as not in a second level yet."""
     counts = [_UNKNOWN if tokens is None else tokens for tokens in (answer.prompt_tokens, answer.generated_tokens)]
     if isinstance(answer, Choice):
         mass = math.nan if answer.mass is None else answer.mass
@@ -120,7 +120,7 @@ class VerdictKey(NamedTuple):
 
 
 class VerdictCache:
-    """Judges' answers, by keys that contain everything that decides an answer. Use the cache on one event loop.
+    """Judges' answers, by keys that contain everything that affects an answer. Use the cache on one event loop.
 
     Args:
         lru: Memory, shared with vectors. Verdicts are expensive, so they go directly to the protected segment.

@@ -1,4 +1,4 @@
-"""Wrap judges with image checks, two cache levels, single flight, a limit for waiting needs, and checked answers."""
+"""Wrap judges with image checks, two cache levels, single flight, a limit for waiting needs, and answer checks."""
 
 import asyncio
 import logging
@@ -55,7 +55,7 @@ class JudgeWrapper(Judge):
 
 
 class SeeingJudge(JudgeWrapper):
-    """A judge that receives only checked images. If it sees no images, it refuses them.
+    """A judge that receives only checked images, and refuses all images if its model sees none.
 
     This wrapper is outside the caches, because their keys need the images' digests.
     """
@@ -83,14 +83,14 @@ class SeeingJudge(JudgeWrapper):
 def _cannot_see(name: str) -> Failure:
     return Failure(
         Status.JUDGE_CANNOT_SEE,
-        f"judge {quoted(name)} sees no images. Name a judge that does (model), or leave out image=true. If a remote "
-        "judge's model does see images, set judge_sees_images (for gradewire score --judge-url: "
+        f"judge {quoted(name)} does not see images. Name a judge that does (model), or leave out image=true. If a "
+        "remote judge's model does see images, set judge_sees_images (for gradewire score --judge-url: "
         "GRADEWIRE_JUDGE_SEES_IMAGES=yes)",
     )
 
 
 class QueueLimit:
-    """A limit for computations in progress, over all judges."""
+    """A limit for the computations of all judges together."""
 
     def __init__(self, max_items: int) -> None:
         self._max_items = max_items
@@ -99,14 +99,14 @@ class QueueLimit:
         self.waiting = 0
 
     def enter(self) -> Failure | None:
-        """Count one more computation. At the limit, return the failure and count nothing."""
+        """Count one more computation. If the limit is reached, count nothing and return the failure."""
         refusal = self.refusal(self.waiting)
         if refusal is None:
             self.waiting += 1
         return refusal
 
     def leave(self) -> None:
-        """Remove a computation that ended or that no caller waits for any more."""
+        """Uncount a computation that has ended or that no caller waits for any more."""
         self.waiting -= 1
 
     def finished(self) -> None:
@@ -118,7 +118,7 @@ class QueueLimit:
         self._closed = True
 
     def refusal(self, waiting: int) -> Failure | None:
-        """Return the failure for a new need if `waiting` needs are too many; else None."""
+        """Return the failure for a new need if `waiting` needs reach the limit; else None."""
         return self.full(waiting) if self._closed or waiting >= self._max_items else None
 
     def full(self, waiting: int) -> Failure:
@@ -132,7 +132,7 @@ class QueueLimit:
         )
 
     def _drained_s(self, waiting: int) -> float:
-        """Return the seconds until half of the waiting needs will be done, at the current pace."""
+        """Return the seconds until half of the waiting needs are done at the current pace."""
         finished_s = self._finished_s
         if len(finished_s) < 2 or finished_s[-1] <= finished_s[0]:
             return _SHORTEST_RETRY_S
@@ -169,7 +169,7 @@ class _Pending:
         self.task: asyncio.Task[JudgeReply[Any]]
 
     async def run(self, judge: Judge, need: JudgeNeed) -> JudgeReply[Any]:
-        """Compute until the callers' latest deadline. A caller that joins meanwhile may extend it."""
+        """Compute until the callers' latest deadline. A caller that joins in the meantime may extend this deadline."""
         while True:
             deadline_s = self.deadline_s
             reply = await judge.answer(need, deadline_s=None if deadline_s == math.inf else deadline_s)
@@ -181,8 +181,9 @@ class _Pending:
 class SingleFlightJudge(JudgeWrapper):
     """A judge that computes equal concurrent needs once.
 
-    A full queue is UNAVAILABLE with a hint. A passed deadline is TIMEOUT only for its caller. If you cancel a call, the
-    computation is cancelled too, unless a different call waits for it. The limit covers all judges.
+    If the queue is full, a call fails with UNAVAILABLE and a hint. After a deadline, only that caller's call fails with
+    TIMEOUT. If you cancel a call, the computation is cancelled too, unless another call waits for it. The limit covers
+    all judges.
     """
 
     def __init__(self, judge: Judge, limit: QueueLimit) -> None:
@@ -289,6 +290,6 @@ class StoreCachedJudge(JudgeWrapper):
 
 
 def wrapped(judge: Judge, images: ImageChecks, limit: QueueLimit, verdicts: VerdictCache) -> Judge:
-    """Wrap a judge with image checks, memory, single flight, the second level and checks of its answers."""
+    """Wrap a judge with image checks, a memory cache, single flight, the second level and answer checks."""
     stored = StoreCachedJudge(CheckedJudge(judge), verdicts)
     return SeeingJudge(MemoryCachedJudge(SingleFlightJudge(stored, limit), verdicts), images)

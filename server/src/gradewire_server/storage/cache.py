@@ -21,7 +21,7 @@ from gradewire_server.storage.codec import EntryKind, pack, with_tier
 _log = logging.getLogger(__name__)
 
 ENTRY_OVERHEAD_BYTES = 240
-"""Maximum size of an OrderedDict entry without its key and value, measured by a test."""
+"""Maximum size in bytes of an OrderedDict entry without its key and value, as measured by a test."""
 
 _SECONDS: Final = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 _PREFIX: Final = "gradewire_engine"
@@ -39,7 +39,7 @@ class SegmentedLru:
     """A segmented LRU cache of bytes by key. Not thread-safe: use it only on the event loop's thread.
 
     Args:
-        max_bytes: Maximum size of keys, values and the cache's own structure together.
+        max_bytes: Maximum total size of keys, values and the cache's own structure.
         protected_share: Maximum share of `max_bytes` for the protected segment, 0 to 1.
 
     Attributes:
@@ -86,18 +86,18 @@ class SegmentedLru:
         return value
 
     def peek(self, key: bytes) -> bytes | None:
-        """Return the value of `key` or None, without counting as a use."""
+        """Return the value of `key`, or None. This does not count as a use."""
         value = self._protected.get(key)
         return self._probation.get(key) if value is None else value
 
     def refresh(self, key: bytes, value: bytes) -> None:
-        """Replace the value of `key`, if present, by a value of equal length, without counting as a use."""
+        """Replace the value of `key`, if present, with a value of equal length. This does not count as a use."""
         for segment in (self._protected, self._probation):
             if key in segment:
                 segment[key] = value
 
     def put(self, key: bytes, value: bytes, *, pinned: bool) -> None:
-        """Store `value` in place of an earlier value. Ignore a value larger than the whole cache.
+        """Store `value`, and replace any earlier value. Ignore a value larger than the whole cache.
 
         A pinned value goes directly to the protected segment. All other values start in the probation segment, unless
         the key is already protected.
@@ -220,7 +220,7 @@ class ReadCounter(Collector):
 
 
 class Write(NamedTuple):
-    """A vector to store under a key from `KeySpace.stored`. With the tier REFERENCE, it never expires."""
+    """A vector to store under a key from `KeySpace.stored`. A vector with the tier REFERENCE never expires."""
 
     key: bytes
     blob: bytes
@@ -229,16 +229,16 @@ class Write(NamedTuple):
     kind: EntryKind = EntryKind.SENTENCE
 
     def packed(self, expires_unix_s: int) -> bytes:
-        """Return the value to store. An expiry of 0 means that it never expires."""
+        """Return the value to store. An expiry of 0 means that the value never expires."""
         return pack(self.key, self.blob, self.dims, expires_unix_s, kind=self.kind)
 
 
 class SecondLevel(Protocol):
-    """A store of checked values. It never changes a vector, causes a long delay, or raises an error."""
+    """A store of checked values. It never changes a vector, never causes a long delay, and never raises an error."""
 
     @property
     def source(self) -> AnswerSource:
-        """The source to count this store's answers under."""
+        """The source under which to count this store's answers."""
 
     @property
     def available(self) -> bool:
@@ -250,20 +250,20 @@ class SecondLevel(Protocol):
         """Return a blob for each key; None if the value is missing, cannot be read in time, or fails its check."""
 
     async def write(self, writes: Sequence[Write]) -> int:
-        """Store vectors in order; return how many were stored before the first failure."""
+        """Store vectors in order; return the number of vectors stored before the first failure."""
 
     def degraded(self) -> str:
-        """Return the reason why the store does not work properly, or ""."""
+        """Return the reason why the store does not work properly; "" if it works."""
 
     async def close(self) -> None:
         """Release its resources."""
 
 
 class WriteBehind:
-    """A queue of writes to a second level, if there is one. After a write, entries in memory record their stored tier.
+    """A queue of writes to a second level, if there is one. After a write, the entry in memory records its stored tier.
 
-    The queue has at most `max_pending` entries with 2 KiB each, on average. It drops an entry that does not fit; the
-    next hit adds the entry again.
+    The queue has at most `max_pending` entries, with an average size of at most 2 KiB. It drops an entry that does not
+    fit. The next hit adds the entry again.
     """
 
     def __init__(
@@ -283,7 +283,7 @@ class WriteBehind:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, name: bytes, write: Write) -> None:
-        """Queue a vector. If the same name is already queued, the higher tier counts."""
+        """Queue a vector. If this name is already queued, keep the higher tier."""
         if self._store is None:
             return
         if not self._store.available:

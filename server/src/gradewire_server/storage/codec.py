@@ -27,7 +27,7 @@ Blobs: TypeAlias = Mapping[VectorKind, bytes]
 FORMAT_VERSION = 1
 HASH_BYTES = 16
 LOGIT_DIMS = 2
-"""The size of a logit (a float32), counted in float16 values."""
+"""The size of a logit, a float32, in float16 values."""
 
 _HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
 _CHECKED = _HEADER.size - 8
@@ -52,11 +52,11 @@ class EntryKind(StrEnum):
 
 
 class KeySpace:
-    """The keys for one namespace, model and kind of entry.
+    """The keys for one namespace, one model and one kind of entry.
 
-    In the process, an entry's name is a 16-byte hash of prefix and text, so hashes of different spaces differ. Stores
-    outside the process use `stored`, with a readable prefix. `layer` is the layer of token vectors with special tokens,
-    else 0. `input_prefix` is the text that the model requires before its input.
+    In the process, an entry's name is a 16-byte hash of the space's prefix and the text, so hashes of different spaces
+    differ. Stores outside the process use `stored`, which has a readable prefix. `layer` is the layer of token vectors
+    with special tokens; otherwise, it is 0. `input_prefix` is the text that the model requires before its input.
     """
 
     __slots__ = ("_seed", "kind", "prefix")
@@ -87,7 +87,7 @@ class KeySpace:
 
 
 class ModelSpaces:
-    """The names of a model's entries, and its vectors' length.
+    """The names of a model's cache entries, and the length of its vectors.
 
     Attributes:
         dims: The number of float16 values in an entry: a vector's dimensions, or LOGIT_DIMS for a grader's logit.
@@ -131,17 +131,17 @@ _ONE_LENGTH = frozenset({EntryKind.SENTENCE, EntryKind.LOGIT})
 
 
 class Stored(NamedTuple):
-    """A checked value from a second level, with its tier. An expiry of 0 means that it never expires."""
+    """A checked value from a second level, with its tier. An expiry of 0 means that the value never expires."""
 
     blob: bytes
     expires_unix_s: int
 
 
 def round_vectors(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float16], NDArray[np.bool_]]:
-    """Round vectors, so that the first use and cached uses have the same values.
+    """Round vectors, so that their first use and all cached uses have the same values.
 
     Returns:
-        float16[n, dims], and bool[n], True if the row is finite and not zero. Do not cache any other row.
+        float16[n, dims], and bool[n], which is True if a row is finite and not zero. Cache only these rows.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # the second result marks overflows, which are not finite
         rounded = vectors.astype(np.float16)
@@ -173,14 +173,14 @@ def with_tier(blob: bytes, tier: Tier) -> bytes:
 
 
 def pack(key: bytes, blob: bytes, dims: int, expires_unix_s: int, *, kind: EntryKind = EntryKind.SENTENCE) -> bytes:
-    """Return the value to store under `key` outside the process, from a blob."""
+    """Pack a blob into the value to store under `key` outside the process."""
     payload = blob[:-2]
     head = _HEADER.pack(_MAGIC[kind], _VERSION, blob[-2], dims, expires_unix_s, b"")[:_CHECKED]
     return b"".join((head, _check(key, head, payload), payload))
 
 
 def unpack(key: bytes, value: bytes, dims: int, *, kind: EntryKind = EntryKind.SENTENCE) -> Stored | None:
-    """Return the entry in `value`; None unless it is valid for `key`, `kind` and `dims`."""
+    """Return the entry in `value`; None unless the entry is valid for `key`, `kind` and `dims`."""
     if len(value) < _HEADER.size + 2 * dims or (kind in _ONE_LENGTH and len(value) > _HEADER.size + 2 * dims):
         return None
     magic, version, flags, stored_dims, expires_unix_s, check = _HEADER.unpack_from(value)
@@ -240,7 +240,7 @@ def decode_tokens(blob: bytes, dims: int) -> TokenVectors:
 
 
 def sentence_of(blob: bytes, dims: int) -> bytes:
-    """Return the sentence blob inside a token blob, marked as not in a second level."""
+    """Return the sentence blob inside a token blob, marked as not in a second level yet."""
     return with_tier(blob[-2 * (dims + 1) :], Tier.WINDOW)
 
 

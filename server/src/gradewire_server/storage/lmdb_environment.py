@@ -29,14 +29,14 @@ _META = struct.Struct("<16xII8x8xI92xQQ")
 _MAGIC = 0xBEEFC0DE
 
 _LAYOUT = "v1"
-"""The layout's version. Change it so that older and newer processes do not read each other's files."""
+"""The layout's version. Change it with the layout, so that older and newer processes do not read each other's files."""
 
 
 def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: bool) -> lmdb.Environment:
-    """Open an environment; replace a damaged environment by a new one.
+    """Open an environment; replace a damaged environment with a new one.
 
-    With `durable`, a commit waits for the disk. Pass `alone` if no other process has the environment open: only then
-    can this function verify and replace it.
+    If `durable` is True, a commit waits for the disk. Pass `alone=True` if no other process has the environment open,
+    because only then can this function verify and replace the environment.
 
     Raises:
         OSError: The directory cannot be created, read or written.
@@ -73,7 +73,7 @@ def mark_suspect(directory: Path) -> None:
 
 
 def set_aside(directory: Path, damage: str, *, keep: bool) -> None:
-    """Delete a damaged environment's files, or with `keep`, rename their directory so that you can inspect them."""
+    """Delete a damaged environment's files. If `keep` is True, rename their directory instead, for inspection."""
     if keep:
         aside = directory.with_name(f"{directory.name}.damaged-{time.time_ns()}")
         directory.rename(aside)
@@ -85,7 +85,7 @@ def set_aside(directory: Path, damage: str, *, keep: bool) -> None:
 
 
 def _damage(directory: Path) -> str:
-    """Return a description of a closed environment's damage, or ""."""
+    """Return a description of a closed environment's damage; "" if it is intact."""
     data = directory / _DATA
     if not data.exists():
         return ""
@@ -104,7 +104,7 @@ def _damage(directory: Path) -> str:
 
 
 def _truncation(data: Path) -> str:
-    """Return a message if a file is shorter than its meta pages require, else ""."""
+    """Return a message if a file is shorter than its meta pages require; otherwise, ""."""
     with data.open("rb") as file:
         expected = _required_bytes(file.fileno())
     found = data.stat().st_size
@@ -130,7 +130,7 @@ def _identity(data: Path) -> list[int]:
 
 
 def _boot() -> str:
-    """Return an ID of the machine's current boot. Pages from before may not have reached the disk in order."""
+    """Return an ID of the machine's current boot. Pages written before it may not have reached the disk in order."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -152,8 +152,8 @@ def _write_state(directory: Path, *, clean: list[int] | None) -> None:
 class StoreDirectory:
     """A directory that processes on one machine may share.
 
-    Each process holds a shared lock while it uses the directory. To verify and repair files, a process that is alone
-    takes an exclusive lock; the last process to leave takes it to mark the files as clean.
+    Each process holds a shared lock while it uses the directory. A process that is alone takes an exclusive lock to
+    verify and repair files. The last process to leave takes an exclusive lock to mark the files as clean.
 
     Args:
         root: The directory. A missing directory is created.
@@ -181,7 +181,7 @@ class StoreDirectory:
         return os.getpid() == self._pid
 
     def share(self) -> None:
-        """Let other processes open the directory, once everything is opened and repaired."""
+        """Let other processes open the directory. Call this when all environments are open and repaired."""
         fcntl.flock(self._use, fcntl.LOCK_SH)
         self.alone = False
 
@@ -204,14 +204,14 @@ class StoreDirectory:
 
     @contextlib.contextmanager
     def rotating(self) -> Iterator[None]:
-        """Hold the lock for creating or removing a generation."""
+        """Hold the lock that protects the creation and removal of generations."""
         with (self.path / "rotate.lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
 
 class TruncatedError(lmdb.Error):
-    """An environment's file has shrunk. Call `rebuild` before you read it again."""
+    """Raised when an environment's file has shrunk. Call `rebuild` before you read the environment again."""
 
     def __init__(self, environment: "WatchedEnvironment") -> None:
         super().__init__(f"{environment.path.name}: the file was truncated while it was open")
@@ -219,10 +219,10 @@ class TruncatedError(lmdb.Error):
 
 
 class WatchedEnvironment:
-    """An open environment that checks if its file has shrunk. Raises the same errors as `open_environment`.
+    """An open environment that checks whether its file has shrunk. It raises the same errors as `open_environment`.
 
-    Any thread may read. Only the writer's thread may write, rebuild and close. With `durable`, a commit waits for the
-    disk, and a damaged file is kept for inspection.
+    Any thread may read. Only the writer's thread may write, rebuild and close. If `durable` is True, a commit waits for
+    the disk, and a damaged file is kept for inspection.
     """
 
     def __init__(self, directory: StoreDirectory, path: Path, *, max_bytes: int, durable: bool) -> None:
@@ -253,7 +253,7 @@ class WatchedEnvironment:
 
     @contextlib.contextmanager
     def on_writer(self, *, write: bool) -> Iterator[Any]:
-        """Open a transaction on the writer's thread, without blocking readers. Raises the same errors as `reading`."""
+        """Open a transaction on the writer's thread, without blocking readers; raise the same errors as `reading`."""
         self.check()
         with self._environment.begin(write=write) as transaction:
             yield transaction
@@ -281,7 +281,7 @@ class WatchedEnvironment:
                 self._largest_bytes = max(size, self._largest_bytes)
 
     def rebuild(self) -> None:
-        """Replace a truncated environment by a new environment, on the writer's thread.
+        """Replace a truncated environment with a new one, on the writer's thread.
 
         Raises the same errors as `open_environment`.
         """

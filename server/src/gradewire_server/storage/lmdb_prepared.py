@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _FAILED: Final = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
-_FULL: Final = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise its limit")
+_FULL: Final = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise disk_max_bytes")
 _LOST: Final = Failure(
     Status.UNAVAILABLE, "the store has lost prepared references of this set; prepare the set under a new name"
 )
@@ -32,7 +32,7 @@ _COUNT: Final = struct.Struct("<Q")
 class DiskPrepared(PreparedStore):
     """Synthetic answers and corpora in an LMDB environment; see `PreparedStore`.
 
-    Close this store after the vectors, because it closes the shared directory. Raises the same errors as
+    Close this store after the vectors, because it closes the shared directory. It raises the same errors as
     `open_environment`.
     """
 
@@ -83,7 +83,7 @@ class DiskPrepared(PreparedStore):
         self._directory.close()
 
     async def _on_thread(self, work: Callable[..., T], *given: Any) -> T | Failure:
-        """Run work on the writer's thread and return its result. In a forked child, fail instead of using the files."""
+        """Run `work` on the writer's thread and return its result. In a forked child, return a failure."""
         if not self._directory.ours:
             return _FAILED
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
@@ -124,7 +124,7 @@ class DiskPrepared(PreparedStore):
         return self._commit(put)
 
     def _rebuild_and_read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """Create an empty store. Prepared references are lost with their file, so items become NOT_PREPARED."""
+        """Create an empty store. Prepared references are lost with the old file, so items become NOT_PREPARED."""
         try:
             self._environment.rebuild()
             with self._environment.on_writer(write=False) as transaction:

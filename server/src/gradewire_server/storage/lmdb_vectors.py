@@ -39,9 +39,9 @@ _PAUSE_AFTER_FAILED_WRITE_S: Final = 10.0
 
 
 class Generations:
-    """A directory's generations, as opened by this process. Raises the same errors as `open_environment`.
+    """The generations that this process has opened in a directory. It raises the same errors as `open_environment`.
 
-    `read` and `write` may run on two threads. If another process has removed an open generation, this process uses that
+    `read` and `write` may run on two threads. If another process has removed an open generation, this process uses the
     generation until its own map is full. `max_bytes` limits all generations together.
     """
 
@@ -54,7 +54,7 @@ class Generations:
             self._adopt()
 
     def read(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], list[int]]:
-        """Return each key's value or None, and the positions of values from an older generation.
+        """Return each key's value, or None, and the positions of the values that are in an older generation.
 
         Raises:
             TruncatedError: A file has shrunk.
@@ -76,7 +76,7 @@ class Generations:
         return values, older
 
     def write(self, values: Mapping[bytes, bytes]) -> None:
-        """Store values in the newest generation; create a new generation if needed.
+        """Store values in the newest generation. If it is full, create a new generation.
 
         Raises:
             OSError: A new generation cannot be created.
@@ -92,7 +92,7 @@ class Generations:
         self._put(values)
 
     def close(self, *, suspect: bool) -> None:
-        """Close all maps; `suspect` is True if a map misbehaved."""
+        """Close all maps. Set `suspect` if a map misbehaved."""
         with self._lock:
             for environment in self._open.values():
                 environment.close(suspect=suspect)
@@ -141,10 +141,10 @@ def _scan(path: Path) -> list[tuple[int, Path]]:
 
 
 class DiskVectors(SecondLevel):
-    """A second level in LMDB maps. Processes may share its directory. Raises the same errors as `open_environment`.
+    """A second level in LMDB maps. Processes may share its directory. It raises the same errors as `open_environment`.
 
-    Close the directory after this store. `clock` returns Unix seconds, because values keep their expiry across restarts
-    and processes.
+    Close the directory after this store. `clock` must return Unix seconds, because a value's expiry must hold across
+    restarts and processes.
     """
 
     source = AnswerSource.DISK

@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 
 class MacKeyError(OSError):
-    """An unreadable or too short MAC key."""
+    """Raised when the MAC key cannot be read or is too short."""
 
 
 def read_mac_key(secret: str, file: Path | None) -> bytes:
-    """Return the key from a setting, or from a file, stripped of white space; b"" without a key.
+    """Return the key from a setting or a file, stripped of white space; b"" if neither is set.
 
     Raises:
         MacKeyError: The file cannot be read, or the key has fewer than 16 bytes.
@@ -56,14 +56,14 @@ def read_mac_key(secret: str, file: Path | None) -> bytes:
             raise MacKeyError(f"redis_mac_key_file: cannot read {file}: {error.strerror}") from error
     if (secret or file is not None) and len(key) < MIN_KEY_BYTES:
         name = "redis_mac_key" if file is None else "redis_mac_key_file"
-        raise MacKeyError(f"{name}: has {len(key)} bytes, needs at least {MIN_KEY_BYTES}. Run: openssl rand -hex 32")
+        raise MacKeyError(f"{name}: must have {MIN_KEY_BYTES} or more bytes, not {len(key)}. Run: openssl rand -hex 32")
     return key
 
 
 class ValueMac:
     """The MAC in front of stored values. Without a key, stored values have no MAC.
 
-    `refused` counts refused values by ``reason``: ``missing`` without a MAC, ``wrong`` with a wrong MAC.
+    `refused` counts refused values by ``reason``: ``missing`` for a value without a MAC, ``wrong`` for a wrong MAC.
     """
 
     def __init__(self, key: bytes, refused: Counter, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -82,7 +82,7 @@ class ValueMac:
         return b"".join((_HEADER, self._mac(name, value), value)) if self._on else value
 
     def take(self, name: bytes, stored: bytes) -> bytes | None:
-        """Return the value that `put` stored under `name`. Count and log any other value, and return None."""
+        """Return the value that `put` stored under `name`. For any other value, count it, log it, and return None."""
         if not self._on:
             return stored
         if not stored.startswith(_HEADER):
@@ -114,18 +114,18 @@ class ValueMac:
 
 
 class RedisAwayError(Exception):
-    """The Redis server does not answer, or the breaker is open."""
+    """Raised when the Redis server does not answer, or the breaker is open."""
 
 
 class RedisRefusedError(RedisAwayError):
-    """The Redis server refused a command: it is full or a replica, or we lack a permission."""
+    """Raised when the Redis server refuses a command, because it is full or a replica, or we lack a permission."""
 
 
 class RedisClient:
-    """A client for one Redis server with connection pool, timeouts, breaker and probe.
+    """A client for one Redis server, with a connection pool, timeouts, a breaker and a probe.
 
-    A cancelled command closes its connection, so that no other command receives the late reply. The stores add `mac` to
-    values and check it when they read.
+    A cancelled command closes its connection, so that no other command receives the late reply. The stores add MACs
+    from `mac` to their values, and check them when they read.
     """
 
     def __init__(self, config: RedisConfig, telemetry: StorageTelemetry, *, mac_key: bytes = b"") -> None:
@@ -151,7 +151,7 @@ class RedisClient:
         return self._breaker.closed and not self._refused("write")
 
     def degraded(self) -> str:
-        """Return the reason why Redis does not work properly, or ""."""
+        """Return the reason why Redis does not work properly; "" if it works."""
         if not self._breaker.closed:
             return "redis: breaker open"
         if self._refused("read"):
@@ -159,7 +159,7 @@ class RedisClient:
         return "redis: writing fails" if self._refused("write") else ""
 
     async def connect(self) -> None:
-        """Open a connection before the first request. If the server does not answer, only log this."""
+        """Open a connection before the first request. If the server does not answer, only log a warning."""
         try:
             await self._timed("probe", self._config.write_timeout_s, self._client.ping)
         except RedisAwayError as error:
@@ -169,14 +169,14 @@ class RedisClient:
         """Return the keys' values. On a cluster, this fetches them slot by slot.
 
         Raises:
-            RedisAwayError: There is no answer, or it has a wrong number of values.
+            RedisAwayError: There is no answer, or the answer has a wrong number of values.
             RedisRefusedError: The answer is an error.
         """
         fetch = self._client.mget_nonatomic if self._config.cluster else self._client.mget
         return await self._read_each(lambda: fetch(keys), len(keys))
 
     async def set(self, values: Mapping[bytes, bytes], *, ttl_s: Mapping[bytes, int]) -> None:
-        """Store values in one round trip. `ttl_s` has the time to live for keys that expire.
+        """Store values in one round trip. `ttl_s` contains the time to live of each key that expires.
 
         Raises:
             RedisAwayError: At least one value was not stored.
@@ -194,11 +194,11 @@ class RedisClient:
         await self._set_each(values, lambda _: {"nx": True})
 
     async def replace(self, key: bytes, expected: bytes, value: bytes) -> None:
-        """Replace a value if it is still `expected`. Raises the same errors as `add`."""
+        """Replace a value if it is still `expected`; raise the same errors as `add`."""
         await self._write(lambda: self._client.eval(_REPLACE, 1, key, expected, value))
 
     async def hash_length(self, key: bytes) -> int:
-        """Return a hash's field count, or 0 if the hash does not exist. Raises the same errors as `get`."""
+        """Return a hash's field count, or 0 if the hash does not exist; raise the same errors as `get`."""
 
         async def work() -> int:
             return int(await self._client.hlen(key))  # inside, so that a reply of a wrong type is a server error
@@ -206,9 +206,9 @@ class RedisClient:
         return await self._read(work)
 
     async def hash_page(self, key: bytes, cursor: int, count: int) -> tuple[int, dict[bytes, bytes]]:
-        """Return about `count` fields of a hash and the next cursor (0 at the end). Raises the same errors as `get`.
+        """Return about `count` fields of a hash, and the next cursor, which is 0 at the end.
 
-        Pass 0 as the first cursor.
+        Pass 0 as the first cursor. Raise the same errors as `get`.
         """
 
         async def work() -> tuple[int, dict[bytes, bytes]]:
@@ -218,11 +218,11 @@ class RedisClient:
         return await self._read(work)
 
     async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
-        """Return a hash's values by field. Raises the same errors as `get`."""
+        """Return a hash's values by field; raise the same errors as `get`."""
         return await self._read_each(lambda: self._client.hmget(key, fields), len(fields))
 
     async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:
-        """Set fields of a hash that never expire. Raises the same errors as `add`."""
+        """Set fields of a hash. They never expire. Raise the same errors as `add`."""
         await self._write(lambda: self._client.hset(key, mapping=values))
 
     async def close(self) -> None:
@@ -323,6 +323,6 @@ def _connect(config: RedisConfig) -> Any:
 
 
 def _address(url: str) -> str:
-    """Return the server's address for messages, without user and password."""
+    """Return the server's address for messages, without the user name and the password."""
     parts = urlsplit(url)
     return parts.path if parts.scheme == "unix" else f"{parts.hostname}:{parts.port or 6379}"

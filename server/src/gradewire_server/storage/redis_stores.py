@@ -117,8 +117,8 @@ class RedisPrepared(PreparedStore):
     """Synthetic answers and corpora in Redis. They never expire; Redis's configuration decides how durable they are.
 
     A group is one hash, so that a cluster keeps it in one slot. If a value's MAC is refused, the value becomes b"",
-    which passes no check. A synthetic answer then counts as missing, and a corpus entry as damaged. This store closes
-    the client.
+    which passes no check. A synthetic answer then counts as missing, and a corpus entry counts as damaged. `close` also
+    closes the client.
     """
 
     def __init__(self, client: RedisClient) -> None:
@@ -196,7 +196,7 @@ class RedisPrepared(PreparedStore):
         await self._client.close()
 
     async def _stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return values in their stored format: with a key, each value follows its MAC."""
+        """Return values in their stored format. If there is a MAC key, each value follows its MAC."""
         values: list[object] = []
         for start in range(0, len(keys), _SENTENCE_KEYS):
             values += await self._client.get(keys[start : start + _SENTENCE_KEYS])

@@ -1,4 +1,4 @@
-"""Reference sets by name, and the interface of stores for their synthetic answers and corpora."""
+"""Reference sets by name, and the interface for stores of their synthetic answers and corpora."""
 
 import asyncio
 import json
@@ -42,16 +42,16 @@ _DAMAGED: Final = Failure(
 class PreparedStore(Protocol):
     """A store of values by key, and of groups of values by name. Methods return failures and never raise errors.
 
-    A group's name has a length and prefix that no key has. Its members have names of 16 bytes.
+    A group's name has a length and a prefix that no key has. A group's members have names of 16 bytes.
     """
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
         """Return a value for each key, or None."""
 
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        """Store values. When this returns None, they are durable.
+        """Store values. When this method returns None, they are durable.
 
-        If a key already has a different intact value, that value stays and this returns `ALREADY_HELD`, even with
+        If a key already has a different, intact value, keep that value and return `ALREADY_HELD`. This also holds for
         concurrent writers.
         """
 
@@ -59,19 +59,19 @@ class PreparedStore(Protocol):
         """Return a group's member count, without reading the members."""
 
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
-        """Return all members by name, or a failure if a member is lost. Concurrently added members may be missing."""
+        """Return all members by name, or a failure if a member is lost. New members may be missing."""
 
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        """Store members by name, in place of earlier values. When this returns None, they are durable."""
+        """Store members by name and replace earlier values. When this method returns None, the members are durable."""
 
     async def close(self) -> None:
         """Release its resources."""
 
 
 class MemoryPreparedStore(PreparedStore):
-    """A store in memory, for a server without disk and Redis.
+    """A store in memory, for a server with neither a disk store nor Redis.
 
-    It never evicts values. A write fails if keys and values together would exceed `max_bytes`.
+    The store never evicts values. A write fails if it would make the total size of keys and values exceed `max_bytes`.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -121,7 +121,7 @@ class MemoryPreparedStore(PreparedStore):
 
 
 def is_intact(key: bytes, value: bytes | None) -> bool:
-    """Return True if a value exists and passes its check. Callers may replace any other value."""
+    """Return True if a value exists and passes its check. Callers may replace a value that is not intact."""
     return value is not None and value[:_CHECK_BYTES] == _check(key, value[_CHECK_BYTES:])
 
 
@@ -140,7 +140,7 @@ def packed(key: bytes, payload: bytes) -> bytes:
 
 
 def payload_of(key: bytes, value: bytes | None) -> bytes | None:
-    """Return the payload that was `packed` under `key`; None if the value is missing or fails its check."""
+    """Return the payload of a value from `packed`; None if the value is missing or fails its check."""
     return value[_CHECK_BYTES:] if value is not None and is_intact(key, value) else None
 
 
@@ -185,7 +185,7 @@ class StoredReferenceSets(ReferenceSets):
         large = len(members) > _OFF_LOOP_ENTRIES
         entries = await asyncio.to_thread(_opened, group, members) if large else _opened(group, members)
         if entries is None:
-            _log.error("A corpus of %d entries is damaged: prepare the set again or under another name", len(members))
+            _log.error("A corpus of %d entries is damaged. Prepare the set again, or use another name", len(members))
         return _DAMAGED if entries is None else entries
 
     @override

@@ -78,7 +78,7 @@ async def test_what_is_wrong_with_a_picture_is_not_said_of_the_model() -> None:
         assert (len(server.heard), judge.trouble()) == (2, "")  # neither sent again, nor is the server away
     assert isinstance(refused, Failure)
     assert refused.status is Status.INVALID_INPUT
-    assert refused.message.startswith("images: the judge's server refuses these (status 500)")
+    assert refused.message.startswith("images: the judge's server refuses these images (status 500)")
 
 
 async def test_a_server_that_wants_fewer_requests_with_pictures_is_asked_again() -> None:

@@ -36,7 +36,7 @@ _IR_VERSION = 11
 
 
 def write_graph(weights: JudgeWeights, target: Path, reference: ReferencePass, report: Callable[[int], None]) -> None:
-    """Write graph and weights below `target`; the same GGUF file gives the same bytes.
+    """Write the graph and the weights below `target`. The same GGUF file gives the same bytes.
 
     A batch has S sequences with T new and N past tokens in total, and a shared prefix of P tokens, P at least 1.
     Inputs: ``ids`` and ``positions``, int64 [T]; ``lengths`` and ``past_lengths``, int64 [S]; ``prefix_bias``, float32
@@ -45,7 +45,7 @@ def write_graph(weights: JudgeWeights, target: Path, reference: ReferencePass, r
     sequence's last token, float32 [S, vocabulary]; ``own_keys_L`` and ``own_values_L``, float32 [kv_heads, N + T,
     head_dim].
 
-    `reference` computes with each layer's weights while they are in memory. `report` gets the number of finished
+    `reference` runs with each layer's weights while they are in memory. `report` is called with the number of finished
     layers.
 
     Raises:

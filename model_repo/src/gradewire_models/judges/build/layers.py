@@ -23,7 +23,7 @@ _UNSEEN_SCORE = np.float32(-1e30)
 
 @dataclass(slots=True)
 class JudgeNodes(Nodes):
-    """A graph's nodes and small constants in memory, and its weights in the open file `data` next to the graph."""
+    """A graph's nodes and small constants, in memory, and its weights, in the open file `data` next to the graph."""
 
     data: BinaryIO | None = None
     data_name: str = ""
@@ -59,7 +59,7 @@ class JudgeNodes(Nodes):
         return name
 
     def inner(self) -> "JudgeNodes":
-        """Return empty nodes for the body of a loop; its constants are stored in the outer graph."""
+        """Return empty nodes for the body of a loop. The outer graph stores the body's constants."""
         return JudgeNodes(constants=self.constants)
 
 
@@ -70,7 +70,7 @@ def round_rows(matrix: Matrix) -> tuple[NDArray[np.int8], Matrix]:
         matrix: float32 [rows, columns].
 
     Returns:
-        int8 [rows, columns] in [-127, 127], and float32 [rows], each row's scale, which is 1 for a row of zeros.
+        int8 [rows, columns] in [-127, 127], and each row's scale, float32 [rows], which is 1 for a row of zeros.
     """
     scales = np.abs(matrix).max(axis=1) / _LARGEST
     scales[scales == 0] = 1
@@ -109,7 +109,7 @@ def product(nodes: JudgeNodes, inputs: str, matrix: Matrix, name: str, *, fold: 
         inputs: uint8 [tokens, inputs] from `quantize`.
         matrix: float32 [outputs, inputs].
         name: Name of the result, float32 [tokens, outputs].
-        fold: Factors, [outputs], by which the result is also multiplied, at no cost.
+        fold: Factors, [outputs], to multiply the result by as well, at no cost.
     """
     rounded, scales = round_rows(matrix)
     return product_of_rounded(nodes, inputs, rounded, scales if fold is None else scales * fold, name)
@@ -125,7 +125,7 @@ def product_of_rounded(nodes: JudgeNodes, inputs: str, rounded: NDArray[np.int8]
 
 
 def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: str) -> str:
-    """Write a lookup of `ids` in a rounded table; return the name of the rows, float32 [tokens, width]."""
+    """Write a lookup of `ids` in a rounded table; return the name of the resulting rows, float32 [tokens, width]."""
     table = nodes.weight("embedding.weight", rounded)
     worth = nodes.weight("embedding.scales", scales[:, None])
     units = nodes.op("Gather", table, ids, name="embedding.rounded", axis=0)
@@ -144,7 +144,7 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Names of the results of attention to a part of the keys, for each head and token.
+    """Names of the attention results for one part of the keys, by head and token.
 
     Attributes:
         mixed: Weighted sum of the values, [heads, tokens, head_dim].
@@ -158,7 +158,7 @@ class Part:
 
 
 def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
-    """Add the constants of attention that all layers share: shapes, each sequence's span, and the causal mask."""
+    """Add the attention constants that all layers share: shapes, each sequence's span, and the causal mask."""
     nodes.ints("grouped", sizes.kv_heads, -1, sizes.head_dim)
     nodes.ints("by_head", sizes.heads, -1, sizes.head_dim)
     nodes.ints("one_by_head", sizes.heads, -1, 1)
@@ -307,7 +307,7 @@ class Angles:
 
 
 def write_angles(nodes: JudgeNodes, sizes: Sizes) -> Angles:
-    """Compute rotary angles from the input ``positions`` (Su et al. 2021, equation 15)."""
+    """Compute the rotary angles from the input ``positions`` (Su et al. 2021, equation 15)."""
     exponents = np.arange(0, sizes.head_dim, 2) / sizes.head_dim
     frequencies = nodes.floats("rope_frequencies", (1 / sizes.rope_base**exponents)[None, None])
     places = nodes.op("Cast", "positions", name="float_positions", to=TensorProto.FLOAT)

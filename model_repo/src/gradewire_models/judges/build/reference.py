@@ -1,4 +1,4 @@
-"""Compute a judge in plain float32, for golden logits that `verify` compares graphs with."""
+"""Run a judge in plain float32, to get the golden logits that `verify` compares graphs with."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ TEXTS = (
     "The capital of France is",
     "Ein Satz auf Deutsch, dann ein paar Zahlen: 3, 14, 159,",
 )
-"""Short texts of unequal length: judge prompts and plain prose."""
+"""Short texts of different lengths: judge prompts and plain prose."""
 
 
 class ReferencePass:
@@ -50,7 +50,7 @@ class ReferencePass:
         self._last = np.stack([self._norm(hidden[-1:], norm)[0] for hidden in self._texts])
 
     def add_logits(self, rows: Matrix) -> None:
-        """Compute the logits for the head's next `rows`, float32 [rows, dims]."""
+        """Compute the logits for the next `rows` of the head, float32 [rows, dims]."""
         self._logits.append(self._last @ rows.T)
 
     @property

@@ -24,14 +24,14 @@ States: TypeAlias = dict[str, NDArray[np.float32]]
 NO_PREFIX_BIAS = np.float32(-1e30)
 
 MIN_CORRELATION = 0.97
-"""Minimum correlation of a token's logits with plain float32.
+"""Minimum correlation between a token's logits and those from plain float32.
 
 8-bit graphs reach 0.99 for all judges that we tried; a graph with swapped rotary pairs stays below 0.9.
 """
 MAX_PREFIX_SHIFT = 0.2
-"""Maximum total variation between the next token's distributions with a cached prefix and without.
+"""Maximum total variation between the next token's distributions with and without a cached prefix.
 
-The two differ in float32 rounding, which can move an activation to the next integer.
+The two distributions differ because of float32 rounding, which can move an activation to the next integer.
 """
 
 _INT8_LARGEST, _UINT8_LARGEST = 127, 255
@@ -114,7 +114,7 @@ def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> 
 
 
 def check_processor() -> Check:
-    """Check that integer products are exact on this processor; if they saturate, a judge's output is nonsense."""
+    """Check that integer products are exact on this processor. If they saturate, a judge's output is nonsense."""
     width = 64
     nodes = [helper.make_node("MatMulInteger", ["values", "weights"], ["sums"])]
     weights = numpy_helper.from_array(np.full((width, width), _INT8_LARGEST, np.int8), "weights")

@@ -33,8 +33,9 @@ class Sizes:
     """The numbers that determine the graph's shapes.
 
     Attributes:
-        architecture: ``"qwen2"`` or ``"llama"``. In qwen2, a rotary pair has one value from each half of a head; in
-            llama, two neighbouring values, because GGUF reorders the rows of llama's queries and keys.
+        architecture: ``"qwen2"`` or ``"llama"``. In qwen2, a rotary pair consists of one value from each half of a
+            head. In llama, it consists of two neighbouring values, because GGUF reorders the rows of llama's queries
+            and keys.
         layers: Number of layers.
         dims: Width of the hidden state.
         heads: Number of attention heads in a layer.
@@ -43,7 +44,7 @@ class Sizes:
         norm_epsilon: Constant that every normalisation adds to the mean square.
         rope_base: Base of the rotary frequencies.
         context_tokens: Maximum sequence length in training, in tokens.
-        vocabulary: Number of rows in the embedding, which is also the number of logits.
+        vocabulary: Number of rows in the embedding and of logits.
     """
 
     architecture: str
@@ -96,7 +97,7 @@ class JudgeWeights:
     """A memory-mapped GGUF file that dequantises tensors on access.
 
     Raises:
-        BuildError: The file is not GGUF, or the graph writer does not know its architecture.
+        BuildError: The file is not a GGUF file, or the graph writer does not support its architecture.
     """
 
     def __init__(self, path: Path) -> None:
@@ -129,7 +130,7 @@ class JudgeWeights:
         return dequantize(found.data, found.tensor_type).reshape(shape).astype(np.float32)
 
     def rows(self, name: str, picked: NDArray[np.int64]) -> Matrix:
-        """Return the rows `picked` from a table [vocabulary, dims], float32 [len(picked), dims]."""
+        """Return the rows with the indices `picked` from a table [vocabulary, dims], as float32 [len(picked), dims]."""
         found = self._find(name, self.sizes.vocabulary, self.sizes.dims)
         return dequantize(found.data[picked], found.tensor_type).astype(np.float32)
 
@@ -141,7 +142,7 @@ class JudgeWeights:
 
     @property
     def head_name(self) -> str:
-        """The name of the head, the tensor that computes logits; if the file has no head, the embedding's name."""
+        """The name of the tensor that computes logits: the head or, if the file has no head, the embedding."""
         return "output.weight" if "output.weight" in self._tensors else "token_embd.weight"
 
     def layer(self, index: int) -> LayerWeights:
@@ -209,8 +210,8 @@ def make_tokenizer(weights: JudgeWeights) -> Tokenizer:
     """Return a byte-level BPE tokenizer with the file's vocabulary, merges and special tokens.
 
     The tokenizer returns the same ids as llama.cpp, without normalisation or a first token. It recognises special
-    tokens in a text. For text that a user wrote, set ``encode_special_tokens = True`` so that it reads them as plain
-    text.
+    tokens in a text. For a user's text, set ``encode_special_tokens = True``, so that the tokenizer treats them as
+    plain text.
 
     Raises:
         BuildError: The file's vocabulary is not byte-level BPE, or it splits words in an unsupported way.
@@ -232,7 +233,7 @@ def make_tokenizer(weights: JudgeWeights) -> Tokenizer:
 
 
 def write_tokenizer(weights: JudgeWeights, path: Path) -> None:
-    """Write tokenizer.json; the same vocabulary gives the same bytes.
+    """Write tokenizer.json. The same vocabulary gives the same bytes.
 
     Raises:
         OSError: The file cannot be written.

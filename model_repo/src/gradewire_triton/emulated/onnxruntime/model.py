@@ -48,7 +48,7 @@ class TritonPythonModel:
             raise pb_utils.TritonModelException(f"the graph has no outputs {missing}; it has {sorted(outputs)}")
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Answer the requests in a dynamic batch; requests with equal shapes and outputs share one run."""
+        """Answer the requests in a dynamic batch. Requests with equal shapes and outputs share one run."""
         responses: list[Any] = [None] * len(requests)
         groups: dict[tuple[Any, ...], list[tuple[int, Tensors]]] = {}
         for index, request in enumerate(requests):
@@ -86,7 +86,7 @@ def _options(config: Mapping[str, Any]) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(given.get("intra_op_thread_count", "0")) or _share_of_cores(config)
     options.inter_op_num_threads = int(given.get("inter_op_thread_count", "0")) or 1
-    # Spinning is off by default, like in gradewire's embedded engine (gradewire_server.encoders.local).
+    # Spinning is off by default, as in gradewire's embedded engine (gradewire_server.encoders.local).
     options.add_session_config_entry("session.intra_op.allow_spinning", given.get("intra_op.allow_spinning", "0"))
     options.enable_mem_pattern = given.get("enable_mem_pattern", "0") == "1"
     return options

@@ -37,7 +37,7 @@ FLAGS = ("finish_reason", "cumulative_logprob", "logprobs", "num_input_tokens", 
 
 
 class TritonPythonModel:
-    """A model that accepts requests immediately and answers each when it is done; each slot runs one request."""
+    """A model that accepts requests immediately and answers each one when it is done. Each slot runs one request."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the weights.
@@ -63,7 +63,7 @@ class TritonPythonModel:
         self._threads = ThreadPoolExecutor(slots, "vllm")
 
     def execute(self, requests: Sequence[Any]) -> None:
-        """Accept requests; other threads send the answers."""
+        """Accept requests. Other threads send the answers."""
         for request in requests:
             self._threads.submit(self._answer, request, request.get_response_sender())
 

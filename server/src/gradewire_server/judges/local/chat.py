@@ -22,10 +22,11 @@ _KEPT_LABELS: Final = 64
 
 
 class PromptError(Exception):
-    """The judge cannot use a prompt or its labels. The message names the faulty part of the prompt and the reason.
+    """Raised when the judge cannot use a prompt or its labels. The message names the faulty part and the reason.
 
     Attributes:
-        status: INVALID_PARAMETER if labels or fixed turns are the cause, so that every item fails; else INVALID_INPUT.
+        status: INVALID_PARAMETER if labels or fixed turns are the cause, so that every item fails; otherwise
+            INVALID_INPUT.
     """
 
     def __init__(self, status: Status, message: str) -> None:
@@ -35,7 +36,7 @@ class PromptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """The labels' token IDs: tokens that all labels share, then each label's first token that differs."""
+    """The labels' token IDs: the tokens that all labels share, and each label's first different token."""
 
     shared: tuple[int, ...]
     tokens: tuple[int, ...]
@@ -45,7 +46,7 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
     """Return the tokens of `options` after `opening` and a space, or without both if the opening is empty.
 
     Raises:
-        PromptError: There are fewer than two options. Or, at the first token that differs, an option has ended or two
+        PromptError: There are fewer than two options, or at the first token that differs, an option has ended or two
             options have the same token.
     """
     if len(options) < 2:
@@ -79,8 +80,8 @@ class PromptLimits:
     """Maximum prompt lengths in tokens.
 
     Attributes:
-        item: Maximum length of the item's turn with the opening.
-        context: Maximum length of the whole prompt with the answer.
+        item: Maximum total length of the item's turn and the opening.
+        context: Maximum total length of the whole prompt and the answer.
     """
 
     item: int
@@ -130,12 +131,12 @@ class ChatTokenizer:
         )
 
     def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
-        """Return the options' tokens after an opening; raises PromptError."""
+        """Return the options' tokens after an opening; raise PromptError."""
         self._check_characters(opening, "the judge's turn")
         return self._labels(opening, options)
 
     def opening(self, opening: str) -> tuple[int, ...]:
-        """Return the token IDs of an opening, which starts the judge's turn; raises PromptError."""
+        """Return the token IDs of an opening, which starts the judge's turn; raise PromptError."""
         self._check_characters(opening, "the judge's turn")
         return self._encode(opening) if opening else ()
 
@@ -173,7 +174,7 @@ class ChatTokenizer:
         return PromptTokens(fixed, item, truncated)
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text of token IDs, without special tokens, with replacement characters for invalid bytes."""
+        """Return the text of token IDs, without special tokens and with replacement characters for invalid bytes."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def shown(self, ids: Sequence[int]) -> str:
@@ -209,7 +210,7 @@ class ChatTokenizer:
     def _check_characters(self, text: str, what: str) -> None:
         limit = self.limits.item * _CHARACTERS_PER_TOKEN
         if len(text) > limit:
-            message = f"{what}: too long for the judge: {len(text)} characters, at most {limit} are allowed"
+            message = f"{what}: too long for the judge: {len(text)} characters, but at most {limit} are allowed"
             raise PromptError(Status.INVALID_INPUT, message)
 
     def _encode(self, text: str) -> tuple[int, ...]:

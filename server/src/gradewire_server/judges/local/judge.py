@@ -153,7 +153,7 @@ class EmbeddedJudge(Judge):
         return self._lost("the judge cannot be restarted") if self._supervisor.gave_up else None
 
     async def _compute(self, work: Work) -> RowResult | Failure:
-        """Return the last result of a piece of work. If you cancel this, later runs skip the work."""
+        """Return the last result of a piece of work. If you cancel this call, later runs skip the work."""
         refusal = self._refusal()
         if refusal is not None:
             return refusal
@@ -237,8 +237,9 @@ async def open_judge(
     Raises:
         ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks the model's library.
         WorkerLostError: The worker ended, or was not ready in time.
-        JudgeUnavailableError: The judge does not answer. OSError, ValueError: The tokenizer cannot be read, or the chat
-            template is unknown.
+        JudgeUnavailableError: The judge does not answer.
+        OSError: The tokenizer cannot be read.
+        ValueError: The chat template is unknown.
     """
     tokenizer = await asyncio.to_thread(open_chat_tokenizer, built, config)
     context_tokens = tokenizer.limits.context
@@ -310,7 +311,7 @@ class EmbeddedJudges(JudgeBackend):
             return replace(unusable, message=str(error), how_to_get=remedy)
 
     def _form(self, judge: BuiltJudge) -> Form:
-        """Return the form of a judge that runs on this machine; raises JudgeUnavailableError."""
+        """Return the form of a judge that runs on this machine; raise JudgeUnavailableError."""
         wanted = self._config.form
         forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]
@@ -334,7 +335,7 @@ def _no_form(judge: BuiltJudge, why: str, remedy: str) -> JudgeUnavailableError:
 
 
 def _unusable(name: str, error: Exception) -> JudgeUnavailableError:
-    """Return the error for callers, without the cause's message, because that contains this machine's paths."""
+    """Return the error for callers, without the cause's message, which contains this machine's paths."""
     _log.warning("cannot open judge %r: %s", name, error)
     commands = f"Run gradewire models verify {name} to see why, or replace it with: gradewire models build {name}"
     return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {name!r} cannot be opened. {commands}"))

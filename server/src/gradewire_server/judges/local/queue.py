@@ -1,4 +1,4 @@
-"""The embedded judge's queue: plan the next run, keep prefixes, take turns between callers. No clocks or tasks."""
+"""The embedded judge's queue, without clocks or tasks: plan the next run, keep prefixes, and serve callers in turn."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -13,7 +13,7 @@ from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, 
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 NEW: Final = -1
-"""The state ID of work that has not started."""
+"""The state ID of work that has not started yet."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,7 @@ class Work:
         arrived_s: Time when the work was queued, in `time.monotonic()` seconds.
         max_tokens: Maximum number of tokens in a text; 0 for a choice.
         ended: Function that returns True if these tokens are the whole text.
-        prefix: The fixed turns, from the first run on; None without fixed turns.
+        prefix: The fixed turns, set by the first run; None if there are no fixed turns.
         computed: Number of the item's computed tokens.
         inference_s: Total time of the work's runs.
     """
@@ -115,7 +115,7 @@ class Work:
 
 
 class CallerTurns:
-    """A queue that takes turns between callers, so that a caller with a thousand items delays others by one item."""
+    """A queue that serves callers in turn, so that a caller with a thousand items delays other callers by one item."""
 
     def __init__(self) -> None:
         self._callers: OrderedDict[str, deque[Work]] = OrderedDict()
@@ -141,7 +141,7 @@ class CallerTurns:
         return work
 
     def put_back(self, works: list[Work]) -> None:
-        """Put work back in front of all queued work. Each caller's work keeps this order."""
+        """Put work back in front of all queued work. Each caller's work keeps the order of `works`."""
         for work in reversed(works):
             self._callers.setdefault(work.caller, deque()).appendleft(work)
             self._callers.move_to_end(work.caller, last=False)
@@ -227,7 +227,7 @@ class EmbeddedQueue:
         return Planned(run, works, prefix, ids, begins)
 
     def computed(self, planned: Planned) -> None:
-        """Record a successful run. Call this after each work received its result."""
+        """Record a successful run. Call this after all its work has received results."""
         if not planned.works and planned.prefix is not None:
             tokens = len(planned.run.rows[0].ids)
             planned.prefix.computed += tokens
@@ -274,7 +274,7 @@ class EmbeddedQueue:
                 del self._groups[ids]
 
     def _make_room(self) -> None:
-        """Drop least recently used prefixes beyond the limits, but keep the latest prefix and all prefixes in use."""
+        """Drop the least recently used prefixes beyond the limits, except the latest and those in use."""
         tokens = sum(len(ids) for ids in self._prefixes)
         for ids in list(self._prefixes)[:-1]:
             if len(self._prefixes) <= self._max_prefixes and tokens <= self._max_prefix_tokens:

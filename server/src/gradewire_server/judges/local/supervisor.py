@@ -34,15 +34,15 @@ _FAILED_STARTS: Final = 3
 
 
 class WorkerLostError(Exception):
-    """The worker ended, hung, or sent invalid data. It is dead now. The message states the reason."""
+    """Raised when the worker ended, hung, or sent invalid data. It is dead now. The message states the reason."""
 
 
 class ModelRefusedError(Exception):
-    """The worker cannot open the model. The message states the reason."""
+    """Raised when the worker cannot open the model. The message states the reason."""
 
 
 class LibraryMissingError(ModelRefusedError):
-    """The worker cannot load the library for the model. The message states the reason."""
+    """Raised when the worker cannot load the model's library. The message states the reason."""
 
 
 class WorkerProcess(SupervisedProcess):
@@ -85,7 +85,7 @@ class WorkerProcess(SupervisedProcess):
         return worker
 
     async def run(self, run: Run, *, timeout_s: float) -> list[RowResult]:
-        """Compute one run; raises WorkerLostError. If you cancel this, it kills the process."""
+        """Compute one run; raise WorkerLostError. If you cancel this call, the process is killed."""
         try:
             return read_results(await self._ask(run._asdict(), timeout_s=timeout_s))
         except asyncio.CancelledError:
@@ -162,7 +162,7 @@ class WorkerSupervisor:
     """A supervisor that replaces a lost worker. Use it on one event loop.
 
     Args:
-        restarted: Function to call after each loss of a worker, before the next worker starts.
+        restarted: Function that is called after each loss of a worker, before the next worker starts.
 
     Attributes:
         starts: Number of workers so far. A new worker has no states.
@@ -186,12 +186,12 @@ class WorkerSupervisor:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process ID; None without a worker."""
+        """The worker's process ID; None while there is no worker."""
         return None if self._worker is None else self._worker.pid
 
     @property
     def gave_up(self) -> bool:
-        """True after several consecutive failed restarts. Callers should not wait then."""
+        """True after several consecutive failed restarts. Callers should then not wait."""
         return self._failed_starts >= _FAILED_STARTS
 
     @property
@@ -200,7 +200,7 @@ class WorkerSupervisor:
         return round(1.0 + self._start_s, 1)
 
     async def start(self) -> None:
-        """Start the first worker; raises ModelRefusedError or WorkerLostError."""
+        """Start the first worker; raise ModelRefusedError or WorkerLostError."""
         worker = await self._start()
         self.limits = worker.limits
         self._keeping = asyncio.create_task(keep_running(self._run_one))

@@ -11,13 +11,13 @@ from gradewire_server.judges.remote.errors import unreadable
 from gradewire_server.judges.remote.server import Question
 
 _INSTRUCTIONS: Final = "Choose the option that fits best."
-"""Instructions for a prompt that has none, because some servers refuse an empty string."""
+"""Instructions for a prompt without instructions, because some servers refuse an empty string."""
 _NAME: Final = "verdict"
 """The name of a single question. Do not change it, because some models read it."""
 _NO_ANSWER: Final = "no answer to the question"
 _OTHER_LABELS: Final = "probabilities for the wrong labels"
 _ROUNDING: Final = 0.005
-"""Maximum rounding error of one probability. Servers round to four digits (sparrow-decider), at worst to two."""
+"""Maximum rounding error of one probability. Servers round to four digits (sparrow-decider) or, at worst, to two."""
 _ARITHMETIC: Final = 1e-9
 
 
@@ -35,7 +35,7 @@ class DecisionQuestion:
 
 
 def without_demonstrations(prompt: JudgePrompt) -> JudgePrompt:
-    """Return the prompt without demonstrations: its only fixed turns are the instructions."""
+    """Return the prompt without demonstrations, so that its only fixed turns are the instructions."""
     return replace(prompt, fixed=tuple(turn for turn in prompt.fixed if turn.role is Role.SYSTEM))
 
 
@@ -90,7 +90,7 @@ class Form:
         return {"model": model, "input": asked[0].state, "questions": listed}
 
     def answers(self, reply: Mapping[str, object], count: int) -> list[object]:
-        """Return the answer to each question; raise RemoteError if an answer is missing or has no question."""
+        """Return the answer to each question; raise RemoteError if an answer is missing or belongs to no question."""
         answers, asked = reply.get("answers"), names(count)
         others = unreadable(_NO_ANSWER if count == 1 else "answers to the wrong questions")
         if self.listed and isinstance(answers, list):
@@ -106,11 +106,12 @@ class Form:
         raise unreadable("something other than decisions")
 
     def distribution(self, answer: object, labels: tuple[str, ...]) -> tuple[float, ...]:
-        """Return an answer's probabilities in the order of the labels, with sum 1.
+        """Return an answer's probabilities in the order of the labels, with a sum of 1.
+
+        Correct a sum that is off by up to 0.005 per label, because of rounding to two digits.
 
         Raises:
-            RemoteError: The answer does not have exactly one probability from 0 to 1 per label, with a sum of 1. A sum
-                that is off by up to 0.005 per label, because of rounding to two digits, is corrected.
+            RemoteError: The answer does not have exactly one probability from 0 to 1 per label, with a sum of 1.
         """
         given = self._probabilities(answer)
         if given.keys() != set(labels):
@@ -150,4 +151,4 @@ SYSTEM_ONE: Final = Form("systemone")
 DECISIONS: Final = Form("decisions", listed=True)
 SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions")
 FORMS: Final = (SYSTEM_ONE, DECISIONS, SYSTEM_ONE_AT_DECISIONS)
-"""Formats, in the order to try them."""
+"""Formats, in the order in which to try them."""

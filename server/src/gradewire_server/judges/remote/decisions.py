@@ -30,14 +30,14 @@ _log = logging.getLogger(__name__)
 _TEST_QUESTION: Final = DecisionQuestion(
     "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
 )
-"""A test question, without any user data."""
+"""The test question. It contains no user data."""
 _PREFIX: Final = "the judge's server answered with "
 _WANTED: Final = "decisions of a decision model"
 _REMARK: Final = "A decision model: it chooses between labels, writes no text and sees no demonstrations."
 
 
 def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
-    """Return the answer to the only question of a request, or raise RemoteError."""
+    """Return the answer to a request's only question; raise RemoteError if there is no valid answer."""
     (answer,) = answers_of(reply, form, (asked,))
     if isinstance(answer, RemoteError):
         raise answer
@@ -47,8 +47,8 @@ def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
 def answers_of(reply: Reply, form: Form, asked: Sequence[DecisionQuestion]) -> list[Answer | RemoteError]:
     """Return the answer to each question of a request, or its error.
 
-    Each answer has an equal share of the request's tokens. If there is a remainder, the first answers get one token
-    more. Raises RemoteError unless each question is answered.
+    Each answer gets an equal share of the request's tokens. If there is a remainder, the first answers get one more
+    token each. Raise RemoteError unless each question is answered.
     """
     read = errors.json_object(reply.content)
     checked = [_checked(form, given, one) for one, given in zip(asked, form.answers(read, len(asked)), strict=True)]

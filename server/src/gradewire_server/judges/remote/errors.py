@@ -36,7 +36,7 @@ _TOO_LONG_WORDS: Final = (
     "maximum model length",
     "max_model_len",
 )
-"""Words that OpenAI, vLLM, llama.cpp and Triton use if a prompt is too long."""
+"""Phrases that OpenAI, vLLM, llama.cpp and Triton use if a prompt is too long."""
 _ABOUT_PICTURES: Final = re.compile(
     r"\b(?:images?|image_\w+|pictures?|vision|visual|multi-?modal\w*|modalit(?:y|ies)|mmproj)\b"
 )
@@ -65,7 +65,7 @@ class RemoteFault(StrEnum):
 
 
 RETRYABLE = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
-"""Errors after which a request is sent again. Timeouts are not among them, because the server is already too slow."""
+"""Errors after which a request is sent again. They do not include timeouts, because the server is already too slow."""
 SERVER_AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
 """Errors after which the server counts as down until it answers a request."""
 REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
@@ -73,7 +73,7 @@ REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, Remote
 
 
 class RemoteError(Exception):
-    """A request to a judge's server failed.
+    """Raised when a request to a judge's server failed.
 
     Attributes:
         failure: The failure for callers, with the remedy and the server's requested wait, but not the server's text.
@@ -149,7 +149,7 @@ class Reply:
 
     Attributes:
         content: The body, at most 1 MiB.
-        retry_after: The Retry-After header; "" without it.
+        retry_after: The Retry-After header; "" if the reply has no such header.
     """
 
     status: int
@@ -175,7 +175,7 @@ def json_object(content: bytes) -> dict[str, Any]:
 
 
 def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> RemoteError | None:
-    """Return the error that a reply's status means; None for success. The message names the model and `wanted` API."""
+    """Return the error that a reply's status means; None for success. `wanted` describes the API in the message."""
     status, wait_s = reply.status, retry_after_s(reply.retry_after)
     if status == _OK:
         return None
@@ -229,7 +229,7 @@ def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
 
 
 def retry_after_s(header: str) -> float | None:
-    """Return the seconds of a Retry-After header, 0 to 3,600; None if it cannot be parsed."""
+    """Return the seconds in a Retry-After header, 0 to 3,600; None if the header cannot be parsed."""
     text = header.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:8]), _LONGEST_WAIT_S)
@@ -242,10 +242,10 @@ def retry_after_s(header: str) -> float | None:
 
 
 def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | None:
-    """Return the error that a server's text about a request with images means; None if it is not about the images.
+    """Return the error that a server's text about images means; None if the text is not about the images.
 
-    Either error refuses only the item, and the server stays in use. The model's name in the text is ignored, because it
-    is no evidence ("llama-3.2-vision takes no temperature").
+    The error fails only this item, and the server stays in use. Ignore the model's name in the text, because it is no
+    evidence, as in "llama-3.2-vision takes no temperature".
     """
     own_name = rf"(?<!\w){re.escape(model.casefold())}(?!\w)"
     lowered = re.sub(own_name, " ", words[:_READ_CHARACTERS].casefold())
@@ -257,7 +257,7 @@ def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | No
     if status == _NO_SUCH_ADDRESS:  # nor is the address, or the model
         return None
     message = (
-        f"images: the judge's server refuses these (status {status}): send fewer or smaller images, or a different "
-        "type; the server's message is in the log at level debug"
+        f"images: the judge's server refuses these images (status {status}): send fewer or smaller images, or a "
+        "different type; the server's message is in the log at level debug"
     )
     return RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)

@@ -1,4 +1,4 @@
-"""HTTP client for a judge's server. Only this module uses the HTTP library."""
+"""The HTTP client for a judge's server. Only this module uses the HTTP library."""
 
 import asyncio
 import json
@@ -18,16 +18,16 @@ _MAX_ANSWER_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 30.0
 _CLOSE_S: Final = 5.0
-"""Seconds to wait for the thread to end. A reply without end may keep the thread busy until the request times out."""
+"""Seconds to wait for the thread to end. An endless reply may keep the thread busy until the request times out."""
 _FIRST_ERROR: Final = 400
 
 
 class HttpClient:
     """Persistent connections to one server. The client follows no redirects, so that only this server gets the key.
 
-    The connections run on a separate thread. The library may read informational replies, or chunks of one byte, without
-    end and without a pause, which would block an event loop. Also create the client on a thread, because certificates
-    and imports take 0.2 s.
+    The connections run on a separate thread. The library may read an endless sequence of informational replies, or of
+    one-byte chunks, without a pause, which would block an event loop. Also create the client on a thread, because
+    certificates and imports take 0.2 s.
 
     Raises:
         ValueError: The address or the token is not valid.
@@ -56,13 +56,13 @@ class HttpClient:
         self._thread.start()
 
     def note_refusal(self, log: logging.Logger, level: int, what: str, reply: Reply) -> None:
-        """Log a refused request. The server's text may quote a user's text, so log this text only at level debug."""
+        """Log a refused request. Log the server's text, which may quote a user's text, only at level debug."""
         log.log(level, "%s (status %d)", what, reply.status)
         words = reply.words.replace(self._token, "(the key)") if self._token else reply.words
         log.debug("%s: the server's message: %.300r", what, words)
 
     async def close(self) -> None:
-        """Close connections. If a reply without end keeps the thread busy, they close when the process ends."""
+        """Close the connections. If an endless reply keeps the thread busy, they close when the process ends."""
         with suppress(RuntimeError):  # already closed
             self._loop.call_soon_threadsafe(self._closed.set)
         await asyncio.to_thread(self._thread.join, _CLOSE_S)
@@ -76,7 +76,7 @@ class HttpClient:
             self._runner.run(until_closed())
 
     async def send(self, path: str, body: bytes | None = None) -> Reply:
-        """Send a POST request with JSON (`json_bytes`), or a GET request without a body; raises RemoteError."""
+        """Send a POST request with JSON (`json_bytes`), or a GET request without a body; raise RemoteError."""
         method, span = "GET" if body is None else "POST", current_span()
         if span is None:
             return await self._exchange(method, path, body, {})
@@ -117,7 +117,7 @@ def json_bytes(body: Mapping[str, object]) -> bytes:
 
 
 def checked(config: RemoteJudgeConfig) -> None:
-    """Check address and token.
+    """Check the address and the token.
 
     Raises:
         ValueError: The address or the token is not valid.

@@ -1,4 +1,4 @@
-"""A judge on a server, and its backend with only this judge: the code for all types of servers."""
+"""A judge on a server, and a backend with only this judge, for all types of servers."""
 
 import asyncio
 import functools
@@ -50,7 +50,9 @@ _WRITES_NOTHING: Final = Failure(
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed; try again", 1.0)
 
 _RECIPE: Final = 1
-"""A version in the digest. Raise it when a change to requests or to label parsing changes the same server's answers."""
+"""A version that the digest includes. Raise it when a change to requests or label parsing changes a server's
+answers.
+"""
 _BACKOFF: Final = Backoff(0.5, 8.0)
 _OPEN_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 2.0
@@ -58,7 +60,7 @@ _MILLION: Final = 1e6
 
 
 def _read(need: JudgeNeed, answer: Answer, sent: JudgePrompt) -> JudgeAnswer | Failure:
-    """Return the meaning of an answer. `sent` is the prompt that was sent, perhaps with a cut prediction."""
+    """Convert a server's answer. `sent` is the prompt that was sent, perhaps with a cut prediction."""
     if answer.exhausted:
         return _EXHAUSTED
     truncated = sent.prediction != need.prompt.prediction
@@ -82,7 +84,7 @@ def _read_choice(need: Choose, answer: Answer, *, truncated: bool) -> Choice | F
 
 
 def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
-    """Return the text without a repeated opening and without a stop."""
+    """Return the text, without a repeated opening and without a stop."""
     text, whole = answer.text, answer.whole
     opening = need.prompt.opening
     begin = text.lstrip()
@@ -178,7 +180,7 @@ class RemoteJudge(Judge):
             return _CLOSED
 
     async def _send(self, questions: Sequence[Question], deadline_s: float | None) -> list[Answered | None]:
-        """Send questions. With several questions, None means that a question may be faulty: send it again alone."""
+        """Send questions. With several, None means that a question may be faulty, so send it again alone."""
         if len(questions) == 1:
             return [await self._send_one(questions[0], deadline_s)]
         try:
@@ -193,7 +195,7 @@ class RemoteJudge(Judge):
         ]
 
     async def _send_one(self, question: Question, deadline_s: float | None) -> Answered:
-        """Send one question. While the server finds it too long, halve its prediction and send it again."""
+        """Send one question. While the server finds the prompt too long, halve the prediction and send it again."""
         while True:
             try:
                 (answer,) = await self._ask([question], deadline_s)
@@ -209,12 +211,12 @@ class RemoteJudge(Judge):
             question = replace(question, prompt=shorter)
 
     async def _ask(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answer | RemoteError]:
-        """Send questions in one request; raises RemoteError.
+        """Send questions in one request; raise RemoteError.
 
         The caller keeps its permit between attempts, so that a server that limits requests gets fewer requests.
 
         Returns:
-            An answer for each question. If there are several questions, it may be an error instead.
+            An answer for each question. If there are several questions, an error may take the place of an answer.
         """
         first_s = time.monotonic()
         attempt = 0
@@ -278,7 +280,7 @@ class RemoteBackend(JudgeBackend):
 
     Args:
         backend: The type of server. The digest includes it.
-        make_server: Function to await once per opened judge.
+        make_server: Function that is awaited once for each opened judge.
     """
 
     def __init__(

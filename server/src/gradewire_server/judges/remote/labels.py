@@ -1,4 +1,4 @@
-"""Compute label probabilities from log probabilities of tokens that are known only as text."""
+"""Compute label probabilities from the log probabilities of tokens that are known only as text."""
 
 import itertools
 import math
@@ -28,8 +28,9 @@ _SEPARATOR: Final = r"[\s*_`\"']"
 
 MAX_LABEL_TOKENS: Final = 24
 LEAST_MASS: Final = 1e-3
-"""Minimum probability of all labels together. Below it, the judge would have written something else, and the few known
-tokens do not show which label it prefers, because other labels may be just beyond the list."""
+"""Minimum total probability of all labels. Below this value, the judge would have written something else, and the few
+known tokens do not show which label it prefers, because other labels may be just beyond the list.
+"""
 _ROUNDING: Final = 1e-3
 _MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
 
@@ -37,7 +38,7 @@ UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with
 """The caller appends the judge's text to this message."""
 MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with invalid probabilities")
 AMBIGUOUS: Final = Failure(
-    Status.INVALID_PARAMETER, "the labels start with the same token for this judge: choose other first words"
+    Status.INVALID_PARAMETER, "the labels start with the same token for this judge: choose different first words"
 )
 
 
@@ -45,14 +46,14 @@ def announced_label(text: str, options: Sequence[str], opening: str, *, whole: b
     """Return the only label that a reply states as its verdict; None if the verdict is not certain.
 
     The verdict is certain if no other label occurs anywhere, and if a sentence, or a part of it, consists of the label.
-    This sentence must begin the reply, or the label must follow words like "The verdict:" or the opening's words. This
-    ignores markup.
+    This sentence must begin the reply, or the label must follow words like "The verdict:" or the opening's words.
+    Markup is ignored.
 
     Args:
         text: The reply.
         options: Labels.
-        opening: The requested beginning; "" if the judge continued from it.
-        whole: True if the reply was not cut off. If it was, a second label may have followed.
+        opening: The requested beginning of the reply; "" if the judge continued from this beginning.
+        whole: True if the reply was not cut off. In a reply that was cut off, a second label may have followed.
     """
     markup = "".join(set(MARKUP).difference(*options))
     plain = _plain(text, markup)
@@ -124,7 +125,7 @@ class Step:
 
     Attributes:
         alternatives: Texts and log probabilities (natural, temperature 1) of the most probable tokens at this position.
-            If the judge was constrained to the labels, the written token may not be among them.
+            If the judge was constrained to the labels, the written token may not be among these tokens.
     """
 
     token: str
@@ -145,7 +146,7 @@ class LabelReading:
 
 
 class Labels:
-    """The labels of one choice. White space before a label, and letter case, do not count.
+    """The labels of one choice. White space before a label and letter case are ignored.
 
     Args:
         opening: The opening that a judge may write first; "" if the judge continued from it.
@@ -177,9 +178,9 @@ class Labels:
     def read(self, steps: Sequence[Step]) -> LabelReading | Failure:
         """Compute label probabilities from an answer's tokens.
 
-        Labels can diverge at several positions (" yes" in one token, or a space and then "yes"). This uses the position
-        where the model most probably writes a label. A label in bold counts, but not the first word of "a tie" and of
-        "Answer B".
+        Labels can diverge at several positions (" yes" in one token, or a space and then "yes"). Use the position where
+        the model most probably writes a label. A label in bold counts, but the first word of "a tie" or "Answer B" does
+        not.
         """
         steps = self._without_lead(steps)
         reading = self._read(steps)
@@ -221,8 +222,8 @@ class Labels:
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
         """Return probability 1 for the label in an answer's text.
 
-        This is the label that equals the text, or the only label that starts with a cut text. Otherwise, use the label
-        that the text shows in bold or announces (`announced_label`).
+        Use the label that equals the text or, if the text is cut, the only label that starts with it. Otherwise, use
+        the label that the text shows in bold or announces (`announced_label`).
         """
         if self._several is not None and self._several.match(text):
             return UNREADABLE
@@ -271,7 +272,7 @@ class Labels:
 
 
 def _probability(step: Step) -> float:
-    """Return the written token's probability. If it is not in the list, return its highest possible value."""
+    """Return the written token's probability. If the list does not include it, return its highest possible value."""
     known = [logprob for token, logprob in step.alternatives if token == step.token]
     return math.exp(max(known) if known else min((logprob for _, logprob in step.alternatives), default=0.0))
 

@@ -34,7 +34,7 @@ TEST_QUESTION: Final = Question(
 )
 """The test question. It uses every feature that a server can refuse, and contains no user data."""
 _CONFIRMED_FOR_S: Final = 60.0
-"""Seconds for which the test question's result is valid, even if the server refuses other requests."""
+"""Seconds during which the test question's result stays valid, even if the server refuses other requests."""
 _LOOK_AGAIN_S: Final = 600.0
 """Seconds between tests for missing features."""
 
@@ -42,14 +42,14 @@ _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
 _LARGE_BYTES: Final = 128 << 10
-"""Minimum size of images for which a thread writes the body. 12 MB would block the event loop for 0.1 s."""
+"""Minimum size of a request's images to write its body on a thread. 12 MB would block the event loop for 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
 """Statuses of refused content. llama.cpp answers 500 for an unusable image, and gateways answer 404 for a model that
 sees no images."""
 
 
 class DialectLearner:
-    """The features that one server accepts: all features of its type, except those refused in the test question.
+    """The features that one server accepts: its server type's features, without those it refused.
 
     If the server refuses a caller's question, the learner sends the test question instead of parsing the refusal, which
     may quote a user's text. Use the learner on one event loop.
@@ -79,7 +79,7 @@ class DialectLearner:
 
     @property
     def lacks(self) -> str:
-        """Names of missing features that change answers; "" if none is missing."""
+        """Names of missing features that change answers; "" if no such feature is missing."""
         return ", ".join(self.dialect.lacking(self._full))
 
     def begin(self, full: Dialect) -> None:
@@ -97,7 +97,7 @@ class DialectLearner:
         self._confirmed_s = float("-inf")
 
     async def confirm(self, asked: Dialect) -> bool:
-        """Check if the server also refuses the test question in a dialect.
+        """Check whether the server also refuses the test question in a dialect.
 
         Returns:
             True if the dialect has changed, so that the caller should send the question again.
@@ -113,7 +113,7 @@ class DialectLearner:
             return self.dialect != asked
 
     async def look_again(self) -> None:
-        """Test from time to time if the server now has features that it lacked before.
+        """Test from time to time whether the server now has features that it lacked before.
 
         Raises:
             RemoteError: The server limits requests, and its dialect is not known yet.
@@ -152,7 +152,7 @@ class DialectLearner:
             raise
 
     async def _settle(self, dialect: Dialect) -> None:
-        """Remove refused features until the server accepts the test question. If it never does, change nothing."""
+        """Remove refused features until the server accepts the test question. If it never accepts, change nothing."""
         while True:
             reply = await self._send(TEST_QUESTION, dialect)
             error = errors.error_of(reply, self._name)

@@ -25,14 +25,14 @@ _FEATURE_WORDS: Final[Mapping[str, Sequence[str]]] = {
     "continues": ("continue_final_message", "prefill", "last message"),
     "stops": ("'stop'", "`stop`", '"stop"', " stop "),
 }
-"""Words in a server's refusal, by the refused feature of the dialect."""
+"""Words that occur in a server's refusal, by the refused feature of the dialect."""
 _CONSEQUENCES: Final[Mapping[str, str]] = {
     "logprobs": "the answer's text decides, with probability 1",
     "constrains": "the answer may not be a label",
     "continues": "an instruction says how to begin",
     "temperature": "an item's result may differ each time",
 }
-"""Consequence of each missing feature that changes answers, by feature."""
+"""By feature, the consequence if the feature is missing. Only features that change answers are listed."""
 
 _THOUGHT_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
 """Message fields with thoughts that servers removed from the text."""
@@ -71,7 +71,7 @@ class Dialect:
     reasoning_tokens: int = 0
 
     def without(self, words: str) -> "Dialect":
-        """Return the dialect without the feature that a refusal (from `server_message`) names, if any."""
+        """Return the dialect without the feature that a refusal (from `server_message`) names."""
         lowered = f" {words[:4000].casefold()} "
         if "max_completion_tokens" in lowered and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
@@ -82,11 +82,11 @@ class Dialect:
         return self
 
     def lacking(self, full: "Dialect") -> list[str]:
-        """Return the names of features that only `full` has, if they change answers."""
+        """Return the names of the features that change answers and that only `full` has."""
         return [name for name in _CONSEQUENCES if getattr(full, name) and not getattr(self, name)]
 
     def consequences(self, full: "Dialect") -> str:
-        """Return missing features with their consequences, for the log."""
+        """Return the missing features and their consequences, for the log."""
         return ", ".join(f"{name} ({_CONSEQUENCES[name]})" for name in self.lacking(full))
 
 
@@ -158,7 +158,7 @@ def _instruction(question: Question, opening: str) -> str:
 
 
 def _text_of(message: Mapping[str, Any]) -> str | None:
-    """Return a message's text, or None.
+    """Return a message's text; None if it has no text.
 
     In a list of parts ([{"type": "thinking", …}, {"type": "text", "text": …}]), join the parts with type text.
     """
@@ -183,16 +183,18 @@ def _parts(content: object, kind: str) -> list[Mapping[str, Any]]:
 def _without_thoughts(
     message: Mapping[str, Any], text: str, steps: tuple[Step, ...] | None
 ) -> tuple[str, tuple[Step, ...] | None, bool]:
-    """Remove thoughts: everything before their last end mark. A judge may quote earlier marks from an answer.
+    """Remove thoughts, which are everything before their last end mark.
+
+    The judge may quote earlier marks from an answer.
 
     Args:
-        message: The server's message, for separate thoughts.
+        message: The server's message, which may contain separate thoughts.
         text: The message's text.
-        steps: Depending on the server, steps for everything that the judge wrote, or only for the text.
+        steps: Steps for everything that the judge wrote or only for the text, depending on the server.
 
     Returns:
-        Text and steps of the answer, and True if the thoughts have certainly ended. Steps are empty if they cannot be
-        separated from the steps of the thoughts.
+        The text and the steps of the answer, and True if the thoughts have certainly ended. Steps are empty if they
+        cannot be separated from the steps of the thoughts.
     """
     apart = _has_thoughts(message)
     end = _last_end(text)
@@ -223,7 +225,7 @@ def _answer_steps(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
 
 
 def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
-    """Return a step without its first `characters`, which belong to the thoughts; empty if only white space is left."""
+    """Return a step without its first `characters`, which belong to the thoughts; () if only white space is left."""
     if characters == 0:
         return (step,)
     head, rest = step.token[:characters], step.token[characters:]
@@ -236,7 +238,7 @@ def _last_end(text: str) -> int | None:
 
 
 def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
-    """Parse a chat completion; raise RemoteError if it is not valid.
+    """Parse a chat completion; raise RemoteError if the completion is not valid.
 
     For a judge that thinks first, an answer that was cut off during the thoughts is not valid.
     """
@@ -292,7 +294,7 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
 
 
 def sees_images(reply: Reply, model: str) -> bool | None:
-    """Return True if a model accepts images according to the server's list of models; None if the list does not say.
+    """Return whether a model accepts images, according to the server's list of models; None if the list does not say.
 
     llama.cpp lists `capabilities` with "multimodal". Some services list `capabilities` with `vision`, or
     `architecture.input_modalities`.

@@ -58,7 +58,7 @@ class ServerAvailability:
         return "" if self._failure is None else self._failure.message
 
     def refusal(self) -> Failure | None:
-        """Return the failure for callers while the server cannot answer, with a wait before a retry if that helps."""
+        """Return the failure for callers while the server cannot answer, perhaps with a wait before a retry."""
         if self._failure is None or self._failure.status is not Status.UNAVAILABLE:
             return self._failure
         left_s = max(_SHORTEST_WAIT_S, self._next_probe_s - time.monotonic())
@@ -76,7 +76,8 @@ class ServerAvailability:
 
         Args:
             error: An error of a type in `SERVER_AWAY`.
-            sent_s: Time of the first attempt. If the server answered any request since then, it is not down.
+            sent_s: Time of the first attempt. If the server has answered any request since then, it does not count as
+                down.
         """
         if self._succeeded_s > sent_s or self._failure is not None:
             return
@@ -127,7 +128,7 @@ class _Waiting:
 
 @dataclass(eq=False, slots=True)
 class _Request:
-    """One request's questions, except those whose callers have left."""
+    """One request's questions, without questions whose callers have left."""
 
     members: list[_Waiting]
     task: asyncio.Task[None] = field(init=False)
@@ -136,8 +137,8 @@ class _Request:
 class RequestQueue:
     """A queue that limits concurrent requests. Use it on one event loop.
 
-    No question waits for later questions. When a request may start, the oldest question starts it, and all waiting
-    questions that may share the request join it. Questions from one turn of the event loop can therefore share one.
+    No question waits for later questions. When a request may start, it contains the oldest question and all waiting
+    questions that may share the request. Questions from one turn of the event loop can therefore share a request.
 
     Args:
         send: Function that sends questions in one request, with their latest deadline in `time.monotonic()` seconds. It
@@ -155,16 +156,17 @@ class RequestQueue:
         self._starts_soon = False
 
     async def ask(self, question: Question, subject: Hashable, deadline_s: float | None, timing: Timing) -> Answered:
-        """Send a question and return the answer; raises RemoteError.
+        """Send a question and return the answer; raise RemoteError.
 
-        If you cancel this, all other questions in its request continue. Cancelling the last one cancels the request.
+        If you cancel this call, the other questions in the request continue. If you cancel the last question, the
+        request is cancelled.
 
         Args:
             question: The question.
             subject: Questions with equal subjects may share a request. None means to send this question alone.
             deadline_s: Deadline for attempts of the request, in `time.monotonic()` seconds. The caller itself must end
                 the wait.
-            timing: Timing to add the wait and the request to.
+            timing: Timing to which to add the wait and the request.
         """
         loop = asyncio.get_running_loop()
         one = _Waiting(question, subject, deadline_s, loop.create_future(), contextvars.copy_context())
@@ -263,7 +265,7 @@ class RequestQueue:
             self._retry(retried, request)
 
     def _retry(self, retried: Sequence[_Waiting], request: _Request) -> None:
-        """Queue questions again, before all waiting questions, each for a separate request."""
+        """Queue questions again, in front of all waiting questions, each for a separate request."""
         for one in retried:
             request.members.remove(one)
             one.request = one.subject = None

@@ -32,7 +32,7 @@ _UNKNOWN_TOKENS: Final = Tokens()
 
 
 def token_count(value: object) -> int | None:
-    """Return a token count from a server; None if it is not valid."""
+    """Return a token count from a server; None if the count is not valid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _UNLIKELY_TOKENS else None
 
 
@@ -42,7 +42,7 @@ class Answer:
 
     Attributes:
         text: The judge's text, without the opening that it continues.
-        steps: The text's tokens with alternatives; None if the server does not return them.
+        steps: The text's tokens and their alternatives; None if the server does not return them.
         continued: True if the text continues the opening; False if it may begin with the opening.
         tokens: Tokens of this request, and of earlier requests without an answer, such as test questions.
         exhausted: True if thoughts or rambling reached the token limit before an answer started.
@@ -61,7 +61,7 @@ class Answer:
 
 
 class UncountedTokens:
-    """Tokens of requests without an answer to a caller. The next answer includes these tokens."""
+    """The tokens of requests that answered no caller. The next answer includes these tokens."""
 
     def __init__(self) -> None:
         self._tokens = NO_TOKENS
@@ -90,16 +90,16 @@ class Server(Protocol):
     sees_images: bool | None = False
 
     def shown(self, prompt: JudgePrompt) -> JudgePrompt:
-        """Return the prompt without turns that this server does not send. Only sent turns count towards its limit."""
+        """Return the prompt without turns that are not sent. Only sent turns count towards the length limit."""
         return prompt
 
     @property
     def lacks(self) -> str:
-        """Names of missing features that change answers, compared with servers of the same type; "" without any."""
+        """Names of missing features that change answers, compared with similar servers; "" if none is missing."""
         return ""
 
     async def find_out(self) -> None:
-        """Find out the server's features. Call this once, first. Raises RemoteError if the server is unusable."""
+        """Find out the server's features; raise RemoteError if the server is unusable. Call this once, first."""
 
     def subject(self, question: Question) -> Hashable:
         """Return a value that is equal for questions that may share a request; None to send this question alone."""
@@ -109,12 +109,12 @@ class Server(Protocol):
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         """Send questions with one subject in one request; return an answer or an error for each question.
 
-        The answers' token counts sum to the request's count. Raises RemoteError if the whole request failed. If you
-        cancel this, it cancels the request.
+        The answers' token counts sum to the request's count. Raise RemoteError if the whole request failed. If you
+        cancel this call, the request is cancelled too.
         """
 
     async def probe(self) -> None:
-        """Send a minimal request; raises RemoteError while the server is unusable."""
+        """Send a minimal request; raise RemoteError while the server is unusable."""
 
     async def close(self) -> None:
         """Close all connections."""

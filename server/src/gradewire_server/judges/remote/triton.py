@@ -88,7 +88,7 @@ def _sampling(question: Question, *, logprobs: bool) -> Mapping[str, object]:
 
 
 def answer_from(answers: Sequence[Tensors]) -> Answer:
-    """Parse a model's answer; raise RemoteError if it is not complete."""
+    """Parse a model's answer; raise RemoteError if the answer is not complete."""
     if not answers:
         raise errors.unreadable("nothing")
     try:
@@ -109,7 +109,7 @@ def answer_from(answers: Sequence[Tensors]) -> Answer:
 
 
 def _steps(content: str, text: str) -> list[Step]:
-    """Return one answer's steps. In `content`, each token's alternatives have any order and include the token."""
+    """Return one answer's steps. In `content`, each token's alternatives include the token itself, in any order."""
     steps = []
     rest = text
     for ranked in json.loads(content) or ():
@@ -144,7 +144,7 @@ class TritonServer(Server):
     """One model on Triton's vLLM backend.
 
     Args:
-        image_placeholder: Text that marks an image in the model's prompt; "" for Qwen's.
+        image_placeholder: Text that marks an image in the model's prompt; "" means Qwen's text.
     """
 
     def __init__(self, client: TritonClient, model: str, address: str, image_placeholder: str = "") -> None:

@@ -13,7 +13,7 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 
 
 def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
-    """Return the values that `row` requests, from the next token's logits, float32[vocabulary].
+    """Return the values that `row` requests, computed from the next token's logits, float32[vocabulary].
 
     This computes probabilities in float64 at temperature 1.
 

@@ -1,9 +1,9 @@
-"""A GGUF model on llama.cpp, one sequence at a time: slower than the int8 graph, but for any processor.
+"""A GGUF model on llama.cpp, one sequence at a time. It is slower than the int8 graph, but runs on any processor.
 
 llama.cpp's results depend on how tokens are split into evaluations, and it reuses the beginning of the prompt that a
-slot computed last. An answer must depend only on its own prompt, so this module always computes the same pieces: first
-the prefix, row by row from an empty slot; then the prefix's last token once more, because llama.cpp also computes this
-token again when it returns to a prefix; then the item's rows.
+slot computed last. An answer must depend only on its own prompt, so this module always computes the same pieces. It
+first computes the prefix, row by row from an empty slot. Then it computes the prefix's last token once more, because
+llama.cpp also computes this token again when it returns to a prefix. Last come the item's rows.
 """
 
 import math
@@ -97,7 +97,7 @@ class LlamaCore(Core):
         return RowResult(tuple(each / sum(chosen) for each in chosen), min(mass, 1.0))
 
     def _slot_at(self, prefix: Rows, past: Rows) -> int:
-        """Return a slot with exactly these rows, with the last piece computed last."""
+        """Return a slot that contains exactly these rows, with the last piece computed last."""
         slot = self._find(_Held(prefix, past))
         if slot is not None:
             return slot
@@ -119,7 +119,7 @@ class LlamaCore(Core):
         return slot
 
     def _release(self, rows: Rows) -> None:
-        """Free the slot with a prefix, or with rows without a prefix, so that it is reused first."""
+        """Free the slot that contains these rows as a prefix, or without a prefix, so that it is reused first."""
         for slot, held in self._slots.items():
             if rows and (held.prefix or held.past) == rows:
                 self._slots[slot] = _Held()
@@ -141,7 +141,7 @@ class LlamaCore(Core):
         )
 
     def _complete(self, slot: int, tokens: list[int], **options: Any) -> list[tuple[int, float]]:
-        """Return the most probable next tokens with their probabilities, most probable first."""
+        """Return the most probable next tokens with their probabilities, in descending order."""
         request = {
             "prompt": tokens,
             "id_slot": slot,

@@ -1,7 +1,8 @@
 """The worker process of a judge: `python -m gradewire_server.judges.worker.main FD`.
 
-FD is one end of a socket pair, and the server has the other end. When the server's end closes, for any reason, the
-worker exits immediately. It ignores signals that stop a server, because it must still compute answers in progress.
+FD is the file descriptor of one end of a socket pair. The server has the other end. When the server's end closes, for
+any reason, the worker exits immediately. It ignores signals that stop a server, because it must still compute answers
+in progress.
 """
 
 import os

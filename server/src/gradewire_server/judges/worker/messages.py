@@ -7,11 +7,13 @@ from typing import Any, Final, NamedTuple, Protocol
 from gradewire_models.judges.catalog import Form
 
 MAX_FRAME_BYTES: Final = 4 << 20
-"""Maximum size of a message. The largest real message, a run with some thousand token IDs, has a hundredth of this."""
+"""Maximum size of a message. The largest real message, a run with a few thousand token IDs, is a hundred times
+smaller.
+"""
 
 
 class FrameError(Exception):
-    """Received or outgoing bytes are not a valid frame."""
+    """Raised when received or outgoing bytes are not a valid frame."""
 
 
 def to_frame(message: dict[str, Any]) -> bytes:
@@ -75,14 +77,15 @@ class OpenModel:
 
 @dataclass(frozen=True, slots=True)
 class CoreLimits:
-    """The limits of a core's runs, for planning. They are the worker's answer to OpenModel.
+    """The limits of a core's runs, for planning. The worker sends them in reply to OpenModel.
 
     Attributes:
         max_row_tokens: Maximum length of a row. Longer texts are split into rows at multiples of this length, so an
             answer does not depend on other work in the run.
-        max_growing: Maximum number of states that grow over several runs, without prefixes. With 1, nothing else may be
-            computed between two runs of a growing state.
-        max_prefixes: Maximum number of prefix states at a time. Unfinished rows without a prefix occupy one place.
+        max_growing: Maximum number of states that grow over several runs, not counting prefixes. If this is 1, nothing
+            else may be computed between two runs of a growing state.
+        max_prefixes: Maximum number of prefix states at a time. Unfinished rows without a prefix together count as one
+            prefix state.
     """
 
     max_row_tokens: int
@@ -97,7 +100,7 @@ class Row(NamedTuple):
     Attributes:
         state: ID of the state. A new state starts after the prefix.
         ids: Token IDs, at least one.
-        labels: Token IDs to return next-token probabilities for; may be empty.
+        labels: IDs of the tokens whose next-token probabilities to return; may be empty.
     """
 
     state: int
@@ -111,7 +114,7 @@ class Run(NamedTuple):
     """The rows of one computation.
 
     Attributes:
-        prefix: ID of the state before all rows; None without a prefix.
+        prefix: ID of the state that precedes all rows; None if there is no prefix.
         rows: At least one row. Each has a different state.
         drop: IDs of states to drop before the run.
     """
@@ -141,7 +144,7 @@ class RowResult(NamedTuple):
 
 
 def read_run(message: dict[str, Any]) -> Run:
-    """Return the run in a message. JSON converted named tuples to lists, so convert them back."""
+    """Return the run in a message. Convert lists back to named tuples, because JSON has no tuples."""
     rows = (Row(state, tuple(ids), tuple(labels), *wanted) for state, ids, labels, *wanted in message["rows"])
     return Run(message["prefix"], tuple(rows), tuple(message["drop"]))
 
@@ -152,14 +155,14 @@ def read_results(message: dict[str, Any]) -> list[RowResult]:
 
 
 class CoreError(Exception):
-    """The model cannot be opened, or returned no valid answer."""
+    """Raised when the model cannot be opened or does not return a valid answer."""
 
 
 class Core(Protocol):
     """A language model with states; see `messages`. Use it on one thread.
 
     A row's result depends only on the tokens of its state and its prefix, and on how both were split into rows. Other
-    rows, other states and earlier runs do not change a single bit of it.
+    rows, other states and earlier runs do not change a single bit of the result.
     """
 
     @property

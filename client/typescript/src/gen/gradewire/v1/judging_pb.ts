@@ -30,7 +30,7 @@ export type Pair = Message<"gradewire.v1.Pair"> & {
   id: string;
 
   /**
-   * The question or instruction. Blank is STATUS_INVALID_INPUT.
+   * The question or instruction. A blank question makes the pair STATUS_INVALID_INPUT.
    *
    * @generated from field: string question = 2;
    */
@@ -45,7 +45,7 @@ export type Pair = Message<"gradewire.v1.Pair"> & {
 
   /**
    * If either answer is blank or has no letter or digit, the pair is STATUS_EMPTY_PREDICTION. Answers that look the
-   * same tie without a judge. So do answers that would look the same to the judge after cutting or masking
+   * same are a tie, without a judge. So are answers that would look the same to the judge after cutting or masking
    * (WARNING_TRUNCATED, WARNING_MASKED).
    *
    * @generated from field: string answer_a = 4;
@@ -467,8 +467,8 @@ export type CompleteRequest = Message<"gradewire.v1.CompleteRequest"> & {
   model: string;
 
   /**
-   * 1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is the user's; or the
-   * assistant's, after the user's, and the judge continues it.
+   * 1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is the user's, or an assistant's
+   * turn after the user's that the judge continues.
    *
    * @generated from field: repeated gradewire.v1.ChatTurn turns = 2;
    */
@@ -482,7 +482,7 @@ export type CompleteRequest = Message<"gradewire.v1.CompleteRequest"> & {
   maxTokens: number;
 
   /**
-   * At most 4 strings of 1 to 256 bytes. The answer ends before the first of them.
+   * At most 4 strings of 1 to 256 bytes. The answer ends before the first string that occurs.
    *
    * @generated from field: repeated string stop = 4;
    */
@@ -611,7 +611,7 @@ export type DecisionQuestion = Message<"gradewire.v1.DecisionQuestion"> & {
   instructions: string;
 
   /**
-   * 2 to 26 options, with distinct labels of 1 to 256 bytes.
+   * 2 to 26 options, with different labels of 1 to 256 bytes.
    *
    * @generated from field: repeated gradewire.v1.DecisionOption options = 2;
    */
@@ -881,7 +881,7 @@ export const Judging: GenService<{
    * scope for judges.
    * Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
    * PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
-   * fails, the response's status says so.
+   * fails, the response's status reports the failure.
    *
    * @generated from rpc gradewire.v1.Judging.Complete
    */

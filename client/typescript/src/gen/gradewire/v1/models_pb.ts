@@ -146,7 +146,7 @@ export type MetricParameter = Message<"gradewire.v1.MetricParameter"> & {
   defaultValue: string;
 
   /**
-   * Allowed values, in words: "0 to 1", "v1 | fast | paper | reference_code".
+   * Allowed values, as text: "0 to 1", "v1 | fast | paper | reference_code".
    *
    * @generated from field: string allowed = 4;
    */

@@ -26,8 +26,8 @@ export const SnapshotRequestSchema: GenMessage<SnapshotRequest> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_monitoring, 0);
 
 /**
- * Counts include the calls of all services except this service. The metrics in docs/operate/prometheus.md count the
- * same way.
+ * Counts include the calls to all services except this one. The metrics in docs/operate/prometheus.md count the same
+ * way.
  *
  * @generated from message gradewire.v1.SnapshotResponse
  */
@@ -47,7 +47,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   phase: string;
 
   /**
-   * Problems that degrade the service, for users; empty without any.
+   * Descriptions, for users, of problems that degrade the service.
    *
    * @generated from field: repeated string degraded = 3;
    */

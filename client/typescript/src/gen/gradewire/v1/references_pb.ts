@@ -59,7 +59,7 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   entries: ReferenceEntry[];
 
   /**
-   * Metrics to prepare for. At least one.
+   * Metrics to prepare for, at least one.
    *
    * @generated from field: repeated gradewire.v1.MetricSpec metrics = 2;
    */
@@ -68,8 +68,8 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   /**
    * Name of the set, at most 256 bytes. It must not end in "@" and 8 or more hex digits. You can add to a set unless it
    * is immutable, but never change its content. If empty, the server names the set with 32 hex digits over the content
-   * of this call, plus judge and prompt if they write synthetic answers. The client library derives the name from the
-   * content of all calls for the set.
+   * of this call, plus the judge and the prompt if they write synthetic answers. The client library derives the name
+   * from the content of all calls for the set.
    *
    * @generated from field: string reference_set = 3;
    */
@@ -83,7 +83,7 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   generate?: SyntheticGeneration | undefined;
 
   /**
-   * Freeze the set's corpus: it has exactly these entries. If the set already has different content, the server refuses
+   * Freeze the set's corpus with exactly these entries. If the set already has different content, the server refuses
    * the call with INVALID_ARGUMENT before it stores anything. It keeps an immutable corpus for all metrics. Because an
    * immutable set must be complete, the server refuses the call if an entry is unreadable or cannot be graded.
    *
@@ -93,8 +93,8 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
 
   /**
    * With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the
-   * set in several calls. A last call without entries then reports if the set is complete. Empty means that this call
-   * has all entries.
+   * set in several calls. A last call without entries then reports whether the set is complete. Empty means that this
+   * call has all entries.
    *
    * @generated from field: string expected_digest = 6;
    */
@@ -278,15 +278,16 @@ export type PrepareProgress = Message<"gradewire.v1.PrepareProgress"> & {
   syntheticAnswers: EntrySyntheticAnswers[];
 
   /**
-   * Judge and prompt that wrote the synthetic answers, under the name "synthetic"; in the last message.
+   * The judge and the prompt that wrote the synthetic answers, under the name "synthetic". Only the last message has
+   * it.
    *
    * @generated from field: gradewire.v1.Provenance generation = 12;
    */
   generation?: Provenance | undefined;
 
   /**
-   * 32 hex digits over the set's corpus, independent of the order of entries; in the last message of a complete
-   * immutable set.
+   * Digest (32 hex digits) of the set's corpus, independent of the order of entries. Only the last message has it, and
+   * only if the set is immutable and complete.
    *
    * @generated from field: string corpus_digest = 13;
    */
@@ -309,8 +310,8 @@ export const References: GenService<{
   /**
    * Register a reference set and fill the cache with everything that the named metrics need. The server streams
    * progress; the last message has complete = true. A repeated call computes nothing. After a failure, call again:
-   * finished work is in the cache. Progress reports a faulty entry as a failure, and all other entries go on. If too
-   * much is in flight, the call waits for its turn.
+   * finished work is in the cache. The server reports a faulty entry as a failure and continues with the other entries.
+   * If too much is in flight, the call waits for its turn.
    * Errors: the same as for Scoring.Score.
    *
    * @generated from rpc gradewire.v1.References.Prepare

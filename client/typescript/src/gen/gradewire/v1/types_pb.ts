@@ -72,7 +72,8 @@ export type Item = Message<"gradewire.v1.Item"> & {
   id: string;
 
   /**
-   * The question. Read by sfve, bertscore with with_question, correctness (optional there) and judges.
+   * The question. sfve, judges, and bertscore with with_question read the question. correctness reads the question if
+   * there is one.
    *
    * @generated from field: string question = 2;
    */
@@ -86,14 +87,14 @@ export type Item = Message<"gradewire.v1.Item"> & {
   references: string[];
 
   /**
-   * The answer to grade. Blank is STATUS_EMPTY_PREDICTION.
+   * The answer to grade. A blank answer makes the item STATUS_EMPTY_PREDICTION.
    *
    * @generated from field: string prediction = 4;
    */
   prediction: string;
 
   /**
-   * One full sentence per reference, in the order of `references`; or leave the list empty.
+   * One full sentence per reference, in the order of `references`, or an empty list.
    *
    * @generated from field: repeated string synthetic_answers = 5;
    */
@@ -292,7 +293,7 @@ export const MetricSpecSchema: GenMessage<MetricSpec> = /*@__PURE__*/
  * SMILE: sentence similarity, best keyword window and exact words in one score. Formulas: docs/reference/metrics.md.
  * Range: 0 to 1; -1 to 1 with reference_code.
  * Reads: an encoder; synthetic answers with `synthetic`.
- * Verdict: bin 4 or 5, or from `threshold`.
+ * Verdict: right if `bin` is 4 or 5, or if the score is at least `threshold`.
  *
  * @generated from message gradewire.v1.SmileParameters
  */
@@ -315,7 +316,8 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   synthetic: SyntheticMode;
 
   /**
-   * Weight of the sentence term. If unset, the weight fitted for the model, else the default.
+   * Weight of the sentence term. If unset, the server uses the weight fitted for the model, or the default if no weight
+   * was fitted.
    * Default: 0.3; 0.5 with reference_code.
    * Allowed: 0 to 1.
    *
@@ -353,7 +355,7 @@ export const SmileParametersSchema: GenMessage<SmileParameters> = /*@__PURE__*/
  * 1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and
  * white space.
  * Range: 0 or 1.
- * Verdict: the score.
+ * Verdict: right if the score is 1.
  *
  * @generated from message gradewire.v1.ExactMatchParameters
  */
@@ -370,7 +372,7 @@ export const ExactMatchParametersSchema: GenMessage<ExactMatchParameters> = /*@_
 /**
  * 1 if a reference occurs in the prediction as consecutive whole words after SMILE's normalisation, else 0.
  * Range: 0 or 1.
- * Verdict: the score.
+ * Verdict: right if the score is 1.
  *
  * @generated from message gradewire.v1.EasyMatchParameters
  */
@@ -408,7 +410,7 @@ export const ValueMatchParametersSchema: GenMessage<ValueMatchParameters> = /*@_
  * Highest cosine between the prediction's sentence vector and a reference's.
  * Range: -1 to 1.
  * Reads: an encoder.
- * Verdict: from `threshold`.
+ * Verdict: right if the score is at least `threshold`.
  *
  * @generated from message gradewire.v1.SbertParameters
  */
@@ -421,8 +423,8 @@ export type SbertParameters = Message<"gradewire.v1.SbertParameters"> & {
   model: string;
 
   /**
-   * Lowest score of a right answer. If unset, the threshold fitted for the model; without a fitted threshold, there is
-   * no verdict.
+   * Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. Without a fitted
+   * threshold, there is no verdict.
    * Allowed: a number; empty for the fitted threshold.
    *
    * @generated from field: optional double threshold = 2;
@@ -438,10 +440,11 @@ export const SbertParametersSchema: GenMessage<SbertParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 7);
 
 /**
- * SFVE: cosine between question with prediction and question with closest reference ("Question: … Answer: …").
+ * SFVE: cosine between the question with the prediction and the question with the closest reference ("Question: …
+ * Answer: …").
  * Range: -1 to 1.
  * Reads: an encoder, the question.
- * Verdict: from `threshold`.
+ * Verdict: right if the score is at least `threshold`.
  * Needs: question.
  *
  * @generated from message gradewire.v1.SfveParameters
@@ -470,10 +473,10 @@ export const SfveParametersSchema: GenMessage<SfveParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 8);
 
 /**
- * BERTScore: matches each prediction token with the closest reference token by cosine, and the reverse.
+ * BERTScore: matches each prediction token with the closest reference token by cosine, and vice versa.
  * Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
  * Reads: an encoder; the question with `with_question`.
- * Verdict: from `threshold`.
+ * Verdict: right if the score is at least `threshold`.
  *
  * @generated from message gradewire.v1.BertscoreParameters
  */
@@ -519,7 +522,7 @@ export type BertscoreParameters = Message<"gradewire.v1.BertscoreParameters"> & 
   rescale: boolean;
 
   /**
-   * Put the question before reference and prediction, like KNVQA-Eval, and compare these.
+   * Put the question before the reference and before the prediction, like KNVQA-Eval.
    *
    * @generated from field: bool with_question = 6;
    */
@@ -541,11 +544,11 @@ export const BertscoreParametersSchema: GenMessage<BertscoreParameters> = /*@__P
   messageDesc(file_gradewire_v1_types, 9);
 
 /**
- * VQA accuracy: a score from the number of annotators that gave the predicted answer. `Item.references` has one answer
+ * VQA accuracy: a score from the number of annotators who gave the predicted answer. `Item.references` has one answer
  * per annotator, even if answers repeat.
  * Range: 0 to 1.
  * Reads: one reference per annotator.
- * Verdict: right if an annotator agrees, or from `verdict_cut`.
+ * Verdict: right if an annotator agrees, or if the score is at least `verdict_cut`.
  * Needs: 2 references.
  *
  * @generated from message gradewire.v1.VqaAccuracyParameters
@@ -587,10 +590,10 @@ export const VqaAccuracyParametersSchema: GenMessage<VqaAccuracyParameters> = /*
   messageDesc(file_gradewire_v1_types, 10);
 
 /**
- * VQA accuracy with 1 - character error rate instead of equality.
+ * VQA accuracy that compares answers by their character error rate instead of by equality.
  * Range: 0 to 1.
  * Reads: one reference per annotator.
- * Verdict: from `verdict_cut`.
+ * Verdict: right if the score is at least `verdict_cut`.
  * Needs: 2 references.
  *
  * @generated from message gradewire.v1.SoftVqaAccuracyParameters
@@ -629,7 +632,7 @@ export const SoftVqaAccuracyParametersSchema: GenMessage<SoftVqaAccuracyParamete
 /**
  * 1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, else 0.
  * Range: 0 or 1.
- * Verdict: the score.
+ * Verdict: right if the score is 1.
  *
  * @generated from message gradewire.v1.LexicalMatchParameters
  */
@@ -658,7 +661,7 @@ export type RougeLParameters = Message<"gradewire.v1.RougeLParameters"> & {
   measure: Measure;
 
   /**
-   * Compare words of four or more letters by their stem (Porter).
+   * Compare words of four or more letters by their stems (Porter).
    *
    * @generated from field: bool stem = 2;
    */
@@ -697,7 +700,7 @@ export const BleuParametersSchema: GenMessage<BleuParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 14);
 
 /**
- * METEOR: matches words unchanged, by stem and by synonym, with a penalty for words out of order.
+ * METEOR: matches identical words, stems and synonyms, with a penalty for words out of order.
  * Range: 0 to 1.
  * Reads: WordNet's files, unless `synonyms=none`.
  *
@@ -780,7 +783,7 @@ export const CiderParametersSchema: GenMessage<CiderParameters> = /*@__PURE__*/
  * marks verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
  * Range: 0 to 1.
  * Reads: an encoder that has a fit (correctness.md); the question if there is one.
- * Verdict: from 0.5; `UNCERTAIN` inside a band.
+ * Verdict: right if the score is at least 0.5; `UNCERTAIN` inside a band.
  *
  * @generated from message gradewire.v1.CorrectnessParameters
  */
@@ -793,9 +796,9 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
   model: string;
 
   /**
-   * Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, a share of about 1 - confidence of the
-   * right answers is called wrong without this warning, and the same share of the wrong answers is called right
-   * (measurements: docs/research/correctness.md).
+   * Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, the share of right answers that are
+   * called wrong without this warning is about 1 minus the confidence. So is the share of wrong answers that are called
+   * right (measurements: docs/research/correctness.md).
    * Default: 0.9.
    * Allowed: 0.5 to below 1.
    *
@@ -812,7 +815,7 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
 
   /**
    * Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
-   * Allowed: 8 or more hex digits; empty: the model's fit.
+   * Allowed: 8 or more hex digits; empty for the model's fit.
    *
    * @generated from field: string fit = 4;
    */
@@ -836,11 +839,11 @@ export const CorrectnessParametersSchema: GenMessage<CorrectnessParameters> = /*
   messageDesc(file_gradewire_v1_types, 17);
 
 /**
- * Probability that the answer is right, by a model that reads question, reference and answer together, for the best
- * reference.
+ * Probability that the answer is right, from a model that reads the question, a reference and the answer together. The
+ * best reference gives the score.
  * Range: 0 to 1.
  * Reads: a grader; the question if there is one.
- * Verdict: from 0.5.
+ * Verdict: right if the score is at least 0.5.
  * Needs: grader.
  *
  * @generated from message gradewire.v1.GraderParameters
@@ -863,10 +866,10 @@ export const GraderParametersSchema: GenMessage<GraderParameters> = /*@__PURE__*
   messageDesc(file_gradewire_v1_types, 18);
 
 /**
- * LAVE: a language model rates the prediction 1 to 3, given question and references.
+ * LAVE: a language model rates the prediction from 1 to 3, given the question and the references.
  * Range: 0 to 1.
  * Reads: a judge, the question; the caption with `caption`.
- * Verdict: from the prompt's `correct_from`.
+ * Verdict: right if the value is at least the prompt's `correct_from`.
  * Needs: judge, question.
  *
  * @generated from message gradewire.v1.LaveParameters
@@ -881,8 +884,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   model: string;
 
   /**
-   * rating: rate immediately, from label probabilities; rationale: write a reason first, like in the paper, many times
-   * slower.
+   * rating: rate immediately, from label probabilities; rationale: write a reason first, as in the paper, which is many
+   * times slower.
    * Default: rating.
    *
    * @generated from field: gradewire.v1.LaveMode mode = 2;
@@ -890,7 +893,7 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   mode: LaveMode;
 
   /**
-   * most_probable: the most probable label, like in the papers; expected: the mean of the labels, weighted by their
+   * most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by their
    * probabilities.
    * Default: expected.
    *
@@ -899,8 +902,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   value: LabelValue;
 
   /**
-   * Method to grade answers to yes/no questions. judge: ask the judge; rule: compare the answer's yes or no with the
-   * majority of the references, and ask the judge only if the answer is more than yes or no.
+   * Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only "yes" or
+   * "no" with the majority of the references, and ask the judge about all other answers.
    * Default: rule.
    *
    * @generated from field: gradewire.v1.BinaryQuestions binary = 4;
@@ -924,8 +927,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   caption: boolean;
 
   /**
-   * Leave out rare references. A reference needs this share of the number of annotators that gave the most frequent
-   * reference.
+   * Leave out rare references. Keep a reference only if its number of annotators is at least this share of the most
+   * frequent reference's number.
    * Default: 0.25.
    * Allowed: 0 to 1.
    *
@@ -988,10 +991,10 @@ export const LaveParametersSchema: GenMessage<LaveParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 19);
 
 /**
- * A judge's verdict (yes or no) and grade from 0 to 5. The score is grade / 5.
+ * A judge's verdict ("yes" or "no") and grade from 0 to 5. The score is grade / 5.
  * Range: 0 to 1.
  * Reads: a judge, the question; the caption with `caption`.
- * Verdict: the judge's yes.
+ * Verdict: right if the judge says "yes".
  * Needs: judge, question.
  *
  * @generated from message gradewire.v1.JudgeGradeParameters
@@ -1005,7 +1008,7 @@ export type JudgeGradeParameters = Message<"gradewire.v1.JudgeGradeParameters"> 
   model: string;
 
   /**
-   * match: give grade and verdict immediately; extract: write out the key facts of both answers first.
+   * match: give the grade and the verdict immediately; extract: write out the key facts of both answers first.
    * Default: match.
    *
    * @generated from field: gradewire.v1.GradeStyle style = 2;
@@ -1063,10 +1066,10 @@ export const JudgeGradeParametersSchema: GenMessage<JudgeGradeParameters> = /*@_
   messageDesc(file_gradewire_v1_types, 20);
 
 /**
- * Similarity of prediction and references, rated by a judge.
+ * Similarity between the prediction and the references, rated by a judge.
  * Range: 0 to 1.
  * Reads: a judge, the question; the caption with `caption`.
- * Verdict: from the prompt's `correct_from`.
+ * Verdict: right if the value is at least the prompt's `correct_from`.
  * Needs: judge, question.
  *
  * @generated from message gradewire.v1.JudgeSimilarityParameters
@@ -1123,10 +1126,10 @@ export const JudgeSimilarityParametersSchema: GenMessage<JudgeSimilarityParamete
   messageDesc(file_gradewire_v1_types, 21);
 
 /**
- * A judge's verdict. The score is the probability of yes, or 1 or 0 with value=most_probable.
+ * A judge's verdict. The score is the probability of "yes"; with value=most_probable, 1 or 0.
  * Range: 0 to 1.
  * Reads: a judge, the question; captions with `caption`, images with `image`.
- * Verdict: the judge's yes.
+ * Verdict: right if the judge says "yes".
  * Needs: judge, question.
  *
  * @generated from message gradewire.v1.JudgeVerdictParameters
@@ -1140,8 +1143,8 @@ export type JudgeVerdictParameters = Message<"gradewire.v1.JudgeVerdictParameter
   model: string;
 
   /**
-   * plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. Both are many times
-   * slower than plain.
+   * plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. step_by_step and
+   * reasons are many times slower than plain.
    * Default: plain.
    *
    * @generated from field: gradewire.v1.VerdictStyle style = 2;
@@ -1223,7 +1226,7 @@ export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
   model: string;
 
   /**
-   * verdict: decide immediately, from label probabilities; reason: write a reason first, many times slower.
+   * verdict: decide immediately, from label probabilities; reason: write a reason first, which is many times slower.
    * Default: verdict.
    *
    * @generated from field: gradewire.v1.CompareMode mode = 2;
@@ -1231,8 +1234,8 @@ export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
   mode: CompareMode;
 
   /**
-   * both: an answer wins if it wins in both orders, else INCONSISTENT; majority: a win in one order and a tie in the
-   * other also suffice.
+   * both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win in one order
+   * and a tie in the other also suffice.
    * Default: both.
    *
    * @generated from field: gradewire.v1.CompareDecision decision = 3;
@@ -1276,11 +1279,11 @@ export const CompareParametersSchema: GenMessage<CompareParameters> = /*@__PURE_
   messageDesc(file_gradewire_v1_types, 23);
 
 /**
- * exact_match and correctness decide if they are certain, else a judge decides. The limit of certainty was fitted on
- * labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+ * exact_match and correctness grade the answer if they are certain; otherwise, a judge grades it. The limit of
+ * certainty was fitted on labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
  * Range: 0 to 1.
  * Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
- * Verdict: from the step that decided.
+ * Verdict: the verdict of the step that decided.
  * Needs: question.
  *
  * @generated from message gradewire.v1.AutoParameters
@@ -1320,15 +1323,15 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
 
   /**
    * Instead of risk: maximum share of answers to send to the judge, for answers like the fit's.
-   * Allowed: 0 to 1; empty to let risk decide.
+   * Allowed: 0 to 1; empty to use risk.
    *
    * @generated from field: optional double judge_budget = 5;
    */
   judgeBudget?: number | undefined;
 
   /**
-   * Share of answers that go to the judge even if another step decides. A hash of an answer's content selects it. The
-   * sample allows unbiased estimates of means.
+   * Share of answers that go to the judge even if another step decides. A hash of each answer's content decides if the
+   * answer is in the sample. The sample allows unbiased estimates of means.
    * Default: 0.
    * Allowed: 0 to 1.
    *
@@ -1354,7 +1357,7 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
 
   /**
    * Require this fit: the first 8 or more hex digits of its identity (AutoParts.fit). At most 64 bytes.
-   * Allowed: 8 or more hex digits; empty: the model's fit.
+   * Allowed: 8 or more hex digits; empty for the model's fit.
    *
    * @generated from field: string fit = 9;
    */
@@ -1369,14 +1372,14 @@ export const AutoParametersSchema: GenMessage<AutoParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 24);
 
 /**
- * Everything that you need to reproduce a score.
+ * Everything you need to reproduce a score.
  *
  * @generated from message gradewire.v1.Provenance
  */
 export type Provenance = Message<"gradewire.v1.Provenance"> & {
   /**
-   * The request's metric with every default filled in; you can send it again unchanged. If the metric failed: what you
-   * sent, without fields that the server does not know. Absent if a string of the metric is too long.
+   * The request's metric with every default filled in; you can send it again unchanged. If the metric failed, this is
+   * the metric that you sent, without unknown fields. Absent if a string of the metric is too long.
    *
    * @generated from field: gradewire.v1.MetricSpec metric = 1;
    */
@@ -1390,7 +1393,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   name: string;
 
   /**
-   * Version of the metric's definition; raised whenever a score can change.
+   * Version of the metric's definition. It increases whenever a score can change.
    *
    * @generated from field: uint32 version = 3;
    */
@@ -1404,7 +1407,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   model: string;
 
   /**
-   * 64 hex digits over weights, tokenizer, lengths, pooling, prefix and numeric class.
+   * Digest (64 hex digits) of the weights, tokenizer, lengths, pooling, prefix and numeric class.
    *
    * @generated from field: string model_digest = 5;
    */
@@ -1432,14 +1435,14 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   prompt: string;
 
   /**
-   * 64 hex digits over the prompt file (SHA-256).
+   * SHA-256 of the prompt file, as 64 hex digits.
    *
    * @generated from field: string prompt_digest = 9;
    */
   promptDigest: string;
 
   /**
-   * Source of the fit that was used, in words; empty without a fit. correctness uses the model's fit unless
+   * Description of the source of the fit that was used; empty without a fit. correctness uses the model's fit unless
    * features_only is set, even if the request names the fit. Other metrics use a fit only for an unset threshold or
    * sentence_weight. A value that the request sets does not count as fitted, even if it equals the fitted value.
    *
@@ -1448,9 +1451,9 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   calibration: string;
 
   /**
-   * 32 hex digits over the corpus of the reference set at the beginning of this call, if the metric counts over a
-   * prepared corpus (CORPUS_PREPARED); `line` has the first 12. reference_set = NAME@DIGEST requires exactly this
-   * corpus.
+   * Digest (32 hex digits) of the reference set's corpus at the beginning of this call, if the metric counts over a
+   * prepared corpus (CORPUS_PREPARED). `line` contains the first 12 digits. reference_set = NAME@DIGEST requires
+   * exactly this corpus.
    *
    * @generated from field: string corpus_digest = 11;
    */
@@ -1576,21 +1579,21 @@ export const TimingSchema: GenMessage<Timing> = /*@__PURE__*/
  */
 export type SmileParts = Message<"gradewire.v1.SmileParts"> & {
   /**
-   * Similarity of prediction and (synthetic) reference sentence.
+   * Similarity between the prediction and the reference, or its synthetic answer.
    *
    * @generated from field: double sentence = 1;
    */
   sentence: number;
 
   /**
-   * Similarity of the best window and the reference's words.
+   * Similarity between the best window and the reference's words.
    *
    * @generated from field: double keyword = 2;
    */
   keyword: number;
 
   /**
-   * Share of the reference's words found (PAPER: 0 or 1).
+   * Share of the reference's words that the prediction contains; 0 or 1 with PAPER.
    *
    * @generated from field: double exact = 3;
    */
@@ -1611,14 +1614,14 @@ export type SmileParts = Message<"gradewire.v1.SmileParts"> & {
   bestWindow: string;
 
   /**
-   * floor(6 * score), limited to 0 to 5.
+   * floor(6 * score), limited to the range from 0 to 5.
    *
    * @generated from field: uint32 bin = 6;
    */
   bin: number;
 
   /**
-   * True if the score counts as a right answer: bin >= 4, or at least the model's calibrated threshold.
+   * True if the answer counts as right: bin is at least 4, or the score reaches the model's calibrated threshold.
    *
    * @generated from field: bool correct = 7;
    */
@@ -1697,14 +1700,14 @@ export const BertscorePartsSchema: GenMessage<BertscoreParts> = /*@__PURE__*/
  */
 export type VqaParts = Message<"gradewire.v1.VqaParts"> & {
   /**
-   * Annotators whose answer equals the prediction.
+   * Number of annotators whose answer equals the prediction.
    *
    * @generated from field: uint32 agreeing = 1;
    */
   agreeing: number;
 
   /**
-   * All annotators.
+   * Number of all annotators.
    *
    * @generated from field: uint32 annotators = 2;
    */
@@ -1733,7 +1736,7 @@ export const VqaPartsSchema: GenMessage<VqaParts> = /*@__PURE__*/
  */
 export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
   /**
-   * Values of the reference that the question does not contain, or all values if the question contains each of them.
+   * Values of the reference that the question does not contain, or all values if the question contains all of them.
    *
    * @generated from field: uint32 wanted = 1;
    */
@@ -1846,14 +1849,14 @@ export type BleuParts = Message<"gradewire.v1.BleuParts"> & {
   brevityPenalty: number;
 
   /**
-   * Words of the prediction.
+   * Number of words in the prediction.
    *
    * @generated from field: uint32 prediction_words = 3;
    */
   predictionWords: number;
 
   /**
-   * Words of the reference with the closest length.
+   * Number of words in the reference with the closest length.
    *
    * @generated from field: uint32 reference_words = 4;
    */
@@ -1895,14 +1898,14 @@ export type MeteorParts = Message<"gradewire.v1.MeteorParts"> & {
   penalty: number;
 
   /**
-   * Matched words.
+   * Number of matched words.
    *
    * @generated from field: uint32 matches = 4;
    */
   matches: number;
 
   /**
-   * Runs of matched words that have the same order in prediction and reference.
+   * Number of runs of matched words in the same order in the prediction and the reference.
    *
    * @generated from field: uint32 chunks = 5;
    */
@@ -1974,7 +1977,7 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   probabilities: number[];
 
   /**
-   * Probability of yes, if the metric requests a verdict.
+   * Probability of "yes", if the metric requests a verdict.
    *
    * @generated from field: optional double yes_probability = 4;
    */
@@ -2055,21 +2058,21 @@ export type CorrectnessParts = Message<"gradewire.v1.CorrectnessParts"> & {
   smile: number;
 
   /**
-   * Similarity of prediction and reference.
+   * Similarity between the prediction and the reference.
    *
    * @generated from field: double sentence = 2;
    */
   sentence: number;
 
   /**
-   * Similarity of the best window and the reference's words.
+   * Similarity between the best window and the reference's words.
    *
    * @generated from field: double keyword = 3;
    */
   keyword: number;
 
   /**
-   * Share of the reference's words found.
+   * Share of the reference's words that the prediction contains.
    *
    * @generated from field: double exact = 4;
    */
@@ -2165,7 +2168,7 @@ export type GraderParts = Message<"gradewire.v1.GraderParts"> & {
   pieces: number;
 
   /**
-   * True if the grader did not read all of question, reference and answer.
+   * True if the grader did not read the whole question, reference and answer.
    *
    * @generated from field: bool truncated = 3;
    */
@@ -2193,9 +2196,10 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   decidedBy: string;
 
   /**
-   * "certain": the probability is outside the band. "sample": outside, but the answer is in the sample that also goes
-   * to the judge. "band": inside, so the judge decides. "refused": inside, but the judge was no better in the band on
-   * the fit's rows.
+   * "certain": the probability is outside the band. "sample": the probability is outside the band, but the answer is in
+   * the sample that also goes to the judge. "band": the probability is inside the band, so the judge decides.
+   * "refused": the probability is inside the band, but the judge does not decide, because it was no better there on the
+   * fit's rows.
    *
    * @generated from field: string reason = 2;
    */
@@ -2209,8 +2213,8 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   probability?: number | undefined;
 
   /**
-   * Lower end of the band. Probabilities above band_lower and below band_upper are inside; with 0 and 1, all
-   * probabilities are, including both ends.
+   * Lower end of the band. Probabilities above band_lower and below band_upper are inside the band. A band from 0 to 1
+   * contains all probabilities, including both ends.
    *
    * @generated from field: optional double band_lower = 4;
    */
@@ -2238,14 +2242,14 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   judgeStatus: string;
 
   /**
-   * The judge's score, even if it did not decide; absent if there was no call, or it failed.
+   * The judge's score, even if the judge did not decide; absent if there was no call, or if the call failed.
    *
    * @generated from field: optional double judge_score = 8;
    */
   judgeScore?: number | undefined;
 
   /**
-   * The judge's verdict; absent if judge_score is.
+   * The judge's verdict; absent if judge_score is absent.
    *
    * @generated from field: optional bool judge_correct = 9;
    */
@@ -2456,7 +2460,7 @@ export enum Status {
   INVALID_PARAMETER = 4,
 
   /**
-   * The model that the metric needs is not loaded, or has another digest than the request names.
+   * The model that the metric needs is not loaded, or its digest is not the digest in the request.
    *
    * @generated from enum value: STATUS_MODEL_UNAVAILABLE = 5;
    */
@@ -2520,7 +2524,7 @@ export const StatusSchema: GenEnum<Status> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 0);
 
 /**
- * Notes on a score that is valid.
+ * Notes on a valid score.
  *
  * @generated from enum gradewire.v1.Warning
  */
@@ -2578,7 +2582,8 @@ export enum SmilePreset {
   UNSPECIFIED = 0,
 
   /**
-   * Similarities are (1 + cos) / 2; exact is the share of the reference's words found. The default.
+   * Similarities are (1 + cos) / 2, and exact is the share of the reference's words that the prediction contains. The
+   * default.
    *
    * @generated from enum value: SMILE_PRESET_V1 = 1;
    */
@@ -2600,7 +2605,8 @@ export enum SmilePreset {
   ONE_PASS = 5,
 
   /**
-   * FAST, but reads an answer longer than the encoder's limit to its end, in overlapping pieces.
+   * FAST, but splits an answer longer than the encoder's limit into overlapping pieces, so that the encoder reads all
+   * of it.
    *
    * @generated from enum value: SMILE_PRESET_WHOLE = 7;
    */
@@ -2876,7 +2882,7 @@ export const LabelValueSchema: GenEnum<LabelValue> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 9);
 
 /**
- * Methods to grade answers to binary questions. A question is binary if its most common reference is yes or no.
+ * Methods to grade answers to binary questions. A question is binary if its most common reference is "yes" or "no".
  *
  * @generated from enum gradewire.v1.BinaryQuestions
  */
@@ -2887,15 +2893,15 @@ export enum BinaryQuestions {
   UNSPECIFIED = 0,
 
   /**
-   * The judge grades them, like in the paper.
+   * The judge grades them, as in the paper.
    *
    * @generated from enum value: BINARY_QUESTIONS_JUDGE = 1;
    */
   JUDGE = 1,
 
   /**
-   * A rule compares a prediction of only yes or no with the majority of the references. The judge grades all other
-   * predictions.
+   * A rule compares a prediction that is only "yes" or "no" with the majority of the references. The judge grades all
+   * other predictions.
    *
    * @generated from enum value: BINARY_QUESTIONS_RULE = 2;
    */
@@ -2992,7 +2998,7 @@ export enum JudgeGuard {
   UNSPECIFIED = 0,
 
   /**
-   * Nothing. The default.
+   * No test. The default.
    *
    * @generated from enum value: JUDGE_GUARD_NONE = 1;
    */
@@ -3096,7 +3102,7 @@ export enum GradeStyle {
   UNSPECIFIED = 0,
 
   /**
-   * None: give verdict and grade immediately. The default.
+   * No steps: give the verdict and the grade immediately. The default.
    *
    * @generated from enum value: GRADE_STYLE_MATCH = 1;
    */
@@ -3199,7 +3205,7 @@ export enum CompareDecision {
   UNSPECIFIED = 0,
 
   /**
-   * Both verdicts must agree, else STATUS_INCONSISTENT. The default.
+   * Both verdicts must agree; otherwise, the pair is STATUS_INCONSISTENT. The default.
    *
    * @generated from enum value: COMPARE_DECISION_BOTH = 1;
    */
