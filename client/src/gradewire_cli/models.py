@@ -70,7 +70,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
 def _sight(model: ModelInfo) -> str:
     if model.sees_images:
         return "sees pictures"
-    # For a judge that was never called, the server may not know.
+    # Before the server has called a judge, it may not know whether the judge sees pictures.
     return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 

@@ -60,7 +60,7 @@ def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
 
 
 def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
-    """Raise InputError if the output cannot be written, before any work."""
+    """Before any work, raise InputError if the output cannot be written."""
     if source.is_stdin:
         raise InputError("--out reads the rows twice, which standard input does not allow. Name a file")
     check_outputs([("--out", out), ("--out", _part_of(out))], source.named_paths)
@@ -80,7 +80,7 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
     """Write the rows of a file, each with all of its synthetic answers or none.
 
     Returns:
-        A sentence with the number of written rows, and the numbers of copied and omitted ones.
+        A sentence with the numbers of written, copied and skipped rows.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
     whole = unread = left_out = rows = 0
@@ -128,7 +128,7 @@ def _part_of(path: Path) -> Path:
 def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     """Prepare the references in FILE before answers arrive: embed them, store synthetic answers, and count words.
 
-    Prints the reference set's name, a hash of its content. The same references always get the same name.
+    Prints the reference set's name, which is a hash of its content. The same references always get the same name.
     """
     if options["reference_set"] is not None:
         raise click.UsageError("Leave out --reference-set: prepare derives the name from the content")

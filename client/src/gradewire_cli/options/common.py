@@ -22,7 +22,7 @@ OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 FailOn = Literal["failure", "no-score", "never"]
 
 Grouping = tuple[str, ...]
-"""Columns. Rows with the same values in all of them form a group."""
+"""Names of columns. Rows that have equal values in all of these columns form a group."""
 
 
 class FiniteRange(click.FloatRange):
@@ -62,9 +62,9 @@ def written_options(given: Mapping[str, object]) -> list[str]:
 
 
 def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
-    """Raise click.UsageError if --resume and --overwrite are both given, or one of them without a file to write."""
+    """Raise click.UsageError if --resume and --overwrite are both given, or if one is given without an output file."""
     if options["resume"] and options["overwrite"]:
-        raise click.UsageError("--resume and --overwrite exclude each other. Leave one out")
+        raise click.UsageError("--resume and --overwrite are mutually exclusive. Leave one out")
     if out is None and (options["resume"] or options["overwrite"]):
         raise click.UsageError("--resume and --overwrite need --out FILE")
 

@@ -164,7 +164,7 @@ def command(
 
 
 def group_epilog(name: str) -> str:
-    """Return a command group's examples from help.toml, which end its help."""
+    """Return a command group's examples from help.toml. They are shown at the end of the group's help."""
     return f"\b\nExamples:\n{help_texts()[name]['examples']}"
 
 
