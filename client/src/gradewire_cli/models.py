@@ -29,7 +29,7 @@ _FIXED: dict[str, Any] = {"cache_dir": None, "deadline_s": _DEADLINE_S, **dict.f
 
 
 def server_text(listed: ModelList, place: str) -> str:
-    """Return a server's models, metrics and limits as printable text; `place` is the server's address."""
+    """Return a server's models, metrics and limits as printable text. `place` is the server's address."""
     return "".join(f"{printable(line)}\n" for line in _lines(listed, place))
 
 

@@ -53,7 +53,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
-    """Return the help text on exit codes. `failed_rows` explains code 1, and `condition` code 4; "" omits the code."""
+    """Return the help text on exit codes. `failed_rows` explains code 1, and `condition` code 4. "" omits the code."""
     texts = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
     return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in texts.items() if text)
 

@@ -41,7 +41,7 @@ def shown_rounds(
     place: str,
     ids: bool,
 ) -> Iterator[str]:
-    """Yield the output lines for one row; `count` counts a round's tokens, and `ids` adds the token IDs."""
+    """Yield the output lines for one row. `count` counts a round's tokens, and `ids` adds the token IDs."""
     yield f"=== {view.title}@{view.digest[:DIGEST_PREFIX_CHARS]}, {place}"
     if view.without_judge:
         yield f"=== {view.without_judge}"

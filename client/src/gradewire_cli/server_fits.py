@@ -16,7 +16,7 @@ from gradewire_server.settings.server import Settings
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     """Return a built model's NAME@DIGEST, and a line for each of its calibrations.
 
-    Includes unreadable calibrations, and newer calibrations in the catalog that this build lacks.
+    Include unreadable calibrations, and newer calibrations in the catalog that this build lacks.
 
     Raises:
         InvalidRequest: The model is missing or broken.

@@ -41,7 +41,7 @@ def missing_synonyms() -> str:
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
-    """Serve until a signal arrives and return the exit code; call `ready` with the address when the server is ready.
+    """Serve until a signal arrives, and return the exit code. When the server is ready, call `ready` with its address.
 
     Raises:
         InvalidRequest: A setting is unknown or invalid.

@@ -81,7 +81,7 @@ _REFUSED: Final = {
 
 
 def create_app(settings: GatewaySettings) -> Starlette:
-    """Return the ASGI app of a gateway; its lifespan opens and closes the connection to the server."""
+    """Return a gateway's ASGI app. Its lifespan opens and closes the connection to the server."""
     gateway = Gateway(settings)
     log = RequestLog(settings.log_share)
 

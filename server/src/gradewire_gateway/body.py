@@ -83,7 +83,7 @@ class Body:
         self._share.hold(0)
 
     def check_type(self, *allowed: str) -> None:
-        """Raise ProblemError if the content type is not allowed; the message names the first allowed type."""
+        """Raise ProblemError if the content type is not allowed. The message names the first allowed type."""
         given = self._headers.get("content-type", "").partition(";")[0].strip().lower()
         encoding = self._headers.get("content-encoding", "identity").strip().lower()
         if given in allowed and encoding == "identity":

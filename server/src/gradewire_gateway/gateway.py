@@ -75,7 +75,7 @@ class Gateway:
             self.tracing = open_tracing(self.settings.tracing, "gradewire-gateway", counts)
 
     def caller_of(self, scope: Scope) -> Hashable:
-        """Return the caller whose budgets a request uses: an accepted token, or a host."""
+        """Return the caller whose budgets a request uses, which is an accepted token or a host."""
         authorization = with_bearer(Headers(scope=scope).get("authorization", ""))
         if authorization in self.upstream.tokens:
             return authorization

@@ -216,7 +216,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 def run(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve like `serve`, but run a new event loop for it."""
+    """Run `serve` on a new event loop."""
     # When uvicorn ends, it raises the signals that stopped it again. Ignore them, because they have had their effect.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)

@@ -49,7 +49,7 @@ def method_at(path: str) -> RpcMethod:
 
 
 def unparsed(method: RpcMethod) -> RpcMethod:
-    """Return the method in a version whose requests and replies stay bytes."""
+    """Return a version of the method in which requests and replies stay bytes."""
     return replace(method, request_type=bytes, reply_type=bytes)
 
 

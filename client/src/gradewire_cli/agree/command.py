@@ -92,7 +92,8 @@ def agree_command(
 ) -> None:
     """Score the answers in FILE and compare the scores with the file's human labels.
 
-    Prints each metric's --statistics with 95 % intervals: over all rows, and as the mean over data sets and models.
+    The command prints each metric's --statistics with 95 % intervals, over all rows and as the mean over data sets and
+    models.
     Use --group-by or --all-tables to print them for each data set and model. Failed rows are counted but not compared.
     """
     run, report = labelled_run_of(options), options["html"]

@@ -98,7 +98,7 @@ def _cell_columns(metric: MetricAgreement) -> str:
 
 
 def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """Yield a table with a line for each statistic, which fits a narrow terminal."""
+    """Yield a table with a line for each statistic. The table fits a narrow terminal."""
     every, cells = metric.cells[-1], _finest(metric)
     several = cells > 1
     yield Table(
@@ -189,7 +189,7 @@ def _cell_values(name: str, cell: CellAgreement, statistics: Sequence[Statistic]
 
 
 def model_tables(tables: Sequence[SystemTable], people: People) -> Iterator[Table]:
-    """Yield the means by model (rank in brackets), then the correlations; `people` contains words for annotators."""
+    """Yield the means by model (rank in brackets), then the correlations. `people` contains words for annotators."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
         rows: list[list[Cell]] = [[people.name, *_ranked(table.people)]]
@@ -316,7 +316,7 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
             for pair in annotators.pairs[:SHOWN_PAIRS]
         ]
         more = len(annotators.pairs) - SHOWN_PAIRS
-        line += f"; Cohen's kappa {', '.join(kappas) or 'of no pair'}{f' and {more} more' if more > 0 else ''}"
+        line += f"; Cohen's kappa {', '.join(kappas) or 'for no pair'}{f' and {more} more' if more > 0 else ''}"
         figures = (*annotators.alpha.values(), *(pair.kappa for pair in annotators.pairs))
         if made := {each.resamples + each.undefined for each in figures if each.resamples}:
             line += f"; {max(made)} draws of rows"

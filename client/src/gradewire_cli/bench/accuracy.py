@@ -129,7 +129,7 @@ class VerdictRows:
 
 
 def cut_option(default: str = "") -> Callable[[Command], Command]:
-    """Return --cut; `default` describes the cut of metrics that --cut does not name."""
+    """Return the option --cut. `default` describes the cut of metrics that --cut does not name."""
     return option("--cut", "cuts", multiple=True, show_default=default or None)
 
 

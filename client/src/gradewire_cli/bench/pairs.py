@@ -223,7 +223,7 @@ async def _scores(
         raise InputError(f"--metrics: {missing.position} lacks an answer or references, so it cannot be scored")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())
     if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
-        raise InputError(f"--metrics: {weighted[0]} needs a corpus, which pairs do not provide. Leave it out")
+        raise InputError(f"--metrics: {weighted[0]} needs a corpus, which pairs do not provide. Leave this metric out")
     columns: dict[str, NDArray[np.float64]] = {}
 
     def take(batch: Sequence[ScoredRow]) -> None:

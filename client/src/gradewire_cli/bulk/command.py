@@ -1,4 +1,4 @@
-"""`gradewire bulk`: score large inputs on Ray. Ctrl-C finishes the running parts; a second one stops immediately."""
+"""`gradewire bulk`: score large inputs on Ray. Ctrl-C finishes the running parts. A second Ctrl-C stops immediately."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
-    """Yield an event that the first SIGINT or SIGTERM sets. This signal stops new parts; a second one interrupts."""
+    """Yield an event that the first SIGINT or SIGTERM sets. The first signal stops new parts, the second interrupts."""
     requested = threading.Event()
 
     def request(*_: Any) -> None:

@@ -44,7 +44,7 @@ class Division:
 
 
 def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
-    """Divide the machines' cores among workers. None means the default; with `own_judge`, each worker has a judge."""
+    """Divide the machines' cores among workers. None means the default. With `own_judge`, each worker has a judge."""
     sizes = Counter(machines)
     count = workers or (1 if own_judge else _usual_workers(sizes))
     share = _largest_share(sizes, count)
@@ -113,7 +113,7 @@ class BulkOutput:
                 )
             file_system(output)  # fails early if the URL's package is missing
         if not is_folder(output):
-            # Raises an error for an unknown suffix, and for Parquet without pyarrow.
+            # This call raises an error for an unknown suffix, and for Parquet without pyarrow.
             is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))
         return cls(output, options)
 
@@ -129,7 +129,7 @@ class BulkOutput:
 
     @property
     def file(self) -> Path | None:
-        """The output if it is one file on this machine, else None."""
+        """The output if it is one file on this machine, otherwise None."""
         return None if is_url(self.output) or self.is_folder else Path(self.output)
 
     @property

@@ -35,7 +35,7 @@ def hidden_name(name: str, kind: str) -> str:
 
 
 def named_of(name: str) -> str:
-    """Return the file name that a hidden name was derived from; return other names unchanged."""
+    """Return the file name from which a hidden name was derived. Return other names unchanged."""
     hidden = _HIDDEN.fullmatch(name)
     return hidden["name"] if hidden else name
 
@@ -68,7 +68,7 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
 
 
 def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
-    """Restore files that a killed process left under a hidden name while it replaced them."""
+    """Restore files that a process was replacing when it was killed. Such files have hidden names."""
     there = set(names)
     for hidden in sorted(names):
         if hidden.endswith(".old") and (name := named_of(hidden)) not in there:
@@ -77,7 +77,7 @@ def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
 
 
 def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
-    """Move a file to `target`; return True if a file with different content exists there and stays."""
+    """Move a file to `target`. Return True if `target` is a file with different content, which stays there."""
     try:
         system.mv(unfinished, target)
     except Exception:
@@ -100,7 +100,7 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
 
 
 def _replace(system: Any, unfinished: str, target: str, aside: str, data: bytes) -> None:
-    """Move a file to a name that already exists."""
+    """Move a file to the name of an existing file, which it replaces."""
     system.mv(target, aside)
     try:
         if _refused(system, unfinished, target, data):
@@ -139,7 +139,7 @@ class PartId(NamedTuple):
     number: int
 
     def name(self, *, answered: bool) -> str:
-        """Return the part's file name; `answered` means that no row needs to be scored again."""
+        """Return the part's file name. `answered` means that no row needs to be scored again."""
         return f"part-{self.file:05d}-{self.number:07d}.{'done' if answered else 'unanswered'}.jsonl"
 
 
@@ -197,7 +197,7 @@ class PartStore:
                     local.rmdir()
 
     def names(self) -> set[str]:
-        """Return the names of the folder's files except the lock; return an empty set if the folder is missing."""
+        """Return the names of the folder's files except the lock, or an empty set if the folder is missing."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()

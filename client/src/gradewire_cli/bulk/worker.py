@@ -144,7 +144,7 @@ _LOCAL_URLS: Final = ("file://", "local://")
 
 
 def absolute_name(path_or_url: str) -> str:
-    """Make a path or a local URL absolute; return URLs of other file systems unchanged."""
+    """Make a path or a local URL absolute. Return URLs of other file systems unchanged."""
     if not is_url(path_or_url):
         return str(Path(path_or_url).absolute())
     return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))

@@ -55,7 +55,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdFit:
-    """A fitted threshold, with statistics before and after.
+    """A fitted threshold, with statistics before and after the fit.
 
     Attributes:
         report: Statistics of `BEFORE` and `AFTER` on the measured rows.

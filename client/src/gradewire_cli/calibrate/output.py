@@ -149,7 +149,7 @@ def judge_line(fit: CascadeFit, judge: str) -> str:
 
 
 def cascade_warnings(scored: ScoredCascade, fit_notes: Iterable[str]) -> Iterator[str]:
-    """Yield warnings about the rows; `fit_notes` are the summaries of the encoder's fits."""
+    """Yield warnings about the rows. `fit_notes` are the summaries of the encoder's fits."""
     lines = [line for line in fit_notes if line.startswith("fitted for correctness")]
     for name, digest in scored.digests.items():
         if digest and any(digest[:12] in line for line in lines):

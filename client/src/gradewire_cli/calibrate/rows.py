@@ -86,7 +86,7 @@ class LabelledScores:
         return self.labels >= 0.5
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """Return a numeric field's values as float64[rows]; every result must contain the field."""
+        """Return a numeric field's values as float64[rows]. Every result must contain the field."""
         return np.array([result[name] for result in self.results], dtype=np.float64)
 
 

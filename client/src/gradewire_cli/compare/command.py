@@ -103,9 +103,9 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
 def compare_command(ctx: click.Context, /, **options: Any) -> None:
     """Compare two or more models or runs on the same questions, without labels.
 
-    Give one FILE for each run, or one FILE with a column model. Prints paired differences in mean scores and in the
-    share of right answers, how often each side's answer is better, the rows that changed most, and differences between
-    the runs' settings.
+    Give one FILE for each run, or one FILE with a column model. The command prints paired differences in mean scores
+    and in the share of right answers, how often each side's answer is better, the rows that changed most, and the
+    differences between the runs' settings.
     """
     check_resume(options, options["out"])
     files, source = table_files(options), _source(options)

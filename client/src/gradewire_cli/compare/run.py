@@ -126,7 +126,7 @@ class CompareJob:
     async def _choose(
         self, collected: Collected, matchings: Sequence[Matching], transport: Transport | None
     ) -> tuple[Chooser, list[Chosen], Mapping[str, Any]]:
-        """Return the chooser, all pairs with its choices, and the properties of this run's server."""
+        """Return the chooser, all pairs with the chooser's choices, and the properties of this run's server."""
         if self.stored:
             chooser = self._chooser(_shared_labels(collected, matchings), collected)
             return chooser, await self._chosen(collected, matchings, chooser), {}
@@ -147,7 +147,7 @@ class CompareJob:
         quiet, kept, resume = self.options["quiet"], scores_beside(self.options["out"]), self.options["resume"]
         has_synthetic = collected.has_synthetic
         plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
-        # Check --by and conditions before scoring.
+        # Check --by and the conditions before scoring.
         if self.comparison is None:
             self._chooser(plan.chosen.labels, collected)
         else:

@@ -78,7 +78,7 @@ def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str
 def sides_of(
     rows: Sequence[Row], paths: Sequence[str], *, models: Sequence[str], names: Sequence[str], baseline: str | None
 ) -> tuple[list[Side], list[str]]:
-    """Return the sides, with the baseline first, and sentences on omitted rows.
+    """Return the sides, with the baseline first, and sentences about omitted rows.
 
     Raises:
         InputError: There are fewer than two sides, or an option names an unknown side.
@@ -151,7 +151,7 @@ class Matching:
     """The matched rows of a baseline and a candidate.
 
     Attributes:
-        rule: The rule that matched the rows, never `auto`.
+        rule: The rule that matched the rows. It is never `auto`.
         pairs: Pairs of rows with the same question, in the baseline's order.
         repeated: Rows that are skipped because an earlier row of the same side answers the same question.
         other_references: Number of pairs with different references.

@@ -64,7 +64,7 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
     """Compute a leaderboard's values.
 
     Raises:
-        InputError: There are no pairs, an option names an unknown model, or a control cannot be separated from the models.
+        InputError: There are no pairs, an option names an unknown model, or the matches do not determine a control.
     """
     if not verdicts.pairs:
         raise InputError(f"found no judged pairs: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}")
@@ -106,7 +106,7 @@ def optional_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Tab
 
 
 def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate], Value], str]]:
-    """Return the columns of the table of ratings: head, field of `ModelRating`, formatter and meaning."""
+    """Return each column of the rating table as its head, its field of `ModelRating`, its formatter and its meaning."""
     held, reference = " and ".join(options.controls), options.reference
     controlled = (f"held fixed:\n{held}", "controlled", points, f"rating with {held} held fixed")
     against = (f"won against\n{reference}", "against_reference", estimated, "ties left out")

@@ -62,8 +62,8 @@ class JudgedPair:
         by_votes: True if the row names no winner, so the winner is the majority of the votes.
         by: The judge or metric that chose the winner. "" means unknown.
         round: Index of the judging round that chose the pair, or None for a pair from another file.
-        digest: Digest of both answers, or "" if the row does not contain it.
-        turn: The judged turn of the conversation, from 1. 0 means unknown.
+        digest: Digest of both answers, or "" if the row contains no digest.
+        turn: Number of the judged turn in the conversation, from 1. 0 means unknown.
     """
 
     position: str
@@ -238,7 +238,7 @@ def _text(value: Any) -> str:
 
 
 def _conversation(value: Any) -> Any:
-    """Decode a list of messages or turns that a cell contains as text; return other values unchanged."""
+    """Decode a list of messages or turns that a cell contains as text. Return other values unchanged."""
     found = unpacked(value, brackets="[") if isinstance(value, str) else value
     is_one = isinstance(found, list) and found and all(isinstance(each, str | Mapping) for each in found)
     return found if is_one else value

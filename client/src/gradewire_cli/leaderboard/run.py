@@ -239,7 +239,7 @@ class PairJudging:
         )
 
     def _uncertain(self, verdicts: Verdicts, width: float) -> Iterator[str]:
-        """Yield the models with answers that have a too wide interval or too few judged instructions."""
+        """Yield the models with answers if their interval is too wide or they have too few judged instructions."""
         options, lines = self.options, {}
         if verdicts.pairs:
             anchor = options.anchor if options.anchor in verdicts.models else None

@@ -148,7 +148,7 @@ class HumanAgreement:
 
 
 def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
-    """Merge annotated rows on the same pair and turn into one pair, won by the majority of all votes.
+    """Merge annotated rows with the same answers and the same turn into one pair. The majority of all votes wins.
 
     A row without votes counts as one vote for its winner.
     """

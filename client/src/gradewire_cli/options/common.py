@@ -37,7 +37,7 @@ class FiniteRange(click.FloatRange):
 
 
 def choice_option(*names: str, among: Sequence[str]) -> Callable[[Command], Command]:
-    """Return an option that accepts one of these values; the first value is its default."""
+    """Return an option that accepts one of these values. The first value is its default."""
     return option(*names, type=click.Choice(among), default=among[0])
 
 
@@ -45,7 +45,7 @@ quiet_option = option("--quiet", is_flag=True)
 
 
 def seed_option(default: int | None) -> Callable[[Command], Command]:
-    """Return --seed."""
+    """Return the option --seed."""
     return option("--seed", type=click.IntRange(min=0), default=default)
 
 
@@ -90,7 +90,7 @@ def read_groupings(given: Sequence[str]) -> tuple[Grouping, ...]:
 
 
 def groupings_of(options: Mapping[str, Any]) -> tuple[Grouping, ...]:
-    """Read `grouping_options`; return () for commands without these options."""
+    """Read `grouping_options`. Return () for commands without these options."""
     if "group_by" not in options:
         return ()
     groupings = read_groupings(options["group_by"])

@@ -64,7 +64,7 @@ class ConnectionOptions:
     engine_threads: int | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
-        """Return a client for these options; tests pass a `transport` to replace the connection."""
+        """Return a client for these options. Tests pass a `transport` that replaces the connection."""
         if transport is not None:
             return AsyncClient(deadline_s=self.deadline_s, transport=transport)
         if self.server is not None:
@@ -121,12 +121,12 @@ wait_option = option("--wait-s", type=_SECONDS, default=CONNECT_TIMEOUT_S)
 
 
 def server_option(**attributes: Any) -> Callable[[Command], Command]:
-    """Return --server with its environment variable."""
+    """Return the option --server with its environment variable."""
     return option("--server", envvar=SERVER_VARIABLE, show_envvar=True, **attributes)
 
 
 def deadline_option(default: float) -> Callable[[Command], Command]:
-    """Return --deadline-s."""
+    """Return the option --deadline-s."""
     return option("--deadline-s", type=_SECONDS, default=default)
 
 
@@ -152,7 +152,7 @@ def _check_address(server: str) -> None:
 
 
 def tls_of(options: Mapping[str, Any]) -> Tls | None:
-    """Read `tls_options`; return None for a connection without TLS.
+    """Read `tls_options`. Return None for a connection without TLS.
 
     Raises:
         click.UsageError: A certificate is given without its key, or a key without its certificate.

@@ -101,7 +101,7 @@ class JudgeServer:
 
 
 def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
-    """Read `judge_server_options`; return None if they name no server.
+    """Read `judge_server_options`. Return None if they do not name a server.
 
     Raises:
         click.UsageError: An option is given without --judge-url, two options conflict, or the variable is not set.

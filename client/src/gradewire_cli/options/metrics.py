@@ -96,7 +96,7 @@ cascade_options = stacked(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOptions:
-    """The unresolved options that choose metrics; `resolve_plan` turns them into a plan.
+    """The unresolved options that choose metrics. `resolve_plan` turns these options into a plan.
 
     Attributes:
         metrics: One metric, or comma-separated metric names and identifiers, which may include `all`.
@@ -118,7 +118,7 @@ class MetricOptions:
     judge_budget: float | None = None
 
     def arguments(self, lines: Iterable[str]) -> list[str]:
-        """Return the arguments that reproduce these metric identifiers; "" means a metric that was never computed."""
+        """Return the arguments that reproduce these metric identifiers. "" means a metric that was never computed."""
         prompts = (("--prompt", str(given.path)) for given in self.prompts)
         return ["--metrics", ",".join(filter(None, lines)), *itertools.chain(*prompts)]
 

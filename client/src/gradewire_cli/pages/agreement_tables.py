@@ -99,7 +99,7 @@ def _largest(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
 
 
 def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES) -> Table:
-    """Return a table with at most `most` lines, one per pair of metrics and statistic."""
+    """Return a table with a line for each pair of metrics and each statistic, at most `most` lines."""
     pairs, there = agreement.comparisons[:most], len(agreement.comparisons)
     rows: list[list[Cell]] = [
         [

@@ -89,7 +89,7 @@ class Album:
         return self._embedded(content, name)
 
     def _file(self, named: str, name: str) -> ShownPicture:
-        """Return a picture in a file; for other values, return only the name."""
+        """Return a picture from a file. If `named` is not a path, return only its name."""
         is_path = Path(named[:_MAX_URL_CHARACTERS]).suffix.lower() in _SUFFIXES and len(named) <= _MAX_URL_CHARACTERS
         # On some systems, two slashes or backslashes name another machine, so opening the file would use the network.
         if not is_path or self.rows_folder is None or named.startswith(("//", "\\\\")) or "://" in named:

@@ -72,7 +72,7 @@ class Objective:
         p99_s: Maximum 99th percentile of scored calls' latency from their due time, in seconds.
         max_refused: Maximum share of refused calls.
         max_failed: Maximum share of calls that fail but are not refused.
-        min_in_time: Minimum share of calls scored at most `p99_s` after the step's end. Otherwise work piles up.
+        min_in_time: Minimum share of calls scored at most `p99_s` after the step's end. With fewer, work piles up.
         max_lag_s: Maximum 99th percentile of delays before sending, in seconds. Above it, the client is the bottleneck.
     """
 

@@ -58,7 +58,7 @@ _LEAST_LAG_S: Final = 0.005
 _SINGLE_STEP_S: Final = 30.0
 _SEEDS: Final = 1_000_000
 _KEPT: Final = ("files", "client_processes", "batch", "deadline_s", "wait_s", "seed", "metrics_url")
-"""Options that pass to the run unchanged."""
+"""Options that are passed to the run unchanged."""
 _PARAMETERS: Final = (
     "mix", "batch", "deadline_s", "slo_s", "seed", "client_processes", "start_rate", "max_rate", "rate", "duration",
 )  # fmt: skip
@@ -111,7 +111,7 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 
 
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
-    """Run the load. Return the results, and the error that ended the run early or None.
+    """Run the load. Return the results, and the error that ended the run early (None if it did not end early).
 
     Raises:
         BaseException: The error, if it occurred before the first step ended.

@@ -31,7 +31,7 @@ _SENTENCE: Final = ("colours", "looks", "things", "actions", "places", "the", "l
 
 
 class SentItem(NamedTuple):
-    """An item of a call; `repeated` is True if the item was sent before."""
+    """An item of a call. `repeated` is True if the item was sent before."""
 
     item: types_pb2.Item
     repeated: bool
@@ -128,7 +128,7 @@ def _short_answer(source: random.Random, words: int) -> str:
 
 
 def _verbose_answer(source: random.Random, words: int, reference: str) -> str:
-    """Return sentences with `words` words, one of which is the reference."""
+    """Return sentences with `words` words, including the reference."""
     made: list[str] = []
     while len(made) < words:
         made += ["The", *(source.choice(_WORDS.get(kind, [kind])) for kind in _SENTENCE)]

@@ -34,7 +34,7 @@ _PROMISE: Final = "at twice the knee: "
 
 
 def step_table(result: LoadResult) -> Table:
-    """Return the table of all steps by rate. Includes the server's CPU time and memory if the run read them."""
+    """Return the table of all steps by rate. Include the server's CPU time and memory if the run read them."""
     heads = ["calls/s", "step", *(f"p{each:g}" for each in PERCENTILES), "max", "calls", "scored\nin time"]
     heads += ["refused", "failed", "client lag\np99"]
     with_server = any(step.before is not None for step in result.steps)
