@@ -18,7 +18,7 @@ _EXTRAS = {
     "jinja2": "agree",
     "prometheus_client": "load",
 }
-"""Optional packages that commands import, with the extra that installs each."""
+"""Optional packages that commands import, with the extra that installs each package."""
 _OWN_EXTRAS = {"load": "load"}
 """Extras by command, for commands whose extra installs everything that they import."""
 

@@ -1,4 +1,4 @@
-"""Endpoints for all gRPC methods, with JSON requests and replies, and a message per line (NDJSON) for streams."""
+"""Endpoints for all gRPC methods. Requests and replies are JSON, and streams have one message per line (NDJSON)."""
 
 import asyncio
 import json

@@ -123,7 +123,7 @@ def too_busy(detail: str) -> ProblemError:
 def problem_of(error: grpc.aio.AioRpcError) -> Problem:
     """Return the HTTP problem for a failed call."""
     if error.details() == CUT_WHILE_WRITING:
-        detail = "the server ended the stream before all items were sent; try again, or read the server's log"
+        detail = "the server ended the stream while items were sent; try again, or read the server's log"
         return Problem(503, "unavailable", detail)
     code = error.code()
     row = CODE_TABLE[code]

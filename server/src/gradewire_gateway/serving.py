@@ -1,4 +1,4 @@
-"""Serve a gateway with uvicorn until a signal, in a separate program or in a child process of the server."""
+"""Serve a gateway with uvicorn until a signal arrives, in a separate program or in a child process of the server."""
 
 import asyncio
 import gc
@@ -296,7 +296,7 @@ async def _beat() -> None:
 
 
 def main() -> None:
-    """Serve in a child process of the server, until a signal or the server's end.
+    """Serve in a child process of the server, until a signal arrives or the server ends.
 
     The server runs `python -m gradewire_gateway.serving FD`, where FD is the listening socket's descriptor. The first
     line of standard input contains the settings in JSON.

@@ -47,7 +47,7 @@ _MOST_TOKENS: Final = 1024
 
 
 class AcceptedTokens:
-    """The tokens that the server accepted most recently. Empty until the server is known to require tokens."""
+    """The tokens that the server accepted most recently. Empty as long as the server is not known to require tokens."""
 
     def __init__(self, *, asked: bool) -> None:
         self._asked = asked

@@ -38,7 +38,7 @@ def test_the_page_shows_values_changed_rows_and_conditions(compare: Compare, tmp
         assert expected in text
     assert "Rows that lost most" not in text
     assert re.findall(r'<p class="holds"><bdi>(.*?) for new', path.read_text()) == [
-        "--fail-if &#39;smile.wins &gt; 0.4&#39; holds"
+        "--fail-if &#39;smile.wins &gt; 0.4&#39; is true"
     ]
 
 

@@ -98,7 +98,7 @@ def agree_command(
     """
     run, report = labelled_run_of(options), options["html"]
     if run.against and report is not None:
-        raise click.UsageError("--html shows annotators' labels, but --against replaces them. Leave one of the two out")
+        raise click.UsageError("--html shows annotators' labels, so it cannot be used with --against. Leave one out")
     files = table_files(options)
     run.check_outputs([*files.items(), ("--html", report)])
     pairs = functools.partial(_pairs, compare=options["compare"], compare_all=options["compare_all"])

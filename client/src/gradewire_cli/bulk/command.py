@@ -147,7 +147,7 @@ class BulkJob:
         if output.options["resume"]:
             return
         if there and not output.options["overwrite"]:
-            raise InputError(f"{there} exists. Use --resume to continue its run, or --overwrite to replace it")
+            raise InputError(f"{there} exists. Use --resume to continue it, or --overwrite")
         check_parts_folder(store)
 
     def _is_whole(self) -> bool:

@@ -194,7 +194,7 @@ def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
 
 def _changed_input(before: Sequence[InputDigest], now: Sequence[InputDigest]) -> Iterator[str]:
     if len(before) != len(now):
-        yield f"there were {len(before)} input files, now there are {len(now)}"
+        yield f"the number of input files was {len(before)}, now {len(now)}"
         return
     for there, here in zip(before, now, strict=True):
         if there.path != here.path:

@@ -219,7 +219,7 @@ class PartScorer:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def score(self, part: PartRows) -> PartRecord:
-        """Score a part, write it, and return its record.
+        """Score a part, write the results, and return the part's record.
 
         If the server or an option prevents scoring, this record and all later records contain an error.
         """

@@ -39,7 +39,7 @@ class ScoredCascade:
     Attributes:
         cheap: The results of `correctness`.
         encoder: NAME@DIGEST with 12 digest digits.
-        provenance: Origin of the fit: versions of `auto` and `correctness`, judge and prompt.
+        provenance: Origin of the fit, with the versions of `auto` and `correctness`, the judge and the prompt.
         parameters: The metric parameters that the fit is valid for.
         unjudged: Number of rows without the judge's grade, by status.
         digests: SHA-256 of all rows and of each half. A fit of `correctness` on these rows contains the same digest.

@@ -42,7 +42,7 @@ def with_sources(source: InputFile, column: str | None) -> InputFile:
 
 
 def source_of(row: Row) -> str:
-    """Return a row's source, which is its value in the source column, its file (of several), or its data set."""
+    """Return a row's source: its value in the source column, its file if there are several, or its data set."""
     said = next(iter(row.grouping.values()), "")
     if said or (row.grouping and _COLUMN not in row.grouping):
         return said

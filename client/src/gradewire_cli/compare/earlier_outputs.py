@@ -38,7 +38,7 @@ _MOST_INPUTS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideManifest:
-    """A description of one side's run, to find differences between two sides.
+    """A description of one side's run. Two descriptions show how the sides differ.
 
     Attributes:
         files: The side's files. Empty if one file contains the rows of all sides.
@@ -58,7 +58,7 @@ class SideManifest:
     run: Mapping[str, Any] = field(default_factory=dict)
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Yield all properties as pairs of name and value."""
+        """Yield all properties as pairs of a name and a value."""
         if self.files:
             yield "file", ", ".join(self.files)
         yield "rows", str(self.rows)

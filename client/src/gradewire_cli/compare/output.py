@@ -219,7 +219,7 @@ def _changed_cells(row: ChangedRow, characters: int) -> list[Value | str]:
 
 
 def one_line(text: str, characters: int) -> str:
-    """Return a text on one line, cut at `characters` with an ellipsis."""
+    """Return a text on one line. Cut it after `characters` characters, with an ellipsis."""
     line = " ".join(text[: 8 * characters].split())
     return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
 

@@ -132,7 +132,7 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
 def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
     """Return annotators' votes from the --human file or from the pairs, or None if there are no votes."""
     if human is None:
-        # Skip pairs whose winner was derived from the votes, because it agrees with them trivially.
+        # Skip pairs whose winner was derived from the votes, because such a winner always agrees with the votes.
         with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]
         return votes_of(with_votes) if with_votes else None
     read = Verdicts.read(replace(run.source, paths=(str(human),)).records(), run.names)

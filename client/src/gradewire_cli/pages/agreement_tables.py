@@ -136,7 +136,7 @@ def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
 
 
 def explanations(agreement: AgreementReport) -> list[tuple[str, str]]:
-    """Return the name and meaning of every statistic, with its intervals' number of draws."""
+    """Return the name and the meaning of every statistic, with the number of draws for its intervals."""
     written = []
     for statistic in defined_statistics(agreement):
         estimates = [

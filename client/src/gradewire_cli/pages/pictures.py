@@ -63,7 +63,7 @@ class Album:
     embedded_characters: int = field(default=0, init=False)
 
     def picture(self, named: str) -> ShownPicture | None:
-        """Return the picture that a row names (by a path, a URL, a data URI or a name), or None if `named` is blank."""
+        """Return the picture that a row names by a path, a URL, a data URI or a name, or None if `named` is blank."""
         named = named.strip()
         if not named:
             return None

@@ -47,7 +47,7 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Return the first passage of an NFC text that normalises to `window`, the most similar passage, or None."""
+    """Return the first passage of an NFC text that normalises to `window`, or else the most similar passage or None."""
     words, spans = _bare_words(text)
     wanted = window.split()
     if not words or not wanted or len(wanted) > len(words):
