@@ -173,7 +173,7 @@ def test_a_manifest_of_another_number_of_rows_is_not_that_of_the_output(command:
     # How many rows there are is not known then; the content still is.
     some = compared(command, base, new, "--where", "question=question 0?")
     (note,) = [told for told in some["notes"] if "manifest" in told]
-    assert "so it is a different output or has changed" in note
+    assert "is a different output or has changed" in note
 
 
 def test_one_output_with_models_is_compared_by_model(command: Command, score: Score) -> None:
