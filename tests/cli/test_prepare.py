@@ -32,7 +32,7 @@ def test_sentences_are_written_told_and_used(command: Command, tmp_path: Path, j
     name = done.stdout.strip()
     assert len(name) == 32
     assert "4 synthetic answers stored" in done.stderr
-    assert "2 of them written now, by synthetic/1?model=scripted@" in done.stderr
+    assert "2 of these answers written now, by synthetic/1?model=scripted@" in done.stderr
     assert "uses the reference itself: line 1: UNPARSABLE references[1]" in done.stderr
     assert "judge scripted: says what a test wrote" in done.stderr
     assert f"{out}: 4 rows, 4 of them with synthetic answers" in done.stderr
@@ -63,7 +63,7 @@ def test_the_same_again_writes_the_same(command: Command, tmp_path: Path, judge:
     assert (again.exit_code, again.stdout) == (0, first.stdout)
     assert out.read_bytes() == before
     assert len(judge.engine.script.asked) == asked
-    assert "0 of them written now" in again.stderr
+    assert "0 of these answers written now" in again.stderr
 
 
 def test_rows_without_a_whole_list_are_written_as_they_were(

@@ -109,7 +109,7 @@ async def test_a_post_of_too_many_samples_is_refused(wire: Wire) -> None:
     async with gateway_over(f"127.0.0.1:{wire.port}", rewards=EXACT) as gateway:
         assert (await gateway.post(OPENRLHF_PATH, openrlhf_post(*["the cat"] * 4096))).status_code == 200
         refused = problem(await gateway.post(OPENRLHF_PATH, openrlhf_post(*[""] * 4097)))
-        assert refused == (413, "resource_exhausted", "the post has 4097 samples: post at most 4096 at a time")
+        assert refused == (413, "resource_exhausted", "the post has 4097 samples; post at most 4096 at a time")
 
 
 async def test_a_field_under_both_of_its_names_is_an_error(posts: RunningGateway) -> None:

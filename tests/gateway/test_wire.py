@@ -83,7 +83,7 @@ def test_values_of_other_types_are_read_or_refused(value: dict[str, Any]) -> Non
         ({"metrics": [{"smile": {"sentenceWeight": "x"}}]}, "metrics[0].smile.sentenceWeight", "number"),
         ({"metrics": [{"bertscore": {"layer": -1}}]}, "metrics[0].bertscore.layer", "from 0"),
         ({"omitDiagnostics": 1}, "omitDiagnostics", "true or false"),
-        ({"item": 1}, "item", "ScoreRequest are: items, metrics"),
+        ({"item": 1}, "item", "ScoreRequest are items, metrics"),
     ],
 )
 def test_the_fault_is_found_where_it_is(value: Any, at: str, what: str) -> None:

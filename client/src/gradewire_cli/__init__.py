@@ -1,4 +1,4 @@
-"""The command `gradewire`. Each subcommand has a file or folder that is imported when you call it."""
+"""The command `gradewire`. Each subcommand has a file or folder that is imported when you call the subcommand."""
 
 import sys
 from typing import NoReturn
@@ -9,7 +9,7 @@ from gradewire_proto.exit_codes import ExitCode
 def main() -> NoReturn:
     """Run the command line and exit."""
     try:
-        from gradewire_cli.group import main as run  # noqa: PLC0415 - report it if click is missing
+        from gradewire_cli.group import main as run  # noqa: PLC0415 - so that `main` can report a missing click
     except ModuleNotFoundError as error:
         if error.name not in {"click", "cloup", "rich"}:
             raise

@@ -52,7 +52,7 @@ _BENCH_COMMANDS = {
 
 @contextmanager
 def traced_command(arguments: Sequence[str]) -> Iterator[None]:
-    """Trace a command and its calls in one span; import no tracing library if no collector is configured."""
+    """Trace a command and its calls in one span. Import the tracing library only if a collector is configured."""
     command = next((text for text in arguments if not text.startswith("-")), "")
     # The user requested the trace, so sample all of it.
     settings = TracingSettings(sample_ratio=1.0)
@@ -76,7 +76,7 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
 
 
 class _Root(LazyGroup):
-    """The group of all commands; it exits with a special code if the reader of standard output has gone."""
+    """The group of all commands. It exits with a special code if the program that reads its output has stopped."""
 
     @override
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:

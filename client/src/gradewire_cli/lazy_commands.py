@@ -1,4 +1,4 @@
-"""Import commands and modules only when they are called, so that help loads none of them."""
+"""Import a command's module only when the command is called, so that --help loads none of these modules."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -18,13 +18,13 @@ _EXTRAS = {
     "jinja2": "agree",
     "prometheus_client": "load",
 }
-"""Optional packages that commands import, with the extra that installs each."""
+"""Optional packages that commands import, with the extra that installs each package."""
 _OWN_EXTRAS = {"load": "load"}
 """Extras by command, for commands whose extra installs everything that they import."""
 
 
 class LazyGroup(click.Group):
-    """A group whose `modules` map a subcommand to the module with its `NAME_command`, and to its help line."""
+    """A group that maps each subcommand's name to the module that defines `NAME_command`, and to a line of help."""
 
     def __init__(self, *arguments: Any, modules: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)

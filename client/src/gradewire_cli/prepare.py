@@ -40,7 +40,7 @@ _SHOWN_FAILURES = 10
 
 
 def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
-    """Read `generate_options`; return None without --generate."""
+    """Read `generate_options`. Return None without --generate."""
     judge, prompt, out = options["judge"], options["prompt"], options["out"]
     if not options["generate"]:
         given = {"--judge": judge, "--prompt": prompt, "--out": out, "--overwrite": options["overwrite"]}
@@ -60,7 +60,7 @@ def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
 
 
 def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
-    """Raise InputError if the output cannot be written, before any work."""
+    """Before any work, raise InputError if the output cannot be written."""
     if source.is_stdin:
         raise InputError("--out reads the rows twice, which standard input does not allow. Name a file")
     check_outputs([("--out", out), ("--out", _part_of(out))], source.named_paths)
@@ -77,10 +77,10 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
 
 
 def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
-    """Write the rows of a file, each with all of its synthetic answers or none.
+    """Write a file's rows. Each row gets all of its synthetic answers, or none if one is missing.
 
     Returns:
-        A sentence with the number of written rows, and the numbers of copied and omitted ones.
+        A sentence with the numbers of written, copied and skipped rows.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
     whole = unread = left_out = rows = 0
@@ -128,7 +128,7 @@ def _part_of(path: Path) -> Path:
 def prepare_command(ctx: click.Context, /, **options: Any) -> None:
     """Prepare the references in FILE before answers arrive: embed them, store synthetic answers, and count words.
 
-    Prints the reference set's name, a hash of its content. The same references always get the same name.
+    The command prints the reference set's name, which is a hash of its content. Equal references get the same name.
     """
     if options["reference_set"] is not None:
         raise click.UsageError("Leave out --reference-set: prepare derives the name from the content")
@@ -210,7 +210,7 @@ def _print_report(found: FileReferences, report: PrepareReport, problems: list[s
         err=True,
     )
     if (writer := report.generation) is not None:
-        click.echo(f"{report.synthetic_answers_generated} of them written now, by {writer.line}", err=True)
+        click.echo(f"{report.synthetic_answers_generated} of these answers written now, by {writer.line}", err=True)
     _print_some("uses the reference itself", _failure_lines(found, report.fallbacks))
     _print_some("not prepared", problems)
 

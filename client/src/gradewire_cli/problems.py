@@ -27,7 +27,7 @@ _KEYS: Final = re.compile(
 )
 _BLANK: Final = re.compile(r"\s")
 _NO_BLANK: Final = "\ue000"
-"""A private character that replaces blanks, which would otherwise seem to end a URL."""
+"""A private-use character that replaces each blank of a URL, because a blank would seem to end the URL."""
 # In other URLs a ? may be part of a pattern.
 _WEB_QUERY: Final = re.compile(r"(https?://[^?]*)\?.*")
 
@@ -53,7 +53,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
-    """Return the help text on exit codes; `failed_rows` explains code 1 and `condition` code 4, "" omits the code."""
+    """Return the help text on exit codes. `failed_rows` explains code 1, and `condition` code 4. "" omits the code."""
     texts = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
     return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in texts.items() if text)
 
@@ -66,13 +66,13 @@ class _OneLineError(click.ClickException):
 
 
 class InputError(_OneLineError):
-    """A wrong file or option: one line, exit code 2."""
+    """Raised for a wrong file or option. The command prints one line and exits with code 2."""
 
     exit_code = ExitCode.UNUSABLE
 
 
 class UnreachableError(_OneLineError):
-    """A server that does not answer: one line, exit code 3."""
+    """Raised if a server does not answer. The command prints one line and exits with code 3."""
 
     exit_code = ExitCode.UNREACHABLE
 
@@ -99,7 +99,7 @@ def silence_stdout() -> None:
 
 @contextlib.contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn the client library's errors into the command's.
+    """Turn the client library's errors into the command's errors.
 
     Raises:
         UnreachableError: The server did not answer; a retry may help.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _ADDRESS_CHARACTERS = 100
-# More than any judge accepts.
+# A larger item exceeds the limit of every judge.
 _MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 
@@ -41,7 +41,7 @@ def shown_rounds(
     place: str,
     ids: bool,
 ) -> Iterator[str]:
-    """Yield the output lines for one row; `count` counts a round's tokens, and `ids` adds the token IDs."""
+    """Yield the output lines for one row. `count` counts a round's tokens, and `ids` adds the token IDs."""
     yield f"=== {view.title}@{view.digest[:DIGEST_PREFIX_CHARS]}, {place}"
     if view.without_judge:
         yield f"=== {view.without_judge}"
@@ -100,7 +100,7 @@ def list_command() -> None:
 @prompt_command.command("export")
 @click.argument("name")
 def export_command(name: str) -> None:
-    """Print the prompt file of a metric (lave) or of NAME/VERSION, as a template for your own."""
+    """Print the prompt file of a metric (lave) or of NAME/VERSION, as a template for your own prompt."""
     with one_line_errors():
         file = server_module("gradewire_cli.server_prompts").find_prompt_file(name)
     sys.stdout.buffer.write(file.text.encode())
@@ -136,10 +136,10 @@ def check_command(file: Path) -> None:
 def show_command(
     *, metric: str, index: int, prompt_path: Path | None, judge: str | None, ids: bool, **options: Any
 ) -> None:
-    """Print the exact prompt that a judge gets for one row of FILE from METRIC, e.g. lave or lave?mode=rationale.
+    """Print the exact prompt that METRIC (e.g. lave or lave?mode=rationale) sends to a judge for one row of FILE.
 
-    The command sends nothing to a judge. It counts tokens if the judge is built on this machine. The text that a judge
-    would write before its verdict is a made-up placeholder.
+    The command sends nothing to a judge. It counts tokens if the judge is built on this machine. A placeholder
+    replaces the text that a judge would write before its verdict.
     """
     with one_line_errors():
         asked = _metric(metric, [read_prompt_file(prompt_path)] if prompt_path else [], judge)

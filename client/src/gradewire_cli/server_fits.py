@@ -16,7 +16,7 @@ from gradewire_server.settings.server import Settings
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     """Return a built model's NAME@DIGEST, and a line for each of its calibrations.
 
-    Includes unreadable calibrations, and newer calibrations in the catalog that this build lacks.
+    Include unreadable calibrations, and newer calibrations in the catalog that this build lacks.
 
     Raises:
         InvalidRequest: The model is missing or broken.
@@ -40,9 +40,9 @@ def _named(fitted: StoredCalibration) -> str:
 
 
 def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
-    """Return name, direction, width and rule of each `correctness` feature in order (see `FittedFeature`).
+    """Return the name, direction, width and rule of each `correctness` feature, in order (see `FittedFeature`).
 
-    If you name a grader, its logit is one of the features.
+    If a grader is named, its logit is one of the features.
     """
     from gradewire_server.metrics.correctness.features import features_of  # noqa: PLC0415 - for fitting alone
 

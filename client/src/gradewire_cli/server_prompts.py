@@ -34,12 +34,12 @@ _refused = partial(invalid_request, PromptError, PromptViewError, PromptDirector
 
 
 def prompt_files() -> tuple[PromptFile, ...]:
-    """Return all prompts; raises InvalidRequest if `judge_prompt_directory` cannot be read."""
+    """Return all prompts; raise InvalidRequest if `judge_prompt_directory` cannot be read."""
     return _library().files()
 
 
 def find_prompt_file(name: str) -> PromptFile:
-    """Return the prompt file of a metric or of NAME/VERSION; raises InvalidRequest if it does not exist."""
+    """Return the prompt file of a metric or of NAME/VERSION; raise InvalidRequest if it does not exist."""
     files = prompt_files()
     known = {file.title: file for file in files} | {file.metric: file for file in reversed(files)}
     if name not in known:
@@ -48,19 +48,19 @@ def find_prompt_file(name: str) -> PromptFile:
 
 
 def read_prompt_file(data: bytes, place: str) -> PromptFile:
-    """Read and check a prompt file; raises InvalidRequest with its first error."""
+    """Read and check a prompt file; raise InvalidRequest with its first error."""
     with _refused(named=f"{place}: "):
         return read_prompt(data)
 
 
 def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
-    """Return the prompts that a judge gets for an item; raises InvalidRequest if the metric or item is invalid."""
+    """Return the prompts that a judge gets for an item; raise InvalidRequest if the metric or item is invalid."""
     with _refused():
         return prompt_view.prompt_viewer(spec, _library())(item)
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
-    """Return a function that views items (None for an invalid item); raises InvalidRequest if the metric is invalid."""
+    """Return a function that views items (None for an invalid item); raise InvalidRequest if the metric is invalid."""
     with _refused():
         view = prompt_view.prompt_viewer(spec, _library())
 
@@ -74,7 +74,7 @@ def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], Prom
 
 
 def judge_tokenizer(name: str) -> JudgeTokenizer:
-    """Return a judge's tokenizer ("" means the default judge); raises InvalidRequest if the files are damaged."""
+    """Return a judge's tokenizer ("" means the default judge); raise InvalidRequest if the files are damaged."""
     engine = _settings().engine
     judge = engine.judge
     config = judge.embedded or EmbeddedJudgeConfig(default_judge_repository(engine.model_repository))
@@ -83,7 +83,7 @@ def judge_tokenizer(name: str) -> JudgeTokenizer:
 
 
 def round_tokens(tokenizer: JudgeTokenizer, asked: Question) -> RoundTokens | None:
-    """Return a round's tokens, or None if nothing counts them; raises InvalidRequest above the judge's limit."""
+    """Return a round's tokens, or None if nothing counts them; raise InvalidRequest above the judge's limit."""
     with _refused():
         return tokenizer.tokens(asked)
 

@@ -1,6 +1,6 @@
-"""Read the server's settings and start it. Commands import this module only when they need it.
+"""Read the server's settings and start the server. Commands import this module only when they need it.
 
-The process that serves imports the engine, so the supervisor of several processes stays small.
+Only a process that serves requests imports the engine, so the supervisor of several such processes stays small.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ __all__ = ["SettingField", "every_setting", "missing_synonyms", "print_settings"
 
 
 def print_settings(values: Mapping[str, Any]) -> str:
-    """Return all settings as TOML, with masked secrets; raises InvalidRequest if a value is invalid."""
+    """Return all settings as TOML, with masked secrets; raise InvalidRequest if a value is invalid."""
     with invalid_request(SettingsError):
         return Settings.load(**values).to_toml()
 
 
 def missing_synonyms() -> str:
-    """Return the reason why a server on this machine cannot compute `meteor`, and what to do, or "".
+    """Return the reason why a server on this machine cannot compute `meteor` and the remedy, or "" if it can.
 
     Raises:
         InvalidRequest: A setting on this machine is invalid.
@@ -41,7 +41,7 @@ def missing_synonyms() -> str:
 
 
 def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> int:
-    """Serve until a signal arrives and return the exit code; call `ready` with the address when the server is ready.
+    """Serve until a signal arrives, and return the exit code. When the server is ready, call `ready` with its address.
 
     Raises:
         InvalidRequest: A setting is unknown or invalid.

@@ -45,7 +45,7 @@ class ServeCommand(Command):
 
 
 def _option(info: SettingField) -> Option:
-    # The server itself reads the variables and the file, so a missing flag must have no value: no default, no variable.
+    # The server itself reads the variables and the file, so a missing flag must get no value here.
     # The server also checks the values. They are strings here, because an empty string switches a setting off.
     attributes: dict[str, Any] = {}
     flag = info.flag
@@ -71,7 +71,7 @@ def _option(info: SettingField) -> Option:
 @option("--print-settings", is_flag=True)
 @click.pass_context
 def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any) -> None:
-    """Start a server on this machine. SIGTERM or Ctrl-C stops it gracefully, a second signal immediately."""
+    """Start a server on this machine. SIGTERM or Ctrl-C stops it gracefully, and a second signal immediately."""
     embedded = server_module("gradewire_cli.server_settings")
     given = {name: value for name, value in values.items() if value is not None}
     with one_line_errors():
@@ -107,7 +107,7 @@ reward_options = stacked(*itertools.starmap(_reward_option, _REWARD_OPTIONS.item
 
 
 def reward_settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options' values by the names of the gateway's settings; raises click.UsageError."""
+    """Return the gateway's reward settings by name; raise click.UsageError if an option is invalid."""
     given = {name.removeprefix(_PREFIX): value for name, value in options.items() if name.startswith(_PREFIX)}
     try:
         scorer_of({name: value for name, value in given.items() if name != "slime_key"})

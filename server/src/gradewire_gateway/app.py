@@ -1,4 +1,4 @@
-"""The gateway's ASGI app: the endpoints of all paths, and the middleware around them."""
+"""The gateway's ASGI app, with an endpoint for each path and the middleware around the endpoints."""
 
 import logging
 import time
@@ -51,7 +51,7 @@ _ANSWERED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_
 
 
 async def _health(gateway: Gateway, request: Request) -> Response:
-    """Return 200 if the server reports SERVING, else 503, or 401 or 403 if the server refuses the token."""
+    """Return 200 if the server reports SERVING, 401 or 403 if the server refuses the token, and otherwise 503."""
     stub: Any = health_pb2_grpc.HealthStub(gateway.upstream.channel)
     options = call_options(request.scope, send_peer=gateway.upstream.private)
     try:
@@ -73,7 +73,7 @@ async def _metrics(gateway: Gateway, request: Request) -> Response:
 
 
 _WITH_ERROR: Final = frozenset({CHAT_PATH, MODELS_PATH, SYSTEM_ONE_PATH, DECISIONS_PATH})
-"""Paths whose problems also contain the member `error`, for clients of OpenAI's API."""
+"""Paths that add the member `error` to their problems, for clients of OpenAI's API."""
 _REFUSED: Final = {
     404: ("not_found", "this path does not exist; GET /openapi.json lists all paths"),
     405: ("unimplemented", "this path does not allow this method; use a method from the header Allow"),
@@ -81,7 +81,7 @@ _REFUSED: Final = {
 
 
 def create_app(settings: GatewaySettings) -> Starlette:
-    """Return the ASGI app of a gateway; its lifespan opens and closes the connection to the server."""
+    """Return a gateway's ASGI app. Its lifespan opens and closes the connection to the server."""
     gateway = Gateway(settings)
     log = RequestLog(settings.log_share)
 
@@ -204,19 +204,19 @@ class Observed:
 
 async def _refuse(problem: Problem, record: RequestRecord, scope: Scope, receive: Receive, send: Send) -> None:
     record.code = problem.code
-    if not record.status:  # else the reply has started, and can only be ended
+    if not record.status:  # otherwise the reply has started, and the gateway can only end it
         await problem.response(record.request_id)(scope, receive, send)
 
 
 _PIECE_BYTES: Final = 256 << 10
-"""Maximum size of a piece of a reply, in bytes. Replies of only one piece do not count toward a caller's share."""
+"""Maximum size of a piece of a reply, in bytes. A reply of only one piece does not count toward the caller's share."""
 
 
 def _writer(record: RequestRecord, share: Share, send: Send) -> Send:
     """Return a `send` that records the reply and counts its bytes until the caller's machine has received them.
 
-    The `send` of the last piece waits until all pieces are written. If the replies in flight need too much memory,
-    `send` raises ProblemError before it sends a byte.
+    When `send` gets the last piece, it waits until all pieces are written. If the replies in flight need too much
+    memory, `send` raises ProblemError before it sends a byte.
     """
     start: Message | None = None
 

@@ -1,4 +1,4 @@
-"""Request bodies, read whole or line by line, and budgets that callers share."""
+"""Request bodies, which are read whole or line by line, and budgets that callers share."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Hashable
@@ -15,12 +15,12 @@ from gradewire_gateway.settings import Bounds
 class Budget:
     """A maximum number of requests, connections or bytes that callers may hold at the same time.
 
-    A caller may hold no more than it leaves free: half of the budget if it is the only caller, a third if a second
-    caller holds a third. So no caller can use up the budget alone, but eight callers can use up nearly all of it.
+    A caller may hold no more than it leaves free. A single caller may therefore hold half of the budget, and two
+    callers may hold a third each. No caller can use up the budget alone, but eight callers can use up nearly all of it.
 
     Args:
         most: The maximum.
-        refusal: The error message if too little is left.
+        refusal: The error message if too little of the budget is left.
     """
 
     def __init__(self, most: int, refusal: str) -> None:
@@ -30,7 +30,7 @@ class Budget:
         self.held = 0
 
     def change(self, caller: Hashable, by: int) -> None:
-        """Add `by` to the number that a caller holds; raise ProblemError if too little is left for the caller."""
+        """Add `by` to the number that a caller holds; raise ProblemError if this would exceed the caller's share."""
         own = self._by_caller.get(caller, 0) + by
         if by > 0 and own + self.held + by > self._most + 1:  # the 1 keeps the last unit usable
             raise too_busy(f"{self._refusal}; try again")
@@ -42,7 +42,7 @@ class Budget:
 
 
 class Share:
-    """The part of a budget that a request or connection holds. Use it in a `with` statement to free it at the end."""
+    """The part of a budget that a request or connection holds. A `with` statement frees it at the end."""
 
     def __init__(self, budget: Budget, caller: Hashable) -> None:
         self._budget = budget
@@ -56,17 +56,17 @@ class Share:
         self.hold(0)
 
     def hold(self, count: int) -> None:
-        """Hold `count` units instead of the present number; raise the errors of `Budget.change`."""
+        """Change the number of units held to `count`; raise the errors of `Budget.change`."""
         self._budget.change(self.caller, count - self._held)
         self._held = count
 
 
 class DisconnectedError(Exception):
-    """An error raised if the caller has disconnected."""
+    """Raised when the caller has disconnected."""
 
 
 class Body:
-    """A request's body, the only reader of ASGI's `receive`. Use it in a `with` statement to free its memory share."""
+    """A request's body, the only reader of ASGI's `receive`. A `with` statement frees its memory share at the end."""
 
     def __init__(self, receive: Receive, headers: Headers, bounds: Bounds, share: Share) -> None:
         self._receive = receive
@@ -84,7 +84,7 @@ class Body:
         self._share.hold(0)
 
     def check_type(self, *allowed: str) -> None:
-        """Raise ProblemError if the content type is not allowed; the message names the first allowed type."""
+        """Raise ProblemError if the content type is not allowed. The message names the first allowed type."""
         given = self._headers.get("content-type", "").partition(";")[0].strip().lower()
         encoding = self._headers.get("content-encoding", "identity").strip().lower()
         if given in allowed and encoding == "identity":
@@ -113,7 +113,7 @@ class Body:
         return data
 
     async def lines(self) -> AsyncGenerator[bytearray]:
-        """Yield the lines that are not blank, without line ends. Only one line is in memory at a time.
+        """Yield the non-blank lines without their line ends. Only one line is in memory at a time.
 
         Raises:
             ProblemError: A line is too large or arrives too slowly. The time between lines is not limited.
@@ -149,7 +149,7 @@ class Body:
             yield begun
 
     async def disconnected(self) -> None:
-        """Wait until the caller disconnects, and discard everything that it still sends."""
+        """Wait until the caller disconnects, and discard everything that the caller still sends."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -169,7 +169,7 @@ class Body:
         self._share.hold(size_bytes)
 
     def _too_large(self, what: str) -> ProblemError:
-        detail = f"{what} is larger than {self._bounds.max_body_bytes} bytes: send fewer items at a time"
+        detail = f"{what} is larger than {self._bounds.max_body_bytes} bytes; send fewer items at a time"
         return ProblemError(Problem(413, "resource_exhausted", detail, headers={"connection": "close"}))
 
     def _too_slow(self, what: str) -> ProblemError:

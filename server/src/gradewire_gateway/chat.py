@@ -41,7 +41,7 @@ _ONLY: Final[Mapping[str, tuple[Any, ...]]] = {
     "modalities": (["text"],),
     "audio": (),
 }
-"""Fields that could change the answer, with their allowed values; null is always allowed."""
+"""Fields that could change the answer, with their allowed values. null is always allowed."""
 
 CHAT_PATH: Final = "/v1/chat/completions"
 MODELS_PATH: Final = "/v1/models"
@@ -90,7 +90,7 @@ def read_completion(body: Mapping[str, Any]) -> judging_pb2.CompleteRequest:
         if given is not None and not any(given == value for value in values):
             allowed = " or ".join(repr(value) for value in values) or "null"
             why = "because a judge writes only its most probable text, without tools"
-            raise invalid(f"{name}: must be {allowed}, {why}", name)
+            raise invalid(f"{name}: must be {allowed} {why}", name)
     model = text_of(body.get("model") or DEFAULT_MODEL, "model")
     messages = list_of(body.get("messages"), "messages")
     turns = [_turn_of(message, f"messages[{index}]") for index, message in enumerate(messages)]

@@ -1,4 +1,4 @@
-"""Typed questions, answered with probabilities: ``POST /v1/systemone`` and ``POST /v1/decisions``."""
+"""Typed questions and their answers with probabilities: ``POST /v1/systemone`` and ``POST /v1/decisions``."""
 
 import json
 import math
@@ -64,23 +64,23 @@ class Decided:
 
     @property
     def best(self) -> int:
-        """The index of the most probable option; the first one if several are equally probable."""
+        """The index of the most probable option, or of the first one if several are equally probable."""
         return max(range(len(self.probabilities)), key=self.probabilities.__getitem__)
 
     @property
     def level(self) -> float:
-        """The mean level, weighted by probability; the lowest level counts as 0, the next level as 1."""
+        """The mean level, weighted by probability. The lowest level counts as 0, the next one as 1, and so on."""
         return math.fsum(number * share for number, share in enumerate(self.probabilities))
 
     @property
     def choice_confidence(self) -> float:
-        """The confidence in the best option: 0 if all options are equally probable, 1 if one option is certain."""
+        """The confidence in the best option, from 0 (all options are equally probable) to 1 (one option is certain)."""
         count = len(self.probabilities)
         return (count * self.probabilities[self.best] - 1) / (count - 1)
 
     @property
     def score_confidence(self) -> float:
-        """The confidence in the mean level: 1 - S / H, with the level's standard deviation S and half the scale H.
+        """The confidence in the mean level, 1 - S / H. S is the level's standard deviation, and H half the scale.
 
         The confidence is 0 if the lowest and the highest level each have probability 0.5.
         """
@@ -91,7 +91,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The answers to a request's questions, in the same order; `prompt_tokens` is 0 if their number is unknown."""
+    """The answers to a request's questions, in the same order. `prompt_tokens` is 0 if the number is unknown."""
 
     model: str
     answers: Sequence[Decided]
@@ -100,7 +100,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """Questions for a judge or the metric `correctness` about a state. The state is a string or another JSON value."""
+    """Questions about a state, for a judge or the metric `correctness`. The state is a string or another JSON value."""
 
     model: str
     state: Any
@@ -112,15 +112,15 @@ class DecisionRequest:
         return self.state if isinstance(self.state, str) else json.dumps(self.state, ensure_ascii=False)
 
     def item(self) -> types_pb2.Item:
-        """Return the item to grade from the state ``{"question", "references", "answer"}``; "question" is optional.
+        """Return the item to grade from the state ``{"question", "references", "answer"}``. "question" is optional.
 
         Raises:
-            ProblemError: The state has a different form.
+            ProblemError: The state has a different format.
         """
         state = object_of(self.state, self.at)
         if unknown := sorted(state.keys() - _KEYS):
             named = f"{self.at}.{unknown[0][:80]}"
-            raise invalid(f"{named}: does not exist; the fields are: {', '.join(sorted(_KEYS))}", named)
+            raise invalid(f"{named}: does not exist; the fields are {', '.join(sorted(_KEYS))}", named)
         references = list_of(state.get("references"), f"{self.at}.references")
         return types_pb2.Item(
             question=text_of(state.get("question", ""), f"{self.at}.question"),
@@ -130,7 +130,7 @@ class DecisionRequest:
 
 
 def instructions_of(given: object, at: str) -> str:
-    """Return a question's instructions; raise ProblemError if they are not a string, or blank."""
+    """Return a question's instructions; raise ProblemError if they are blank or not a string."""
     text = text_of(given, f"{at}.instructions")
     if not text.strip():
         raise invalid(f"{at}.instructions: must not be blank", f"{at}.instructions")
@@ -159,7 +159,7 @@ def read_openai(body: Mapping[str, Any]) -> DecisionRequest:
 
 
 def write_openai(request: DecisionRequest, given: list[Any], decisions: Decisions) -> dict[str, Any]:
-    """Return the reply in OpenAI's format; `given` contains the posted questions."""
+    """Return the reply in OpenAI's format. `given` contains the posted questions."""
     return {
         "model": decisions.model,
         "answers": [
@@ -177,7 +177,7 @@ def write_openai(request: DecisionRequest, given: list[Any], decisions: Decision
 
 
 def _state(given: object) -> Any:
-    """Return the joined text parts of the input, or its single JSON part."""
+    """Return the input's text parts, joined, or its single JSON part."""
     if isinstance(given, str):
         return text_of(given, "input")
     parts: list[Any] = []
@@ -251,7 +251,7 @@ def _openai_answer(question: Question, given: Mapping[str, Any], decided: Decide
 
 
 def _verdict(kind: QuestionType, labels: Sequence[Any], decided: Decided) -> dict[str, Any]:
-    """Return the members of an answer to a choice or a score that both formats contain."""
+    """Return the members that answers to a choice or a score have in both formats."""
     if kind is QuestionType.CHOICE:
         return {"type": "choice", "choice": labels[decided.best], "confidence": decided.choice_confidence}
     return {"type": "score", "score": decided.level, "confidence": decided.score_confidence}
@@ -267,7 +267,7 @@ def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
 
 
 def write_system_one(request: DecisionRequest, names: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:
-    """Return the System One reply; the keys of `names` are the questions' names, in order."""
+    """Return the System One reply. The keys of `names` are the questions' names, in order."""
     answers = {
         name: _system_one_answer(question, decided)
         for name, question, decided in zip(names, request.questions, decisions.answers, strict=True)

@@ -4,16 +4,16 @@ Before reading a body, the gateway checks in this order whether the host may hav
 `Host` contains one of the gateway's names, and whether the caller may have another request in flight. The server checks
 the token when it receives the call.
 
-A caller is a token that the server has accepted before. Other requests are counted by host, and requests with an
-unknown token separately from requests without a token, so neither can block the other. Hosts share the connections.
-Callers share the requests in flight, and the bytes of bodies, lines and large replies. No host or caller may use more
-than it leaves free (`Budget`). If a host has no connections left, its longest idle connection is closed, and those of
-callers with an accepted token last.
+A caller is a token that the server has accepted before. Without such a token, the host is the caller. Its requests
+with an unknown token and those without a token are counted separately, so neither can block the other. Hosts share the
+connections. Callers share the requests in flight, and the bytes of bodies, lines and large replies. No host or caller
+may use more than it leaves free (`Budget`). If a host has no connections left, the gateway closes its longest idle
+connection. Connections of callers with an accepted token are closed last.
 
-Every head, body, line and write has a time limit (`Bounds`). After it, the gateway answers 408 or closes the
-connection. A request is in flight until the caller's machine has received the reply. The gateway writes replies in
+Every head, body, line and write has a time limit (`Bounds`). When the time is over, the gateway answers 408 or closes
+the connection. A request is in flight until the caller's machine has received the reply. The gateway writes replies in
 pieces, and reads the server's next message only after the caller's machine has received the last piece. If a connection
-closes, its call is cancelled; if a call ends, its stream ends.
+closes, the gateway cancels its call. If a call ends, the gateway ends its stream.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 
 class Gateway:
-    """The state of a gateway. Call `open` and `close` on the event loop that serves.
+    """The state of a gateway. Call `open` and `close` on the event loop that serves the requests.
 
     Attributes:
         places: The budget for requests in flight.
         bytes_in_flight: The budget for the bytes of bodies and replies in flight.
-        tracing: Tracing of requests; None before `open`, or if tracing is off.
+        tracing: Tracing of requests. None before `open`, or if tracing is off.
         closing: Resources that `close` closes before the channel.
     """
 
@@ -62,20 +62,20 @@ class Gateway:
 
     @property
     def upstream(self) -> Upstream:
-        """The connections to the server; raises RuntimeError before `open`."""
+        """The connections to the server. Before `open`, the property raises RuntimeError."""
         if self._upstream is None:
-            raise RuntimeError("the gateway is not open: serve the app with its lifespan")
+            raise RuntimeError("the gateway is not open; serve the app with its lifespan")
         return self._upstream
 
     def open(self) -> None:
-        """Open the channel to the server; it connects at the first call."""
+        """Open the channel to the server. The channel connects at the first call."""
         self._upstream = Upstream(self.settings.upstream)
         if self.settings.tracing.is_on():
             counts = prometheus_counts(self.telemetry.registry, "gradewire_gateway")
             self.tracing = open_tracing(self.settings.tracing, "gradewire-gateway", counts)
 
     def caller_of(self, scope: Scope) -> Hashable:
-        """Return the caller whose budgets a request uses: an accepted token, or a host."""
+        """Return the caller whose budgets a request uses, which is an accepted token or a host."""
         authorization = with_bearer(Headers(scope=scope).get("authorization", ""))
         if authorization in self.upstream.tokens:
             return authorization

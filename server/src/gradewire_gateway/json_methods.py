@@ -1,4 +1,4 @@
-"""Endpoints for all gRPC methods, with JSON requests and replies, and a message per line (NDJSON) for streams."""
+"""Endpoints for all gRPC methods. Requests and replies are JSON, and streams have one message per line (NDJSON)."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def unary_endpoint(gateway: Gateway, method: RpcMethod) -> Endpoint:
 def json_body(
     gateway: Gateway, request: Request, make: Callable[[Buffer], T]
 ) -> AbstractAsyncContextManager[tuple[T, CallOptions, Body]]:
-    """Read the JSON body of a request like `body_read_by`; a large body goes to the thread of JSON."""
+    """Read a request's JSON body like `body_read_by`. If the body is large, parse it on the thread for JSON."""
     return body_read_by(gateway, request, lambda _caller, data: gateway.json.made_of(data, make))
 
 
@@ -53,7 +53,7 @@ def json_body(
 async def body_read_by(
     gateway: Gateway, request: Request, read: Callable[[Hashable, Buffer], Awaitable[T]]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
-    """Receive a request's JSON body; yield the result of `read` on the body, the options for the call, and the body.
+    """Receive a request's JSON body. Yield the result of `read` on the body, the call's options, and the body.
 
     Raises:
         ProblemError: The body or a header is invalid.
@@ -102,7 +102,7 @@ async def while_connected(body: Body, work: Awaitable[T]) -> T:
 
 
 async def call_unary(gateway: Gateway, method: RpcMethod, request: Sent, options: CallOptions, body: Body) -> Any:
-    """Call the server, after the HTTP body has been read to its end; cancel the call if the caller disconnects.
+    """Call the server after the HTTP body has been read to its end. Cancel the call if the caller disconnects.
 
     Raises:
         ProblemError: The call has failed.
@@ -133,9 +133,9 @@ LINE_TYPES: Final = (LINES_TYPE, "application/jsonl", "application/ndjson")
 class StreamMethod:
     """An ASGI app for one streaming method.
 
-    If the call fails before the first reply, the app returns a problem; after that, the last line is
+    If the call fails before the first reply, the app returns a problem. If it fails later, the last line is
     ``{"error": {…}}``. The app sends replies while it still reads lines, so a caller that sends more than the server's
-    window must read while it writes.
+    window must read replies while it writes.
     """
 
     def __init__(self, gateway: Gateway, method: RpcMethod) -> None:
@@ -215,7 +215,7 @@ class _Writer:
             self._end(DisconnectedError())
         except CallClosedError:
             pass  # the reader of the call handles it
-        except Exception as error:  # noqa: BLE001 - the reader raises it; otherwise the call would wait for more lines
+        except Exception as error:  # noqa: BLE001 - the reader raises it, or else the call would wait for more lines
             self._end(error)
 
     def _end(self, why: Exception) -> None:

@@ -26,20 +26,20 @@ from gradewire_gateway.problems import Problem, ProblemError
 from gradewire_gateway.wire import Buffer, read_message, write_message
 
 Work: TypeAlias = Callable[[Buffer], bytes]
-"""A function that converts a body, or raises ProblemError. It must be picklable, so define it in a module."""
+"""A function that converts a body or raises ProblemError. Define it at a module's top level so that it is picklable."""
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _LARGE_BYTES: Final = 2 << 10
-"""The size from which a thread reads JSON. Below it, even a message full of faults takes at most 5 ms."""
+"""Size in bytes from which a thread reads JSON. Below it, even a message full of errors takes at most 5 ms."""
 HUGE_BYTES: Final = 64 << 10
-"""The size from which the child process reads JSON."""
+"""Size in bytes from which the child process reads JSON."""
 _TRIES: Final = 2
 _NICENESS: Final = 5
 
 
 class Json:
-    """A reader and writer of JSON, with one thread and one child process, to limit the memory in use."""
+    """A reader and writer of JSON, with only one parsing thread and one child process, to limit the memory in use."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gradewire-json")
@@ -50,26 +50,26 @@ class Json:
         self._turn = asyncio.Lock()
 
     def close(self) -> None:
-        """Stop the threads and the child process. Requests in work fail."""
+        """Stop the threads and the child process. Unfinished requests fail."""
         self._process.close()
         self._waiter.shutdown(cancel_futures=True)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def read(self, caller: Hashable, data: Buffer, kind: type[Message], at: str = "") -> bytes:
-        """Return a message in protobuf's format from its JSON form; raise ProblemError like `read_message`."""
+        """Return a JSON message in protobuf's format; raise the ProblemErrors of `read_message`."""
         return await self.convert(caller, data, partial(_read, kind=kind, at=at))
 
     async def write(self, caller: Hashable, data: bytes, kind: type[Message], hold: Callable[[int], None]) -> bytes:
-        """Return a message in JSON, on one line, from protobuf's format; call `hold` with a large message's size."""
+        """Return a protobuf message in JSON, on one line. If the message is large, call `hold` with its size."""
         if len(data) >= _LARGE_BYTES:
             hold(len(data))
         return await self.convert(caller, data, partial(_write, kind=kind))
 
     async def convert(self, caller: Hashable, data: Buffer, work: Work) -> bytes:
-        """Return the result of `work` on a body; run `work` in the child process if the body is very large.
+        """Return the result of `work` on a body. Run `work` in the child process if the body is very large.
 
-        Callers take turns at the child process. Each caller waits with at most one body, and only one body of all
-        callers without an accepted token (a str) waits with those of callers with one.
+        Callers take turns at the child process. Only one body of each caller waits for a turn, and only one body of all
+        callers without an accepted token (a string).
         """
         if len(data) < HUGE_BYTES:
             return await self.run(len(data), lambda: work(data))
@@ -81,11 +81,11 @@ class Json:
             return await run(self._waiter, self._process.run, work, data)
 
     async def made_of(self, data: Buffer, make: Callable[[Buffer], T]) -> T:
-        """Return the result of `make` on a body; run `make` on the thread if the body is large."""
+        """Return the result of `make` on a body. Run `make` on the thread if the body is large."""
         return await self.run(len(data), lambda: make(data))
 
     async def run(self, size_bytes: int, work: Callable[[], T]) -> T:
-        """Return the result of `work`; run it on the thread if it processes much data (`size_bytes`)."""
+        """Return the result of `work`. Run it on the thread if it processes much data (`size_bytes`)."""
         if size_bytes < _LARGE_BYTES:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._thread, _without_collections, work)
@@ -114,7 +114,7 @@ def _without_collections(work: Callable[[], T]) -> T:
 
 
 class _JsonProcess:
-    """The child process, which starts when the first body needs it, and restarts after a crash. Use one thread."""
+    """The child process. It starts when the first body needs it, and restarts after a crash. Use it from one thread."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
@@ -129,7 +129,7 @@ class _JsonProcess:
         """Return the result of `work` in the process.
 
         Raises:
-            ProblemError: `work` raised it, or the process was lost twice with this body.
+            ProblemError: `work` raised this error, or the process died twice on this body.
             RuntimeError: `work` has a defect.
         """
         for _ in range(_TRIES):
@@ -149,7 +149,7 @@ class _JsonProcess:
             if problem is not None:
                 raise RuntimeError(f"the JSON process failed: {problem}")
             return result
-        detail = "the gateway could not process the body: try again, or send fewer items at a time"
+        detail = "the gateway could not process the body; try again, or send fewer items at a time"
         raise ProblemError(Problem(503, "unavailable", detail, retry_after_s=1.0))
 
     def _running(self) -> "subprocess.Popen[bytes]":
@@ -173,7 +173,7 @@ class _JsonProcess:
 
 
 def _exchange(child: "subprocess.Popen[bytes]", work: Work, data: Buffer) -> tuple[Problem | str | None, bytes]:
-    """Send a body to the process; return the problem, the text of a defect or None, and the result."""
+    """Send a body to the process. Return the problem or the defect's text (None on success), and the result."""
     requests: Any = child.stdin
     replies: Any = child.stdout
     pickle.dump((work, len(data)), requests)
@@ -187,8 +187,8 @@ def _exchange(child: "subprocess.Popen[bytes]", work: Work, data: Buffer) -> tup
 
 
 def main() -> None:
-    """Answer requests from standard input on standard output until the gateway ends."""
-    # The event loop and the encoders go first if the machine is busy.
+    """Read requests from standard input and write the answers to standard output, until the gateway ends."""
+    # If the machine is busy, the event loop and the encoders have priority.
     os.nice(_NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches this process, but the gateway still needs it
     gc.disable()

@@ -16,7 +16,7 @@ _NO_ROUTE: Final = "other"
 
 
 class GatewayTelemetry:
-    """The gateway's metrics, in a separate registry. Label values are only the gateway's routes and HTTP statuses."""
+    """The gateway's metrics, in a separate registry. Labels contain only the gateway's routes and HTTP statuses."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -29,23 +29,23 @@ class GatewayTelemetry:
         )
         self._duration = Histogram(
             "gradewire_gateway_request_duration_seconds",
-            "Time from a request's head to the end of its reply.",
+            "Time from the head of a request to the end of the reply.",
             ("route",),
             registry=self.registry,
             buckets=_DURATION_BUCKETS_S,
         )
         self.in_flight = Gauge(
-            "gradewire_gateway_requests_in_flight", "HTTP requests being answered.", registry=self.registry
+            "gradewire_gateway_requests_in_flight", "HTTP requests in flight.", registry=self.registry
         )
 
     def finished(self, route: str, status: int, duration_s: float, exemplar: dict[str, str] | None = None) -> None:
-        """Count a finished request; `route` is empty if the gateway does not have the path."""
+        """Count a finished request. `route` is empty if the gateway does not have the path."""
         self._requests.labels(route or _NO_ROUTE, str(status)).inc()
         self._duration.labels(route or _NO_ROUTE).observe(duration_s, exemplar)
 
 
 _PER_S: Final = 200
-"""Maximum number of requests to log per second; a line reports the number of omitted requests."""
+"""Maximum number of requests to log per second. A log line reports the number of omitted requests."""
 _MAX_CHARACTERS: Final = 256
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
@@ -53,7 +53,7 @@ _SERVER_FAULTS: Final = 500
 
 
 class RequestLog:
-    """The log of finished requests: all failures and a share (0 to 1) of successes, up to a maximum per second."""
+    """The log of finished requests. It contains all failures and a share (0 to 1) of the successes, up to a limit."""
 
     def __init__(self, share: float = 1.0, stream: TextIO | None = None) -> None:
         self._share = share
@@ -124,7 +124,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_log(level: str) -> None:
-    """Write all log messages to stderr in JSON lines."""
+    """Write all log messages to stderr as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

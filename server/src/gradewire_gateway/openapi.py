@@ -1,4 +1,4 @@
-"""The gateway's OpenAPI 3.1 document: gRPC methods from their descriptors, other endpoints from ``openapi.json``.
+"""The gateway's OpenAPI 3.1 document. It describes gRPC methods by their descriptors and others by ``openapi.json``.
 
 The schemas of messages and enums are JSON Schemas (2020-12) for protobuf's JSON format.
 """
@@ -98,13 +98,13 @@ def reference(name: str) -> Schema:
 
 
 def described(name: str) -> Schema:
-    """Return the description of a proto element, given its full name; empty if the element has no comment."""
+    """Return the description of the proto element with this full name, or {} if the element has no comment."""
     comment = all_comments().get(name)
     return {"description": comment} if comment else {}
 
 
 class Schemas:
-    """The schemas of messages and of the messages and enums in them, by name without the package."""
+    """The schemas of messages, and of the messages and enums that they contain, by name without the package."""
 
     def __init__(self) -> None:
         self.found: dict[str, Schema] = {}
@@ -150,7 +150,7 @@ class Schemas:
 
 
 def _enum_description(descriptor: EnumDescriptor) -> Schema:
-    """Return an enum's description, followed by its values' descriptions, for which JSON Schema has no keyword."""
+    """Return the descriptions of an enum and of its values. JSON Schema has no keyword for the values' descriptions."""
     comments = all_comments()
     values = {value.name: comments.get(f"{descriptor.full_name}.{value.name}") for value in descriptor.values}
     texts = [comments.get(descriptor.full_name), *(f"{name}: {text}" for name, text in values.items() if text)]
@@ -180,7 +180,7 @@ def _default(field: FieldDescriptor) -> object:
 
 
 def _choices(descriptor: Descriptor) -> Schema:
-    """Return the rule that each oneof has at most one field; skip oneofs that only mark a field as optional."""
+    """Return the rule that each oneof has at most one field. Skip oneofs that only mark a field as optional."""
     groups = [
         [field.json_name for field in oneof.fields]
         for oneof in descriptor.oneofs

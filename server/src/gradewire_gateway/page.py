@@ -1,4 +1,4 @@
-"""The gateway's web page: its files, the check of the caller's access, and reports on labelled rows."""
+"""The gateway's web page, with its files, the check of the caller's access, and reports on labelled rows."""
 
 import asyncio
 import base64
@@ -61,7 +61,7 @@ async def _access(gateway: Gateway, request: Request) -> Response:
 
 
 async def _scoring_refusal(gateway: Gateway, request: Request) -> Problem | None:
-    """Return why the caller cannot score now, or None; check it with a request without items."""
+    """Return why the caller cannot score now, or None. Check this with a request that contains no items."""
     return await _refusal(gateway, request, f"/{SCORING}/Score", scoring_pb2.ScoreRequest())
 
 
@@ -76,7 +76,7 @@ async def _refusal(gateway: Gateway, request: Request, path: str, message: Messa
 
 
 def _forbidden(refused: Problem | None) -> str:
-    """Return why the server forbids a call; empty if the call is allowed, or fails for another reason."""
+    """Return why the server forbids a call, or "" if the call is allowed or fails for a different reason."""
     return refused.detail if refused is not None and refused.status == _FORBIDDEN else ""
 
 
@@ -92,7 +92,7 @@ _REPORT_ASSETS: Final = {"script-src": ("common.js", "report.js"), "style-src": 
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file of the page, in the form in which it is sent."""
+    """A file of the page, as bytes that are ready to send."""
 
     path: str
     content: bytes
@@ -108,7 +108,7 @@ class PageFile:
 
 
 def page_files() -> Iterator[PageFile]:
-    """Yield all files of the page; the HTML file has the path ``/``."""
+    """Yield all files of the page. The HTML file has the path ``/``."""
     for file in sorted(resources.files("gradewire_gateway").joinpath("static").iterdir(), key=lambda one: one.name):
         suffix = Path(file.name).suffix
         if suffix in _TYPES:
@@ -160,7 +160,7 @@ def _report_digests() -> dict[str, str]:
 
 REPORT_PATH: Final = "/page/report"
 _PROGRAM: Final = "gradewire_cli.agree.scored_rows"
-"""The module that makes reports, given by its name because the gateway must not import `gradewire_cli`."""
+"""Name of the module that makes reports. It is only a name, because the gateway must not import `gradewire_cli`."""
 _MISSING: Final = "a report needs more packages on the gateway's machine. Run: pip install 'gradewire[agree]'"
 _TIMEOUT_S: Final = 120.0
 
@@ -211,7 +211,7 @@ async def _run(lines: bytearray, body: Body) -> bytes:
             return _checked(process.returncode, page, errors.decode(errors="replace").strip())
         if gone.done():
             raise DisconnectedError
-        detail = f"the report took longer than {_TIMEOUT_S:g} s: send fewer rows, or run gradewire agree"
+        detail = f"the report took longer than {_TIMEOUT_S:g} s; send fewer rows, or run gradewire agree"
         raise ProblemError(Problem(504, "deadline_exceeded", detail))
     finally:
         gone.cancel()
@@ -230,7 +230,7 @@ def _checked(code: int | None, page: bytes, errors: str) -> bytes:
 
 
 def page_routes(gateway: Gateway) -> list[Route]:
-    """Return the routes of the page, its files, the access check and reports; empty if the page is turned off."""
+    """Return the routes of the page, its files, the access check and reports, or [] if the page is turned off."""
     if not gateway.settings.page:
         return []
     return [

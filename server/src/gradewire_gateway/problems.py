@@ -18,7 +18,7 @@ from gradewire_proto.wire_rules import PUSHBACK_KEY, REQUEST_ID_KEY
 
 MEDIA_TYPE: Final = "application/problem+json"
 CLIENT_CLOSED: Final = 499
-"""The nonstandard status of a request whose caller disconnected, for log and metrics."""
+"""Nonstandard status of a request whose caller disconnected, for the log and the metrics."""
 _FIELD: Final = re.compile(r"([a-z_]\w*(?:\[\d+\])?(?:\.[a-z_]\w*(?:\[\d+\])?)*): ")
 _MOST_CHARACTERS: Final = 1000
 
@@ -39,8 +39,8 @@ CODE_TABLE: Final[Mapping[grpc.StatusCode, CodeRow]] = MappingProxyType(
         grpc.StatusCode.UNKNOWN: CodeRow(500, _UNEXPECTED),
         grpc.StatusCode.INVALID_ARGUMENT: CodeRow(400, "the request is invalid"),
         grpc.StatusCode.DEADLINE_EXCEEDED: CodeRow(504, "the deadline passed; set a longer one in Connect-Timeout-Ms"),
-        grpc.StatusCode.NOT_FOUND: CodeRow(404, "not found on the server"),
-        grpc.StatusCode.ALREADY_EXISTS: CodeRow(409, "already exists on the server"),
+        grpc.StatusCode.NOT_FOUND: CodeRow(404, "the server did not find what the request names"),
+        grpc.StatusCode.ALREADY_EXISTS: CodeRow(409, "what the request creates already exists on the server"),
         grpc.StatusCode.PERMISSION_DENIED: CodeRow(403, "the token does not permit this request"),
         grpc.StatusCode.RESOURCE_EXHAUSTED: CodeRow(429, "the server is overloaded, or the message is too large"),
         grpc.StatusCode.FAILED_PRECONDITION: CodeRow(400, "the server's state does not allow this request"),
@@ -62,7 +62,7 @@ class Problem:
     Attributes:
         code: The gRPC code in lower case, such as ``invalid_argument``, for programs.
         at: The path of the invalid field, or "".
-        retry_after_s: Seconds after which a retry may help; None if it does not help, or if the time is unknown.
+        retry_after_s: Seconds after which a retry may help. None if a retry does not help or the time is unknown.
         headers: Additional headers of the response.
         members: Additional members of the body.
     """
@@ -111,12 +111,12 @@ class ProblemError(Exception):
 
 
 def invalid(detail: str, at: str = "") -> ProblemError:
-    """Return the error for an invalid request; `at` is the path of the invalid field."""
+    """Return the error for an invalid request. `at` is the path of the invalid field."""
     return ProblemError(Problem(400, "invalid_argument", detail, at))
 
 
 def too_busy(detail: str) -> ProblemError:
-    """Return the error for an overloaded gateway; a retry after a second may help."""
+    """Return the error for an overloaded gateway. A retry after a second may help."""
     return ProblemError(Problem(429, "resource_exhausted", detail, retry_after_s=1.0))
 
 
@@ -128,7 +128,7 @@ def problem_of(error: grpc.aio.AioRpcError) -> Problem:
     code = error.code()
     row = CODE_TABLE[code]
     trailing = {key: value for key, value in error.trailing_metadata() or () if isinstance(value, str)}
-    # The server's own errors contain the request id. Other messages are from the gRPC library, and name sockets.
+    # The server's own errors contain the request id. Other messages come from the gRPC library and name sockets.
     details = (error.details() or "") if REQUEST_ID_KEY in trailing else row.detail
     named = _FIELD.match(details) if code is grpc.StatusCode.INVALID_ARGUMENT else None
     return Problem(row.status, code.name.lower(), details, named[1] if named else "", _retry_after_s(trailing))
@@ -158,13 +158,13 @@ _PROBLEMS: Final = {
     types_pb2.STATUS_TIMEOUT: (504, "deadline_exceeded"),
     types_pb2.STATUS_UNAVAILABLE: (503, "unavailable"),
 }
-"""The HTTP status and code for each result status that can occur; any other status is a defect."""
+"""The HTTP status and code for each result status that can occur. Any other status is a defect."""
 
 
 def check_ok(
     result: judging_pb2.CompleteResponse | judging_pb2.Decision | types_pb2.MetricResult, at: str = ""
 ) -> None:
-    """Raise ProblemError if the result's status is not OK; `at` is the path of the question or item."""
+    """Raise ProblemError if the result's status is not OK. `at` is the path of the question or item."""
     if result.status == types_pb2.STATUS_OK:
         return
     status, code = _PROBLEMS.get(result.status, (500, "internal"))

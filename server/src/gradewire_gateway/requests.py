@@ -1,4 +1,4 @@
-"""An HTTP request's options for its call to the server, and its record for log and metrics."""
+"""An HTTP request's options for the call to the server, and its record for the log and the metrics."""
 
 import base64
 import re
@@ -24,19 +24,19 @@ _BASIC: Final = "basic "
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _TIMEOUT_MS: Final = re.compile(r"[0-9]{1,10}")
 _VISIBLE: Final = re.compile(r"[ -~]{1,2048}")
-"""Header values that gRPC can send. The length limit is above the length of any token."""
+"""Pattern of header values that gRPC can send. No token is as long as the limit."""
 
 
 @dataclass(slots=True)
 class RequestRecord:
-    """Data about a request for log and metrics, collected while the request is answered.
+    """Data about a request for the log and the metrics, collected while the gateway answers the request.
 
     Attributes:
         peer: The caller's host and port, ``127.0.0.1:50514``.
-        caller: The caller whose budgets the request uses; see `gradewire_gateway.gateway`.
-        route: The request's path; "" if the gateway does not have this path.
-        code: The gRPC code in lower case; "ok" until something fails.
-        status: The HTTP status; 0 until the reply starts.
+        caller: The caller whose budgets the request uses (see `gradewire_gateway.gateway`).
+        route: The request's path, or "" if the gateway does not have this path.
+        code: The gRPC code in lower case, "ok" until something fails.
+        status: The HTTP status, 0 until the reply starts.
     """
 
     request_id: str
@@ -51,7 +51,7 @@ class RequestRecord:
 
 
 def new_record(scope: Scope) -> RequestRecord:
-    """Create the record of a new request; `record_of` returns it later."""
+    """Create the record of a new request. `record_of` returns this record later."""
     given = Headers(scope=scope).get(REQUEST_ID_KEY, "")
     request_id = given if _REQUEST_ID.fullmatch(given) else f"http-{secrets.token_hex(8)}"
     client: tuple[str, int] | None = scope.get("client")
@@ -81,7 +81,7 @@ def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
     elif not span.is_sampled:
         metadata += span.metadata()
     elif EVALUATED_KEY not in headers:
-        # Name the caller's span, because the server would otherwise take the gateway's span for it.
+        # Name the caller's span, because the server would otherwise treat the gateway's span as the caller's.
         metadata += [(EVALUATED_KEY, value) for _, value in _passed_on(headers, TRACEPARENT_KEY)]
     metadata += _passed_on(headers, EVENTS_KEY, EVALUATED_KEY)
     traced = span if span is not None and span.is_sampled else None
@@ -89,10 +89,10 @@ def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
 
 
 def with_bearer(authorization: str) -> str:
-    """Return the header `Authorization` with a bearer token; "" for Basic credentials without a token.
+    """Return the header `Authorization` with a bearer token, or "" for Basic credentials without a token.
 
     Frameworks' clients cannot send a bearer token. For ``http://user:TOKEN@host/`` they send Basic credentials, so the
-    gateway uses their password as the token.
+    gateway uses the password in these credentials as the token.
     """
     if not authorization.lower().startswith(_BASIC):
         return authorization
@@ -105,7 +105,7 @@ def with_bearer(authorization: str) -> str:
 
 
 def _passed_on(headers: Headers, *names: str) -> list[tuple[str, str]]:
-    """Return the headers to pass on unchanged, except values that gRPC cannot send."""
+    """Return the headers with these names to pass on unchanged, without values that gRPC cannot send."""
     return [(name, value) for name in names if _VISIBLE.fullmatch(value := headers.get(name, ""))]
 
 

@@ -1,4 +1,4 @@
-"""Endpoints for reward posts from RL frameworks. The client library computes the rewards."""
+"""Endpoints for reward posts from reinforcement learning frameworks. The client library computes the rewards."""
 
 import asyncio
 import json
@@ -39,12 +39,12 @@ SEED_PATH: Final = "/seed_session"
 AGGREGATE_PATH: Final = "/aggregate_metrics"
 
 _MOST_IDLE: Final = 256
-"""Maximum number of scorers to keep, a few kilobytes each. A caller without a scorer gets a new scorer."""
+"""Maximum number of scorers to keep. Each needs a few kilobytes. A caller without a scorer gets a new one."""
 
 _MOST_SAMPLES: Final = 4096
-"""Maximum number of samples in a post, equal to the server's default maximum of items in a request."""
+"""Maximum number of samples in a post. It equals the server's default limit of items in a request."""
 _READ_AT_A_TIME: Final = 100_000
-"""Characters to read before the thread continues with other posts; reading them takes some tens of milliseconds."""
+"""Number of characters to read before the thread turns to other posts. Reading so many takes tens of milliseconds."""
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ def caller_of(options: CallOptions) -> Metadata:
 
 
 def problem_of_failure(error: GradewireError) -> ProblemError:
-    """Return the problem for a post without rewards: the server's error, or the reason why no call was made."""
+    """Return the problem for a post without rewards, with the server's error or the reason why no call was made."""
     for cause in _causes(error):
         if isinstance(cause, aio.AioRpcError):
             return ProblemError(problem_of(cause))
@@ -71,7 +71,7 @@ def problem_of_failure(error: GradewireError) -> ProblemError:
 
 
 def problem_of_reply(reply: PostReply) -> ProblemError:
-    """Return the problem for a post if a sample has no reward: 503 if a retry may help, else 422."""
+    """Return the problem for a post if a sample has no reward. The status is 503 if a retry may help, otherwise 422."""
     body: Any = reply.body
     later = reply.status == 503
     code = "unavailable" if later else "failed_precondition"
@@ -88,7 +88,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:
-    """Return a scorer with a gateway's settings; without a transport, only check the settings.
+    """Return a scorer with a gateway's settings. Without a transport, the scorer only serves to check the settings.
 
     Raises:
         InvalidRequest: A setting is invalid. The message names the setting without the prefix `rewards_`.
@@ -105,7 +105,7 @@ class _CallerScorer:
 
 
 class CallerScorers:
-    """The callers' scorers, one for each caller. If there are more than `most_idle`, scorers not in use are closed."""
+    """The callers' scorers, one for each caller. If there are more than `most_idle`, unused scorers are closed."""
 
     def __init__(self, make: Callable[[Any], RewardScorer], most_idle: int = _MOST_IDLE) -> None:
         self._make = make
@@ -131,7 +131,7 @@ class CallerScorers:
                 await self._drop_idle()
 
     async def close(self) -> None:
-        """Close all scorers, and end their pending work."""
+        """Close all scorers and cancel their pending work."""
         lent, self._lent = self._lent, OrderedDict()
         for each in lent.values():
             await each.scorer.aclose()
@@ -153,7 +153,7 @@ PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
 
 
 def reward_counter(registry: CollectorRegistry) -> Counter:
-    """Return the counter of rewards. HTTP statuses cannot count failures, since masked failures have a reply of 200."""
+    """Return the counter of rewards. HTTP statuses cannot count failures, because a reply with masked ones has 200."""
     return Counter(
         "gradewire_gateway_rewards",
         "Samples in reward posts by route and result status; OK means that the sample has a score.",
@@ -184,13 +184,13 @@ def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
 
 
 def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers, counter: Counter) -> Endpoint:
-    """Return the endpoint for posts in one format; posts that arrive together share calls to the server."""
+    """Return the endpoint for posts in one format. Posts that arrive together share calls to the server."""
 
     def read(data: Buffer) -> tuple[Body, Sequence[RewardSample]]:
         posted = read_object(data)
         samples = _readable(lambda: form.read(posted))
         if len(samples) > _MOST_SAMPLES:
-            detail = f"the post has {len(samples)} samples: post at most {_MOST_SAMPLES} at a time"
+            detail = f"the post has {len(samples)} samples; post at most {_MOST_SAMPLES} at a time"
             raise ProblemError(Problem(413, "resource_exhausted", detail))
         return posted, samples
 
@@ -208,7 +208,7 @@ def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers,
 
 
 async def _answers(gateway: Gateway, samples: Sequence[RewardSample], size_bytes: int) -> list[Answer]:
-    """Return the answers in a post's samples. While a large post (`size_bytes`) is read, other posts get their turn."""
+    """Return the answers in a post's samples. Read a large post (`size_bytes`) in steps, so that it delays no other."""
     extraction: Any = gateway.settings.rewards.extraction
     answers: list[Answer] = []
 
@@ -231,7 +231,7 @@ async def _rewards(
     timeout_s: float | None,
     body: RequestBody,
 ) -> list[Reward]:
-    """Return the rewards; cancel the calls if the caller disconnects."""
+    """Return the rewards. Cancel the calls if the caller disconnects."""
     deadline_s = scorer.deadline_s if timeout_s is None else min(timeout_s, scorer.deadline_s)
     scoring = asyncio.ensure_future(scorer.ascore(samples, deadline_s=deadline_s, answers=answers))
     gone = asyncio.ensure_future(body.disconnected())
@@ -250,7 +250,7 @@ async def _rewards(
 
 
 def _plain_endpoint(gateway: Gateway, write: Callable[[Body], PostReply]) -> Endpoint:
-    """Return the endpoint for posts that are answered without the server."""
+    """Return the endpoint for posts that the gateway answers without calling the server."""
     work = partial(_plain_reply, write=write)
 
     async def answer(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Serve a gateway with uvicorn until a signal, in a separate program or in a child process of the server."""
+"""Serve a gateway with uvicorn until a signal arrives, in a separate program or in a child process of the server."""
 
 import asyncio
 import gc
@@ -32,7 +32,7 @@ _READ_BYTES: Final = 8 << 10
 class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
     """An HTTP/1.1 connection of uvicorn with limits that uvicorn lacks.
 
-    It reads few bytes in one turn of the event loop, because h11 needs as long for one byte as for a large chunk.
+    It reads few bytes in one turn of the event loop, because h11 needs as much time for one byte as for a large chunk.
 
     Attributes:
         bounds: The time limits for a head and for a write.
@@ -92,7 +92,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         scope: Any = self.cycle.scope
         self._has_token = isinstance(record_of(scope).caller, str)
         self._set_idle()
-        # From here uvicorn's keep-alive timeout runs, except if the caller still sends a body or has sent another head.
+        # From now on uvicorn's keep-alive timeout runs, unless the caller still sends a body or has sent the next head.
         if self.conn.our_state is h11.DONE or self.conn.trailing_data[0]:
             self._watch_head()
 
@@ -142,7 +142,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         return self.conn.our_state in {h11.IDLE, h11.DONE}
 
     def _watch_head(self) -> None:
-        """Limit the time between requests, in which the rest of the last body and the next head must arrive."""
+        """Limit the time between requests. The rest of the last body and the next head must arrive in this time."""
         if self._is_between_requests():
             self._head_timer = self._head_timer or self.loop.call_later(self.bounds.head_s, self.transport.abort)
             return
@@ -155,16 +155,16 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
 _MAX_HEAD_BYTES: Final = 16 << 10
 _KEEP_ALIVE_S: Final = 75
 _STOPPING_S: Final = 10
-"""Maximum time for requests in flight after a signal to stop, in seconds."""
+"""Maximum time in seconds to finish the requests in flight after a signal to stop."""
 _SWITCH_S: Final = 0.0005
 _EVENTS_AT_ONCE: Final = 32
 _BACKLOG: Final = 512
 _ACCEPTED_AT_ONCE: Final = 4
-"""Maximum number of connections to accept in one turn of the event loop, which takes a few milliseconds."""
+"""Maximum number of connections to accept in one turn of the event loop. Accepting them takes a few milliseconds."""
 
 
 class _Server(uvicorn.Server):
-    """A server that queues more new connections than it accepts at once. asyncio has one setting for both."""
+    """A server that queues more new connections than it accepts at once. asyncio has only one setting for both."""
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -174,7 +174,7 @@ class _Server(uvicorn.Server):
 
 
 class ListenError(OSError):
-    """An error raised if the gateway cannot listen on an address."""
+    """Raised when the gateway cannot listen on an address."""
 
 
 def bind(listen: ListenSettings) -> socket.socket:
@@ -192,9 +192,9 @@ def bind(listen: ListenSettings) -> socket.socket:
 
 
 class _FewAtOnce(selectors.DefaultSelector):
-    """A selector that reports few events in one turn of the loop, in rotation; the others come in the next turns.
+    """A selector that reports only a few events in each turn of the loop, in rotation.
 
-    Otherwise a turn would answer all requests of a burst, hundreds at 0.3 ms each, and delay everything else.
+    Otherwise one turn would answer all requests of a burst (hundreds, at 0.3 ms each) and delay everything else.
     """
 
     _begin = 0
@@ -216,8 +216,8 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 def run(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve like `serve`, but on a new event loop."""
-    # At its end, uvicorn re-raises the signals that stopped it. Ignore them, because they have had their effect.
+    """Run `serve` on a new event loop."""
+    # When uvicorn ends, it raises the signals that stopped it again. Ignore them, because they have had their effect.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -227,7 +227,7 @@ def run(
 async def serve(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve on a socket from `bind` until `until` returns, or until SIGTERM or SIGINT; then close the socket.
+    """Serve on a socket from `bind` until `until` returns or until SIGTERM or SIGINT, then close the socket.
 
     Raises:
         OSError: A PEM file cannot be read.
@@ -235,8 +235,8 @@ async def serve(
     gc.freeze()  # a collection of all imported objects takes 20 ms
     # A thread parses large bodies. With Python's default interval, the event loop would wait 5 ms for every turn.
     sys.setswitchinterval(_SWITCH_S)
-    # Connections inherit TCP_NODELAY. asyncio sets it only for sockets that name their protocol. Without it, each reply
-    # on a kept connection would wait 40 ms until the caller's machine acknowledges the head.
+    # Connections inherit TCP_NODELAY. asyncio sets it only for sockets that name their protocol. Without TCP_NODELAY,
+    # each reply on a kept connection would wait 40 ms until the caller's machine acknowledges the head.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     server = _Server(_config(settings))
     if until is None:
@@ -290,13 +290,13 @@ async def _beat() -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     closed = asyncio.ensure_future(reader.read(1))
     while not closed.done():
-        with suppress(OSError):  # the server is gone, so `closed` will be done soon
+        with suppress(OSError):  # the server has died, so `closed` will be done soon
             os.write(1, b"\n")
         await asyncio.wait((closed,), timeout=_BEAT_EVERY_S)
 
 
 def main() -> None:
-    """Serve in a child process of the server, until a signal or the server's end.
+    """Serve in a child process of the server, until a signal arrives or the server ends.
 
     The server runs `python -m gradewire_gateway.serving FD`, where FD is the listening socket's descriptor. The first
     line of standard input contains the settings in JSON.

@@ -1,4 +1,4 @@
-"""Settings of a gateway: its server, its address and its limits."""
+"""A gateway's settings, with its server, its address and its limits."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,14 +16,14 @@ class UpstreamSettings:
 
     Attributes:
         target: The server's gRPC address, such as HOST:PORT or ``unix:PATH``. Separate the addresses of several
-            processes by commas.
-        ca: PEM file with the authorities to trust; if empty, gRPC's default.
+            processes with commas.
+        ca: PEM file with the authorities to trust. If empty, gRPC's default authorities are trusted.
         cert: PEM file with the gateway's certificate, if the server requires one.
         key: PEM file with the certificate's key.
-        server_name: The name in the server's certificate; if empty, the host in `target`.
+        server_name: The name in the server's certificate. If empty, the certificate must name the host in `target`.
         private: True if only this user can access the socket in `target`. The gateway then sends the caller's host and
             port to the server.
-        asks_tokens: True if the server is known to require tokens. Otherwise the gateway assumes so after a refusal.
+        asks_tokens: True if the server is known to require tokens. Otherwise the gateway learns this from a refusal.
     """
 
     target: str
@@ -41,11 +41,12 @@ class ListenSettings:
     """The gateway's address.
 
     Attributes:
-        port: The port; 0 means any free port.
-        cert: PEM file with the certificate chain; if empty, connections are not encrypted.
+        port: The port. 0 means any free port.
+        cert: PEM file with the certificate chain. If empty, connections are not encrypted.
         key: PEM file with the certificate's key.
-        client_ca: PEM file with the authority that must sign callers' certificates; if empty, callers need none.
-        names: The host names under which callers may address the gateway; if empty, see `allowed_names`.
+        client_ca: PEM file with the authority that must sign callers' certificates. If empty, callers need no
+            certificate.
+        names: The host names under which callers may address the gateway. If empty, see `allowed_names`.
     """
 
     host: str = "127.0.0.1"
@@ -57,7 +58,7 @@ class ListenSettings:
 
     @property
     def allowed_names(self) -> frozenset[str]:
-        """The host names under which callers may address the gateway, in lower case; empty means any name.
+        """The host names under which callers may address the gateway, in lower case. Empty means any name.
 
         By default, a gateway on a loopback address allows only loopback names. Otherwise a web site could point its
         host name to the loopback address, and a browser would let the site's pages call the gateway.
@@ -69,18 +70,18 @@ class ListenSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits on requests and connections; `gradewire_gateway.gateway` explains how callers share them.
+    """Limits on requests and connections. `gradewire_gateway.gateway` explains how callers share them.
 
     Attributes:
-        max_requests: Maximum number of requests in flight; above it, the gateway answers 429.
-        max_body_bytes: Maximum size of a body, or of a line in a stream; above it, the gateway answers 413.
-        max_bytes_in_flight: Maximum size of all bodies, lines and large replies; above it, the gateway answers 429.
-        body_s: Maximum time to receive a body, or a line from its first byte; after it, the gateway answers 408.
+        max_requests: Maximum number of requests in flight. Above it, the gateway answers 429.
+        max_body_bytes: Maximum size of a body, or of a line in a stream. Above it, the gateway answers 413.
+        max_bytes_in_flight: Maximum total size of bodies, lines and large replies. Above it, the gateway answers 429.
+        body_s: Maximum time to receive a body, or a line from its first byte. After it, the gateway answers 408.
         head_s: Maximum time to receive a request's head, from the start of the connection or from the first byte after
-            the last reply; after it, the gateway closes the connection.
-        write_s: Maximum time until the caller's machine has received a piece of a reply; after it, the gateway closes
+            the last reply. After it, the gateway closes the connection.
+        write_s: Maximum time until the caller's machine has received a piece of a reply. After it, the gateway closes
             the connection.
-        max_connections: Maximum number of open connections; above it, the gateway closes new connections.
+        max_connections: Maximum number of open connections. Above it, the gateway closes new connections.
     """
 
     max_requests: int = 128
@@ -94,20 +95,21 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardPostSettings:
-    """Settings for reward posts from reinforcement learning frameworks; see `gradewire.rewards`.
+    """Settings for reward posts from reinforcement learning frameworks (see `gradewire.rewards`).
 
     Attributes:
         metric: Identifier of the metric whose score is the reward.
         reads: The source of the reward: "score", or "correct" for the metric's verdict (1 or 0).
         extraction: The rule to find the final answer in a completion: auto, boxed, tagged, phrase or whole.
-        policy: The treatment of samples that could not be scored: exclude, raise, hold or value.
-        value: The reward of samples that could not be scored; only for the policy "value", which requires it.
-        empty_value: The reward of a completion without an answer; None excludes the completion.
-        deadline_s: Deadline of a post, in seconds; a caller's Connect-Timeout-Ms may shorten it. The policy "hold"
-            retries for two thirds of it more.
-        max_failure_rate: Maximum share of failures among a caller's last 512 rewards. Above it all posts fail; 1 means
+        policy: The policy for samples that could not be scored: exclude, raise, hold or value.
+        value: The reward of samples that could not be scored. It is only for the policy "value", which requires it.
+        empty_value: The reward of a completion without an answer. None excludes the completion.
+        deadline_s: Deadline of a post, in seconds. A caller's Connect-Timeout-Ms may shorten it. The policy "hold" adds
+            two thirds of this time for retries.
+        max_failure_rate: Maximum share of failures among a caller's last 512 rewards. Above it, all posts fail. 1 means
             no limit.
-        slime_key: The key under which slime reads the reward (its --reward-key); if empty, the reply is a plain number.
+        slime_key: The key under which slime reads the reward (slime's --reward-key). If empty, the reply is a plain
+            number.
     """
 
     metric: str = "smile"
@@ -123,7 +125,7 @@ class RewardPostSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
-    """All settings of a gateway; `to_message` and `from_message` pass them to a child process.
+    """All settings of a gateway. `to_message` and `from_message` pass them to a child process.
 
     Attributes:
         metrics: True if ``GET /metrics`` returns the gateway's metrics.
@@ -141,12 +143,12 @@ class GatewaySettings:
     page: bool = True
 
     def to_message(self) -> dict[str, Any]:
-        """Return the settings in a dictionary that JSON can store."""
+        """Return the settings as a dictionary that can be written as JSON."""
         return asdict(self)
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Self:
-        """Return the settings from the values of `to_message`, which may have been stored in JSON."""
+        """Return the settings from a dictionary of `to_message`, which may have been written as JSON and read again."""
         listen = {**message["listen"], "names": tuple(message["listen"]["names"])}
         parts = {
             "upstream": UpstreamSettings(**message["upstream"]),

@@ -1,4 +1,4 @@
-"""Spans for HTTP requests and for their calls to the server, without loading OpenTelemetry in this module."""
+"""Spans for HTTP requests and for their calls to the server. This module does not import OpenTelemetry."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ _CANCELLED: Final = "CANCELLED"
 
 
 def begin_request_span(tracing: "Tracing", scope: Scope) -> "OtelSpan | None":
-    """Start a request's span, sampled or not; return None for requests for health and metrics."""
+    """Start a request's span, sampled or not. Return None for requests for health and metrics."""
     if scope["path"] in _UNTRACED:
         return None
     headers, method = Headers(scope=scope), _method(scope)
@@ -48,7 +48,7 @@ def begin_request_span(tracing: "Tracing", scope: Scope) -> "OtelSpan | None":
 
 
 def end_request_span(span: "OtelSpan", scope: Scope) -> None:
-    """Set a request's result on its span, and end the span; do not record an unknown path."""
+    """Set a request's result on its span, and end the span. Do not record an unknown path."""
     record = record_of(scope)
     if record.route:
         span.rename(f"{_method(scope)} {record.route}")
@@ -62,7 +62,7 @@ def end_request_span(span: "OtelSpan", scope: Scope) -> None:
 
 @contextmanager
 def calling(options: CallOptions, path: str) -> Iterator[CallOptions]:
-    """Trace a call to the server if its request is traced; yield the options for the call."""
+    """Trace a call to the server if its request is traced. Yield the options for the call."""
     if options.span is None:
         yield options
         return

@@ -1,4 +1,4 @@
-"""Calls to the server behind the gateway, and the transport with which reward scorers make such calls."""
+"""Calls to the server behind the gateway, and the transport that reward scorers use for such calls."""
 
 import asyncio
 import secrets
@@ -40,7 +40,7 @@ _DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnecti
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """The options of a request's call; without `timeout_s` the server's default deadline applies."""
+    """The options of a request's call. Without `timeout_s`, the server's default deadline applies."""
 
     metadata: tuple[tuple[str, str], ...]
     timeout_s: float | None
@@ -51,7 +51,7 @@ _MOST_TOKENS: Final = 1024
 
 
 class AcceptedTokens:
-    """The tokens that the server accepted most recently; none until the server is known to require tokens."""
+    """The tokens that the server accepted most recently. Empty as long as the server is not known to require tokens."""
 
     def __init__(self, *, asked: bool) -> None:
         self._asked = asked
@@ -76,7 +76,7 @@ class AcceptedTokens:
 class Upstream:
     """The connections to the server's processes. Each call uses the process with the fewest calls.
 
-    Create and close them on the event loop that uses them.
+    Create and close an `Upstream` on the event loop that uses it.
 
     Raises:
         InvalidRequest: A PEM file cannot be read.
@@ -100,9 +100,9 @@ class Upstream:
             await connection.channel.close()
 
     def unary(self, method: RpcMethod[Any, Any], request: Sent, options: CallOptions) -> asyncio.Task[Any]:
-        """Start a call with one request and one reply; cancelling the task cancels the call.
+        """Start a call with one request and one reply. Cancelling the task cancels the call.
 
-        If a process stops or is lost, another process gets the request, because it does no harm if both do the work.
+        If a process stops or is lost, a second process gets the request, because it does no harm if both do the work.
         The task raises the last process's AioRpcError, or UsageError if the channel is closed.
         """
         return asyncio.create_task(self._unary(method, request, options))
@@ -148,7 +148,7 @@ class Upstream:
                 connection.calls -= 1
 
     def _take(self, tried: Collection[ServerConnection] = ()) -> ServerConnection:
-        """Return the connection for the next call; if possible, avoid processes that are stopping or down."""
+        """Return the connection for the next call. If possible, avoid processes that are stopping or down."""
         if len(self._pool.connections) > 1:
             for each in self._pool.connections:
                 if each.channel.get_state(try_to_connect=True) in _DOWN:
@@ -157,7 +157,7 @@ class Upstream:
 
 
 class CallClosedError(Exception):
-    """An error raised if a call accepts no more messages; read the call to get its result."""
+    """Raised when a call accepts no more messages. Read the call to get its result."""
 
 
 async def accepted(call: StreamCall) -> None:
@@ -178,7 +178,7 @@ async def accepted(call: StreamCall) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Raise CallClosedError if the context writes to a call that has ended."""
+    """Raise CallClosedError if the code in the context writes to a call that has ended."""
     try:
         yield
     except (aio.AioRpcError, aio.InternalError, asyncio.InvalidStateError) as error:
@@ -193,7 +193,7 @@ def _tls(settings: UpstreamSettings) -> Tls | None:
 
 
 class UpstreamTransport:
-    """A `gradewire.transport.Transport` that uses the gateway's channels, and does not close them.
+    """A `gradewire.transport.Transport` that uses the gateway's channels but does not close them.
 
     Each call gets a new request id, because a call may contain items from several requests.
     """
@@ -229,7 +229,7 @@ class UpstreamTransport:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Replace a gRPC error by the matching error of the client library."""
+    """Replace a gRPC error with the matching error of the client library."""
     try:
         yield
     except aio.AioRpcError as error:

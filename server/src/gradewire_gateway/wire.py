@@ -1,4 +1,4 @@
-"""gRPC methods, and conversion of their messages from and to JSON, with errors that name the field's path."""
+"""gRPC methods, and the conversion of their messages from and to JSON. Errors name the invalid field's path."""
 
 import json
 import pkgutil
@@ -26,7 +26,7 @@ Buffer: TypeAlias = bytes | bytearray
 """JSON in the buffer in which it arrived, to avoid copying large bodies."""
 
 DEFAULT_MODEL: Final = "default"
-"""The model name that means the server's default judge, for clients that must name a model."""
+"""The name of the server's default judge, for clients that must name a model."""
 
 
 @cache
@@ -44,12 +44,12 @@ def all_methods() -> tuple[RpcMethod, ...]:
 
 
 def method_at(path: str) -> RpcMethod:
-    """Return the method with a path; raise StopIteration for an unknown path."""
+    """Return the method at this path; raise StopIteration if the path is unknown."""
     return next(method for method in all_methods() if method.path == path)
 
 
 def unparsed(method: RpcMethod) -> RpcMethod:
-    """Return the method with requests and replies that stay bytes."""
+    """Return a version of the method in which requests and replies stay bytes."""
     return replace(method, request_type=bytes, reply_type=bytes)
 
 
@@ -77,7 +77,7 @@ def _method(method: MethodDescriptor) -> RpcMethod:
 
 
 def text_of(value: object, at: str) -> str:
-    """Return a string; raise ProblemError for another value."""
+    """Return `value` if it is a string, otherwise raise ProblemError."""
     if not isinstance(value, str):
         raise invalid(f"{at}: must be a string", at)
     try:
@@ -88,21 +88,21 @@ def text_of(value: object, at: str) -> str:
 
 
 def list_of(value: object, at: str) -> list[Any]:
-    """Return a list; raise ProblemError for another value."""
+    """Return `value` if it is a list, otherwise raise ProblemError."""
     if not isinstance(value, list):
         raise invalid(f"{at}: must be a list", at)
     return value
 
 
 def object_of(value: object, at: str) -> Mapping[str, Any]:
-    """Return an object; raise ProblemError for another value."""
+    """Return `value` if it is a JSON object, otherwise raise ProblemError."""
     if not isinstance(value, dict):
         raise invalid(f"{at}: must be an object", at)
     return value
 
 
 def count_of(value: object, at: str, most: int) -> int:
-    """Return a whole number from 1 to `most`; raise ProblemError for another value."""
+    """Return `value` if it is a whole number from 1 to `most`, otherwise raise ProblemError."""
     if type(value) is not int or not 1 <= value <= most:
         raise invalid(f"{at}: must be a whole number from 1 to {most}", at)
     return value
@@ -116,20 +116,20 @@ INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT64: (-(1 << 63), (1 << 63) - 1),
     FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1),
 }
-"""The smallest and the largest value of each integer type."""
+"""The smallest and the largest value, by integer type."""
 FLOATS: Final = (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A field's path (``items[1].id``; empty for the message itself), and a description of what is wrong."""
+    """The path of an invalid field (``items[1].id``, or "" for the whole message), and what is wrong with the field."""
 
     at: str
     what: str
 
 
 def find_fault(value: object, kind: Descriptor) -> Fault | None:
-    """Return the first fault in a message's JSON value; None if no fault is found."""
+    """Return the first fault in a message's JSON value, or None if there is no fault."""
     return next(_of_message(value, kind, ""), None)
 
 
@@ -141,7 +141,7 @@ def _fields_of(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
 
 @cache
 def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None, bool]]:
-    """Map JSON names and proto names to the field's proto name, its messages' descriptor, and True for a list."""
+    """Map JSON and proto names to the field's proto name, its messages' descriptor, and whether it is a list."""
     found = {}
     for name, field in _fields_of(kind).items():
         held = field.message_type
@@ -178,13 +178,13 @@ def _of_message(value: object, kind: Descriptor, at: str) -> Iterator[Fault]:
         if field is None:
             there = ", ".join(sorted(field.json_name for field in kind.fields)[:_MOST_LISTED])
             named = f"{at}.{name[:_MOST_CHARACTERS]}".lstrip(".")
-            yield Fault(named, f"does not exist; the fields of {kind.name} are: {there}" if there else "does not exist")
+            yield Fault(named, f"does not exist; the fields of {kind.name} are {there}" if there else "does not exist")
             return
         if given.setdefault(field.name, name) != name:
             yield Fault(path, f"is set twice, also under the name {given[field.name]}")
         oneof = field.containing_oneof
         if oneof is not None and held is not None and chosen.setdefault(oneof.name, name) != name:
-            yield Fault(at, f"the fields {chosen[oneof.name]} and {name} exclude each other: set only one")
+            yield Fault(at, f"the fields {chosen[oneof.name]} and {name} are mutually exclusive; set only one")
         if held is not None:
             yield from _of_field(held, field, path)
 
@@ -247,9 +247,9 @@ _UNFIT: Final = (
 )
 """Exceptions that protobuf raises for JSON values of a wrong type."""
 _MOST_VALUES: Final = 1 << 18
-"""Maximum number of values in a request. Parsing them takes some ten milliseconds, and blocks other threads."""
+"""Maximum number of values in a request. Parsing so many takes tens of milliseconds and blocks other threads."""
 _MOST_DIGITS: Final = 1000
-"""Maximum number of digits in a number. Python needs quadratic time for digits, and runs no other thread meanwhile."""
+"""Maximum number of digits in a number. Python needs quadratic time to parse them, and runs no other thread then."""
 _STRING_OR_VALUE: Final = re.compile(rb'"[^"]*"?|([\[{,])')
 """A pattern for a string without escapes, or for a character before a value."""
 _MOST_MESSAGE_CHARACTERS: Final = 300
@@ -264,23 +264,23 @@ def read_object(data: Buffer, at: str = "") -> dict[str, Any]:
     """
     what = at or "the body"
     if len(data) > _MOST_VALUES and _has_too_many_values(data):
-        detail = f"{what} has more than {_MOST_VALUES} values: send fewer items at a time"
+        detail = f"{what} has more than {_MOST_VALUES} values; send fewer items at a time"
         raise ProblemError(Problem(413, "resource_exhausted", detail))
     try:
         value = json.loads(data.decode(), object_pairs_hook=_once, parse_int=_whole, parse_float=_fraction)
     except UnicodeDecodeError as error:
-        raise invalid(f"{what} is not UTF-8, at byte {error.start}") from None
+        raise invalid(f"{what} is not valid UTF-8 at byte {error.start}") from None
     except RecursionError:
         raise invalid(f"{what} is nested too deeply") from None
     except ValueError as error:  # json.JSONDecodeError too
         raise invalid(f"{what} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise invalid(f"{what} is not a JSON object: send at least {{}}")
+        raise invalid(f"{what} is not a JSON object; send at least {{}}")
     return value
 
 
 def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
-    """Return a message from its JSON form; raise ProblemError, which names the invalid field and `at` ("line 3")."""
+    """Return a message from its JSON form; raise ProblemError with the invalid field's path and `at` ("line 3")."""
     value = read_object(data, at)
     descriptor = descriptor_of(kind)
     where = f"{at}: " if at else ""
@@ -338,7 +338,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _has_too_many_values(data: Buffer) -> bool:
-    """Return True for JSON with more than `_MOST_VALUES` values, ignoring characters inside strings."""
+    """Return True if the JSON contains more than `_MOST_VALUES` values. Ignore characters inside strings."""
     starts = range(0, len(data), MIB)  # in pieces, so that other threads run in between
     if sum(data.count(mark, start, start + MIB) for start in starts for mark in b"[{,") <= _MOST_VALUES:
         return False

@@ -18,7 +18,7 @@ def test_a_page_that_cannot_be_small_enough_is_an_error_with_its_reason(
     options = ("--metrics", "rouge_l", "--resamples", "100", "--html", tmp_path / "page.html")
     done = command("agree", file, *options, stub=judging_stub())
     assert done.exit_code == 2
-    assert "page.html: the page is too large:" in done.stderr
+    assert "page.html: the page would be too large (" in done.stderr
     assert not (tmp_path / "page.html").exists()
 
 

@@ -187,7 +187,7 @@ def test_cider_takes_no_cut_that_is_for_similarities(command: Command, tmp_path:
 def test_wrong_cuts_say_the_way_out(command: Command, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "rows.jsonl", rows_of(10))
     done = command("bench", "knvqa", file, "--cut", "sbert=high")
-    assert (done.exit_code, "write METRIC=SCORE" in done.stderr) == (2, True)
+    assert (done.exit_code, "Use METRIC=SCORE" in done.stderr) == (2, True)
     done = command("bench", "knvqa", file, "--cut", "fame=0.5", stub=judging_stub())
     assert (done.exit_code, "no such metric. Choose one of lexical_match" in done.stderr) == (2, True)
 

@@ -42,7 +42,7 @@ def test_metrics_of_one_name_are_told_apart_and_compared(command: Command, tmp_p
 def test_what_is_not_defined_is_a_dash_with_its_reason(command: Command, tmp_path: Path) -> None:
     assert "no alignment, because all 60 samples have the grade 7" in said(command, tmp_path, samples(grade=7))
     one = said(command, tmp_path, samples(dataset="vqa"))
-    assert "no generalization, which needs at least two data sets" in one
+    assert "no generalization, because it needs at least two data sets" in one
     equal = said(command, tmp_path, samples(prediction="xx"))
     assert "sbert has no value for part 1: all scores are 0.02344" in equal
     rows = [{**row, **({"dataset": "d" * 50} if number < 2 else {})} for number, row in enumerate(samples())]

@@ -105,7 +105,7 @@ def test_ids_may_repeat_and_texts_may_be_long(command: Command, tmp_path: Path) 
         ([], (), "no sample can be scored: the file has none"),
         ([{"a": 1}], (), "left out 1 rows: the row has no reference (first at line 1) (columns: a"),
         (samples(5), ("--half", "a", "--where", "dataset=none"), "no sample can be scored"),
-        (samples(5), ("--map", "descriptions=desc1"), "no column 'desc1'. Columns: id, question"),
+        (samples(5), ("--map", "descriptions=desc1"), "no column 'desc1'. Its columns: id, question"),
         (samples(5), ("--where", "split=test"), "no column 'split'"),
         (samples(5), ("--map", "fame=x"), "write FIELD=COLUMN, where FIELD is one of id, question"),
         (samples(5), ("--baseline", "smile"), "--baseline smile: no such metric. Choose one of sbert"),

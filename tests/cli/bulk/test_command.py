@@ -25,10 +25,10 @@ def test_without_ray_it_says_what_to_install(command: Command, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("{file}",), "name at least one INPUT, then OUTPUT"),
+        (("{file}",), "name at least one INPUT and then the OUTPUT"),
         (("-", "{folder}/out.jsonl"), "which standard input does not allow. Save it to a file"),
         (("{file}", "{folder}/out.xlsx"), "cannot write .xlsx"),
-        (("{file}", "{folder}/out.jsonl", "--resume", "--overwrite"), "exclude each other"),
+        (("{file}", "{folder}/out.jsonl", "--resume", "--overwrite"), "are mutually exclusive"),
         (("{file}", "{file}"), "is also the input"),
         (("{folder}/none.jsonl", "{folder}/*.nothing", "{folder}/out.jsonl"), "matches no file"),
         (("{file}", "{folder}/no/such/out.jsonl"), "does not exist. Create it first"),

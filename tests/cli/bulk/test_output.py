@@ -162,7 +162,7 @@ def test_a_run_is_saved_and_the_same_one_goes_on(bulk: Callable[..., Bulk]) -> N
             {"metrics": {"smile": "smile:v1/1?model=m@4567&sentence_weight=0.3"}},
             "model of smile was m@0123, now m@4567",
         ),
-        ({"inputs": (INPUT, INPUT)}, "it had 1 input files, now 2"),
+        ({"inputs": (INPUT, INPUT)}, "the number of input files was 1, now 2"),
         ({"inputs": (replace(INPUT, path="b.jsonl"),)}, "the input a.jsonl is now b.jsonl"),
         ({"inputs": (replace(INPUT, bytes=4, sha256="11"),)}, "a.jsonl has changed (3 bytes before, 4 now)"),
     ],
@@ -180,7 +180,7 @@ def test_a_reference_set_that_may_have_grown_is_refused(bulk: Callable[..., Bulk
     line = "cider/1?corpus=prepared&reference_set=prod"
     grows, stays = (replace(RUN, metrics={"cider": each}) for each in (line, f"{line}@{'0' * 32}"))
     check_same(run.store.path_or_url, stays, stays)
-    with pytest.raises(InputError, match=r"cider counts over a reference set that may have grown.*--overwrite"):
+    with pytest.raises(InputError, match=r"cider uses a reference set that may have changed.*--overwrite"):
         check_same(run.store.path_or_url, grows, grows)
 
 

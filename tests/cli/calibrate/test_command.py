@@ -116,7 +116,7 @@ def test_a_metric_without_verdict_gets_one(built: Path, run: Run, rows: Path) ->
     score, _ = scored(built, "sbert")
     assert score.correct in {True, False}
     # Of another metric nothing is taken away.
-    assert "no user's fit was stored" in run("--undo", "--metric", "smile").stdout
+    assert "there was no fit of yours to remove" in run("--undo", "--metric", "smile").stdout
     assert scored(built, "sbert")[0].correct is not None
 
 
@@ -251,7 +251,7 @@ def test_of_scores_of_several_metrics_that_of_metric_is_taken(
         done = run(rows, "--metric", line, "--scores", out, "--json", among, "--dry-run")
         assert done.exit_code == 0, done.stderr
         assert json.loads(alone.read_text()) == json.loads(among.read_text())
-    for line, said in (("smile", "matches 2 of the scores"), ("sfve", "matches none of the scores")):
+    for line, said in (("smile", "matches 2 of the scored metrics"), ("sfve", "matches none of the scored metrics")):
         done = run(rows, "--metric", line, "--scores", out)
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 
@@ -274,7 +274,7 @@ def test_a_record_that_cannot_be_read_fails_its_metric_alone(built: Path, run: R
 def test_a_dry_run_stores_nothing(built: Path, run: Run, rows: Path) -> None:
     before = (built / "models" / NAME / "config.pbtxt").read_text()
     done = run(rows, "--dry-run", quiet=False)
-    assert "(--dry-run)" in done.stdout
+    assert "because --dry-run was given" in done.stdout
     assert "60 rows scored" in done.stderr
     assert (built / "models" / NAME / "config.pbtxt").read_text() == before
 
@@ -325,7 +325,7 @@ def test_what_cannot_be_fitted_is_said_and_exits_2(
 def test_a_file_is_needed_unless_nothing_is_fitted(command: Command) -> None:
     done = command("calibrate")
     assert done.exit_code == 2
-    assert "name a FILE of labelled answers" in done.stderr
+    assert "name a FILE with labelled answers" in done.stderr
 
 
 def test_the_figures_are_those_of_rows_held_out(command: Command, tmp_path: Path) -> None:

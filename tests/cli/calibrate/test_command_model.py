@@ -52,8 +52,8 @@ def test_the_model_chooses_among_scores_of_several(command: Command, files: tupl
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ((), "--metric smile matches 2 of the scores"),
-        (("--model", "three"), "--metric smile of model three matches none of the scores"),
+        ((), "--metric smile matches 2 of the scored metrics"),
+        (("--model", "three"), "--metric smile of model three matches none of the scored metrics"),
         (("--model", "one@ffffffff"), "--metric smile of model one@ffffffff matches none"),
     ],
 )

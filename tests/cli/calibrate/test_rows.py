@@ -42,7 +42,7 @@ def test_columns_are_told_apart_by_model_and_by_label_where_all_rows_failed(
 
 
 def test_models_that_nobody_tells_apart_are_asked_for() -> None:
-    told = r"--metric smile matches 2 of the scores. Add a preset, parameters or --model NAME@DIGEST"
+    told = r"--metric smile matches 2 of the scored metrics. Add a preset, parameters or --model NAME@DIGEST"
     with pytest.raises(InputError, match=told) as raised:
         labelled_scores(columns_of(BOTH), parse_metric_line("smile"), half=None)
     assert f"smile:v1?model=one ({ONE}), smile:v1?model=two ({TWO})" in str(raised.value)
@@ -50,7 +50,7 @@ def test_models_that_nobody_tells_apart_are_asked_for() -> None:
 
 def test_a_model_that_no_column_is_of_is_refused_with_what_each_column_is_of() -> None:
     columns = columns_of({"smile": ONE, "sbert": "", "rouge_l/1": "rouge_l/1"})
-    with pytest.raises(InputError, match=r"--metric smile of model three matches none of the scores") as raised:
+    with pytest.raises(InputError, match=r"--metric smile of model three matches none of the scored metrics") as raised:
         labelled_scores(columns, parse_metric_line("smile?model=three"), half=None)
     assert str(raised.value).endswith(f"Available scores: smile ({ONE}), sbert, rouge_l/1")
 

@@ -161,7 +161,7 @@ def test_answers_that_are_not_there_can_fail_a_build(compare: Compare) -> None:
     options = ("--fail-if", "smile.unmatched > 0.2")
     done = compare(letters(*[50] * 20), letters(*[50] * 15), options=options)
     assert done.exit_code == 4
-    assert "--fail-if 'smile.unmatched > 0.2' holds for new: the value is 0.25" in done.stderr
+    assert "--fail-if 'smile.unmatched > 0.2' is true for new: the value is 0.25" in done.stderr
     assert compare(letters(*[50] * 20), letters(*[50] * 16), options=options).exit_code == 0
 
 
@@ -229,9 +229,9 @@ def test_tables_are_written_in_every_form(compare: Compare, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--names", "a"), "--names a: give exactly one name for each of the 2 files"),
+        (("--names", "a"), "--names a: name each of the 2 files exactly once"),
         (("--names", "a,a"), "--names a,a: a is named twice"),
-        (("--names", "a,"), "write NAME,NAME"),
+        (("--names", "a,"), "Use NAME,NAME"),
         (("--models", "x"), "--models x: no row has this model. The file has none"),
         (("--models", "x", "--names", "a,b"), "Leave one out"),
         (("--baseline", "x"), "--baseline x: unknown name. Choose one of base, new"),
@@ -244,7 +244,7 @@ def test_tables_are_written_in_every_form(compare: Compare, tmp_path: Path) -> N
         (("--match", "question"), "--match question: no row of new has the same question as a row of base"),
         (("--summary", __file__), "--summary needs outputs of gradewire score, but these files contain answers"),
         (("--html", "page.csv"), ".csv means another format"),
-        (("--fail-if", "smile.mean"), "write METRIC.VALUE"),
+        (("--fail-if", "smile.mean"), "use METRIC.VALUE"),
         (("--fail-if", "bleu.mean < 0"), "--fail-if bleu: no such metric. Choose one of smile"),
     ],
 )

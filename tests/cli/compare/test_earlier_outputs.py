@@ -173,7 +173,7 @@ def test_a_manifest_of_another_number_of_rows_is_not_that_of_the_output(command:
     # How many rows there are is not known then; the content still is.
     some = compared(command, base, new, "--where", "question=question 0?")
     (note,) = [told for told in some["notes"] if "manifest" in told]
-    assert "so it is a different output or has changed" in note
+    assert "is a different output or has changed" in note
 
 
 def test_one_output_with_models_is_compared_by_model(command: Command, score: Score) -> None:
@@ -284,13 +284,14 @@ def test_manifests_that_were_swapped_are_named(command: Command, score: Score, t
     digests = [file_digest(path).sha256[:12] for path in (base, new)]
     notes = [told for told in compared(command, base, new)["notes"] if "manifest" in told]
     assert notes == [
-        f"{manifest_path(own)} does not belong to {own}: it was written for {other} (SHA-256 {theirs}), but {own} has "
-        f"SHA-256 {mine}, so it is a different output or has changed; the comparison omits this run's properties"
+        f"{manifest_path(own)} does not belong to {own}: the manifest was written for {other} (SHA-256 {theirs}), but "
+        f"{own} has SHA-256 {mine}, so {own} is a different output or has changed; the comparison omits this run's "
+        "properties"
         for own, other, mine, theirs in ((base, new, *digests), (new, base, *digests[::-1]))
     ]
     by_option = command("compare", base, new, "--summary", first, "--summary", second, stub=StubTransport(never))
     assert by_option.exit_code == 2
-    assert f"--summary {first} does not belong to {base}: it was written for {new}" in by_option.stderr
+    assert f"--summary {first} does not belong to {base}: the manifest was written for {new}" in by_option.stderr
     right = compared(command, base, new, "--summary", second, "--summary", first)
     assert right["sides"]["base"]["run"]["server_version"] == "stub"
 

@@ -28,8 +28,8 @@ def test_the_page_shows_values_changed_rows_and_conditions(compare: Compare, tmp
         "Comparison with base",
         "base.jsonl and 1 more file",
         "new on 2 questions",
-        "--fail-if 'smile.losses > 0.9' does not hold for new: the value is 0",
-        "--fail-if 'smile.wins > 0.4' holds for new: the value is 0.5",
+        "--fail-if 'smile.losses > 0.9' is false for new: the value is 0",
+        "--fail-if 'smile.wins > 0.4' is true for new: the value is 0.5",
         "1 won, 1 tied, 0 lost",
         "smile 2 0.150 0.400 +0.2500",
         "Rows that gained most by smile q0 · 0.500 Question question 0? Reference cat base 0.100",
@@ -38,7 +38,7 @@ def test_the_page_shows_values_changed_rows_and_conditions(compare: Compare, tmp
         assert expected in text
     assert "Rows that lost most" not in text
     assert re.findall(r'<p class="holds"><bdi>(.*?) for new', path.read_text()) == [
-        "--fail-if &#39;smile.wins &gt; 0.4&#39; holds"
+        "--fail-if &#39;smile.wins &gt; 0.4&#39; is true"
     ]
 
 
@@ -98,4 +98,4 @@ def test_a_page_that_is_too_large_is_one_line(
     monkeypatch.setattr(page, "MAX_BYTES", 1000)
     done = compare(letters(10), letters(20), options=("--html", tmp_path / "page.html"))
     assert done.exit_code == 2
-    assert "page.html: the page is too large:" in done.stderr
+    assert "page.html: the page would be too large (" in done.stderr

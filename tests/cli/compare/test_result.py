@@ -13,7 +13,7 @@ Compare = Callable[..., Result]
 def test_a_condition_that_holds_has_an_exit_code_of_its_own_and_says_the_figure(compare: Compare) -> None:
     done = compare(letters(50, 60), letters(10, 20), options=("--fail-if", "smile.mean < -0.01"))
     assert done.exit_code == 4
-    assert "--fail-if 'smile.mean < -0.01' holds for new: the value is -0.4" in done.stderr
+    assert "--fail-if 'smile.mean < -0.01' is true for new: the value is -0.4" in done.stderr
     assert "new minus base: 2 pairs" in done.stdout
 
 
@@ -27,8 +27,8 @@ def test_every_condition_that_holds_is_told_of_every_candidate(compare: Compare)
     options = ("--fail-if", "smile.losses > 0.4", "--fail-if", "smile.wins <= 0")
     done = compare(letters(50, 60), letters(10, 60), letters(90, 99), options=options)
     assert done.exit_code == 4
-    assert "--fail-if 'smile.losses > 0.4' holds for new: the value is 0.5" in done.stderr
-    assert "--fail-if 'smile.wins <= 0' holds for new: the value is 0" in done.stderr
+    assert "--fail-if 'smile.losses > 0.4' is true for new: the value is 0.5" in done.stderr
+    assert "--fail-if 'smile.wins <= 0' is true for new: the value is 0" in done.stderr
     assert "of third" not in done.stderr
 
 
@@ -61,7 +61,7 @@ def test_all_conditions_are_told_where_one_has_no_figure(compare: Compare, tmp_p
     options = ("--fail-if", "smile.mean.low < 0", "--fail-if", "smile.mean < 0", "--fail-if", "smile.share_right < 0")
     done = compare(letters(50), letters(10), options=(*options, "--json", tmp_path / "f.json"))
     assert done.exit_code == 2
-    assert "--fail-if 'smile.mean < 0' holds for new: the value is -0.4" in done.stderr
+    assert "--fail-if 'smile.mean < 0' is true for new: the value is -0.4" in done.stderr
     assert "mean.low of new is undefined" in done.stderr
     assert "share_right of new is undefined" in done.stderr
     told = json.loads((tmp_path / "f.json").read_text())["conditions"]

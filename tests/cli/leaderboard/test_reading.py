@@ -113,7 +113,7 @@ def test_the_answer_is_that_of_the_turn_that_was_judged(turn: Any, answer: str) 
 def test_a_side_that_is_the_name_of_the_other_model_is_refused() -> None:
     assert read(model_a="A", model_b="B", winner="B").winner == "model_b"
     assert read(model_a="model_b", model_b="model_c", winner="model_b").winner == "model_b", "as our own lines have it"
-    with pytest.raises(ValueError, match="winner or vote A names a side and the other side's model"):
+    with pytest.raises(ValueError, match="winner or vote A names one side and the other side's model"):
         read(model_a="B", model_b="A", winner="A")
 
 
@@ -143,10 +143,10 @@ def test_votes_stand_for_a_winner() -> None:
         ({"model_a": math.nan, "winner": "A"}, "a model has no name"),
         ({"model_a": "m" * 201, "winner": "A"}, "more than 200 characters"),
         ({}, "no winner"),
-        ({"winner": "the left one"}, "not one of model_a, model_b, tie"),
-        ({"votes": ["A", "left"]}, "not one of model_a, model_b, tie"),
+        ({"winner": "the left one"}, "not model_a, model_b or tie"),
+        ({"votes": ["A", "left"]}, "not model_a, model_b or tie"),
         ({"votes": {"A": -1}}, "a count of votes is invalid"),
-        ({"winner_model_a": 1, "winner_tie": 1}, "more than one of the columns"),
+        ({"winner_model_a": 1, "winner_tie": 1}, "more than one winner_… column"),
     ],
 )
 def test_what_is_no_pair(fields: dict[str, Any], message: str) -> None:

@@ -162,7 +162,7 @@ def test_blank_answers_lose_to_others_and_tie_with_blank_ones(
     }
     assert found["without_winner"] == {"EMPTY_PREDICTION": 14}
     assert "14 pairs without a winner count as ties: EMPTY_PREDICTION 14" in done.output
-    assert "28 pairs lost by a blank answer" in done.output
+    assert "in 28 pairs, a blank answer lost without a judge" in done.output
     assert {row["winner"] for row in read_rows(out.read_text()) if row["status"] != "OK"} == {None}, "nobody said so"
 
 

@@ -91,12 +91,12 @@ def test_a_decision_model_is_named_as_such() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--judge-backend", "decisions"], "Give it too"),
+        (["--judge-backend", "decisions"], "Add --judge-url URL"),
         ([*SERVER, "--judge-backend", "triton"], "'openai', 'decisions'"),
         ([*SERVER, "--judge-backend", "decisions", "--judge-reasoning-tokens", "9"], "writes no tokens"),
         (["--judge-url", "http://h/v1"], "--judge-url needs --judge-remote-model NAME"),
-        (["--judge-key-env", "X"], "Give it too"),
-        (["--judge-reasoning-tokens", "9"], "Give it too"),
+        (["--judge-key-env", "X"], "Add --judge-url URL"),
+        (["--judge-reasoning-tokens", "9"], "Add --judge-url URL"),
         (["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-reasoning-tokens", "-1"], "-1"),
         (
             ["--judge-url", "http://h", "--judge-remote-model", "m", "--judge-key-env", "NO_SUCH"],

@@ -68,7 +68,7 @@ def test_the_table_of_cells_gives_way_before_the_page_fails(monkeypatch: pytest.
     assert "The 0 largest of 1,203 lines of each metric" in small
     assert "The first 0 of 3 lines are shown" in small
     monkeypatch.setattr(page, "MAX_BYTES", 10_000)
-    with pytest.raises(InputError, match="even if it shows no answer or cell"):
+    with pytest.raises(InputError, match="even without any answer or cell"):
         render(report)
 
 

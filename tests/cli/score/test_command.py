@@ -207,11 +207,11 @@ def test_errors_of_the_call_are_one_line_and_leave_no_file(
         (["--server", "localhost:70000"], "write HOST:PORT"),
         (["--server", "http://localhost:50051"], "write HOST:PORT"),
         (["--server", ""], "write HOST:PORT"),
-        (["--server", "a:1", "--embedded"], "exclude each other"),
+        (["--server", "a:1", "--embedded"], "are mutually exclusive"),
         (["--server", "a:1", "--disk-directory", "x"], "Leave it out with --server"),
         (["--tls-ca", __file__], "Add --server"),
         (["--out", "x", "--format", "table"], "Leave out --out"),
-        (["--out", "x", "--resume", "--overwrite"], "exclude each other"),
+        (["--out", "x", "--resume", "--overwrite"], "are mutually exclusive"),
     ],
 )
 def test_wrong_usage_says_the_way_out(command: Command, tmp_path: Path, arguments: list[str], said: str) -> None:

@@ -79,7 +79,7 @@ def test_the_judge_of_a_cascade_is_looked_for_and_its_budget_is_an_option(comman
     assert (mine.auto.judge_budget, mine.auto.HasField("risk")) == (0.3, False)
     assert (own.auto.risk, own.auto.HasField("judge_budget")) == (0.2, False)
     both = command("score", file, *metrics, "--judge-budget", "0.3", "--risk", "0.1", stub=stub)
-    assert "--judge-budget and --risk exclude each other" in both.output
+    assert "--judge-budget and --risk are mutually exclusive" in both.output
     for line in ("smile", "auto?risk=0.2"):
         none = command("score", file, "--metrics", line, "--risk", "0.1", stub=stub)
         assert "--risk needs an auto metric in --metrics that sets neither" in none.output

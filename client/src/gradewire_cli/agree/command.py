@@ -52,7 +52,7 @@ def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
-    """Return the metric pairs to compare; raises InputError for an unknown metric, or a pair of equal metrics."""
+    """Return the metric pairs to compare; raise InputError if a metric is unknown or paired with itself."""
     named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
     for (one, other), given in zip(named, compare, strict=True):
         if one == other:
@@ -62,7 +62,7 @@ def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare
 
 
 def _optional_tables(result: AgreementResult) -> list[str]:
-    """Return a line that names the tables that the short view omits, if there are any."""
+    """Return a line that names the tables that only --all-tables shows, or no line if there are none."""
     names = [f"by {name}" for name in positions_by_level(result.report.metrics[0], SHOWN_LEVELS)]
     if result.systems and result.labelled.against is None:
         names.append("means by model")
@@ -92,12 +92,13 @@ def agree_command(
 ) -> None:
     """Score the answers in FILE and compare the scores with the file's human labels.
 
-    Prints each metric's --statistics with 95 % intervals: over all rows, and as the mean over data sets and models.
+    The command prints each metric's --statistics with 95 % intervals, over all rows and as the mean over data sets and
+    models.
     Use --group-by or --all-tables to print them for each data set and model. Failed rows are counted but not compared.
     """
     run, report = labelled_run_of(options), options["html"]
     if run.against and report is not None:
-        raise click.UsageError("--html shows answers with annotators' labels and cannot be used with --against")
+        raise click.UsageError("--html shows annotators' labels, so it cannot be used with --against. Leave one out")
     files = table_files(options)
     run.check_outputs([*files.items(), ("--html", report)])
     pairs = functools.partial(_pairs, compare=options["compare"], compare_all=options["compare_all"])

@@ -32,7 +32,7 @@ class AgreementResult:
     """A comparison of metrics with labels.
 
     Attributes:
-        by_verdict: The same rows, but if an evaluator replaces annotators, its verdicts are the labels.
+        by_verdict: The same rows. If an evaluator replaces annotators, the labels are the evaluator's verdicts.
         annotators: Agreement among annotators. None if no row has several annotators.
         systems: Means by model and system-level ranks, by data set and over all rows. Empty for a single model.
         accuracies: The models' accuracy according to each metric and to the evaluator that replaces annotators. None if

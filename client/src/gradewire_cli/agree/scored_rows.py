@@ -36,7 +36,7 @@ _TEXTS = ("line", "message", "best_window")
 
 
 def report_of(lines: bytes, folder: Path) -> bytes:
-    """Return the page for these input lines, using an empty folder for files; raises click.ClickException."""
+    """Return the page for these input lines, using an empty folder for files; raise click.ClickException."""
     given = [_line(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
     if not given:
         raise InputError("no rows on standard input")

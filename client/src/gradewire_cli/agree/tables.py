@@ -76,8 +76,8 @@ def agreement_tables(
 def positions_by_level(metric: MetricAgreement, levels: Sequence[Level]) -> dict[str, list[int]]:
     """Return the positions of the metric's cells by level title ("data set and model"), in order.
 
-    Omits a level that would repeat the cells. For example, with one model each data set is a cell. Omits a single cell
-    too, because it equals all rows.
+    Omit a level that would repeat the cells. For example, with one model each data set is a cell. Also omit a single
+    cell, because it contains all rows.
     """
     there = {cell.level for cell in metric.cells}
     wanted = set(levels)
@@ -98,7 +98,7 @@ def _cell_columns(metric: MetricAgreement) -> str:
 
 
 def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """Yield a table with a line for each statistic, which fits a narrow terminal."""
+    """Yield a table with a line for each statistic. The table fits a narrow terminal."""
     every, cells = metric.cells[-1], _finest(metric)
     several = cells > 1
     yield Table(
@@ -189,7 +189,7 @@ def _cell_values(name: str, cell: CellAgreement, statistics: Sequence[Statistic]
 
 
 def model_tables(tables: Sequence[SystemTable], people: People) -> Iterator[Table]:
-    """Yield the means by model (rank in brackets), then the correlations; `people` contains words for annotators."""
+    """Yield the means by model (rank in brackets), then the correlations. `people` contains words for annotators."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
         rows: list[list[Cell]] = [[people.name, *_ranked(table.people)]]
@@ -224,7 +224,7 @@ def _span(fewest: int, most: int) -> str:
 
 
 def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
-    """Yield a sentence for each table that too many or too few models prevent."""
+    """Yield a sentence for each table that is missing because there are too many or too few models."""
     if models > MOST_MODELS:
         yield f"no means by model and no system-level correlation: {models} models exceed the limit of {MOST_MODELS}"
     if tables and len(tables[-1].models) < LEAST_MODELS:
@@ -240,7 +240,7 @@ def optional_tables(result: AgreementResult) -> Iterator[Table]:
 
 
 def headline_by_model(result: AgreementResult) -> Iterator[Table]:
-    """Yield the tables by model that are always shown, which need an evaluator that replaces annotators."""
+    """Yield the tables by model that are always shown if an evaluator replaces annotators."""
     if result.accuracies is not None:
         yield from accuracy_headline(result.accuracies, result.people)
     if result.labelled.against is not None:
@@ -298,9 +298,9 @@ def abstention_lines(result: AgreementResult) -> Iterator[str]:
 
 
 def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
-    """Yield a line on agreement among annotators, with `pairs` also by pair of annotators.
+    """Yield a line on agreement among annotators. With `pairs`, the line also contains each pair's kappa.
 
-    Yields nothing if no row has several annotators.
+    Yield nothing if no row has several annotators.
     """
     if annotators is None:
         return
@@ -310,13 +310,13 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
         f"Krippendorff's alpha {alphas}"
     )
     if pairs:
-        # Show kappa for the column pairs with most rows, then the number of remaining pairs.
+        # Show kappa for the pairs with most rows, then the number of remaining pairs.
         kappas = [
             f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
             for pair in annotators.pairs[:SHOWN_PAIRS]
         ]
         more = len(annotators.pairs) - SHOWN_PAIRS
-        line += f"; Cohen's kappa {', '.join(kappas) or 'of no pair'}{f' and {more} more' if more > 0 else ''}"
+        line += f"; Cohen's kappa {', '.join(kappas) or 'for no pair'}{f' and {more} more' if more > 0 else ''}"
         figures = (*annotators.alpha.values(), *(pair.kappa for pair in annotators.pairs))
         if made := {each.resamples + each.undefined for each in figures if each.resamples}:
             line += f"; {max(made)} draws of rows"
@@ -338,7 +338,7 @@ def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iter
 
 
 def write_page(path: Path, result: AgreementResult) -> None:
-    """Write the run's HTML page; raises InputError on failure. The run must have kept its rows."""
+    """Write the run's HTML page; raise InputError on failure. The run must have kept its rows."""
     run, labelled = result.run, result.labelled
     page = ReportInput(
         folder=run.source.folder,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.rows import JudgedRows
     from gradewire_stats.agreement.statistics import Statistic
 
-# Default cut: SMILE's paper counts continuous scores from 0.67 as right, like the bins that it calls right (appendix).
+# SMILE's paper (appendix) counts continuous scores from 0.67 as right, which matches the bins that it calls right.
 _CUT = 2 / 3
 
 _Named = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
@@ -43,7 +43,7 @@ class VerdictRows:
 
     Attributes:
         labelled: The rows, and the numbers of skipped rows.
-        judged: The rows as arrays, with verdicts from cuts if there are any.
+        judged: The rows as arrays. If a metric has a cut, its verdicts follow from the cut.
         cuts: The lowest score that counts as right, by metric. Metrics that return verdicts have no cut.
         evaluator_cut: The cut of the evaluator that replaces annotators, or None.
     """
@@ -80,7 +80,7 @@ class VerdictRows:
         if evaluator_cut is not None:
             judged = replace(judged, labels=(labelled.judged().labels >= evaluator_cut).astype(np.float64))
         if cut is not None:
-            # A cut for similarities does not suit CIDEr, which ranges up to 10 and whose paper calls no score right.
+            # A cut for similarities does not suit CIDEr. Its scores reach 10, and its paper calls no score right.
             silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
             cuts = {label: cut for label in silent if not label.startswith(Cider.name)} | cuts
         judged = judged.with_cuts(cuts)
@@ -129,7 +129,7 @@ class VerdictRows:
 
 
 def cut_option(default: str = "") -> Callable[[Command], Command]:
-    """Return --cut; `default` describes the cut of metrics that --cut does not name."""
+    """Return the option --cut. `default` describes the cut of metrics that --cut does not name."""
     return option("--cut", "cuts", multiple=True, show_default=default or None)
 
 
@@ -142,7 +142,7 @@ def _cuts(texts: Sequence[str]) -> dict[str, float]:
         except ValueError:
             cuts[label] = math.nan
         if not math.isfinite(cuts[label]):
-            raise click.UsageError(f"--cut {text}: write METRIC=SCORE or SCORE, e.g. --cut rouge_l=0.5")
+            raise click.UsageError(f"--cut {text} is invalid. Use METRIC=SCORE or SCORE, e.g. --cut rouge_l=0.5")
     return cuts
 
 
@@ -189,7 +189,7 @@ def _compute_knvqa(call: TableCall) -> TableResult:
 
 
 def _headline(table: KnvqaTable, people: People) -> list[Table]:
-    """Return tables of positive rate and accuracy, or for a single model one narrow table by evaluator."""
+    """Return tables of positive rate and accuracy. For a single model, return one narrow table by evaluator."""
     if len(table.models) > 1:
         return [_positive_rates(table, people), _by_model(table, "accuracy")]
     human = table.models[0]

@@ -90,7 +90,7 @@ def _compute(call: TableCall) -> TableResult | None:
 def _headline(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
 ) -> Iterator[Table]:
-    """Yield the paper's table, and the gains over a baseline if there is one."""
+    """Yield the paper's table and, if there is a baseline, a table of the gains over it."""
     yield Table(
         "Alignment with annotators (Spearman by part, and their mean), consistency and generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
@@ -145,7 +145,7 @@ def _notes(
     if len(every.labels) and every.labels.min() == every.labels.max():
         yield f"no alignment, because all {len(every.labels)} samples have the grade {every.labels[0]:g}"
     elif len(set(every.datasets)) < 2:
-        yield "no generalization, which needs at least two data sets (column dataset)"
+        yield "no generalization, because it needs at least two data sets (column dataset)"
     for label, each in found.items():
         for part, why in _undefined(by_evaluator[label], each):
             yield f"{label} has no value for part {part}: {why}"

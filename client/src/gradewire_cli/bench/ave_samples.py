@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 PARTS = (1, 2, 3)
-# Maximum number of descriptions in a sample, because each is scored separately. AVE has three.
+# Maximum number of descriptions in a sample. Each description is scored separately. AVE's samples have three.
 MOST_DESCRIPTIONS = 100
 
 
@@ -104,8 +104,8 @@ class AveFile:
         """Read a file.
 
         Raises:
-            InputError: No sample can be scored, or no row contains a column that an option names. The message lists the
-                file's columns.
+            InputError: No sample can be scored, or no row contains a column that an option names. In both cases, the
+                message lists the file's columns.
         """
         found = cls(columns=columns)
         present: dict[str, None] = {}
@@ -145,7 +145,7 @@ class AveFile:
 
 
 def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number: int) -> tuple[AveSample, str]:
-    """Return a sample, and the reason to exclude it ("" for none); raises ValueError if the row cannot be read."""
+    """Return a sample, and why it is excluded ("" if it is not); raise ValueError if the row cannot be read."""
     values = {
         name: _values(fields, columns.of(name), spread=len(columns.named.get(name, ())) > 1) for name in columns.usual
     }
@@ -180,7 +180,7 @@ def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number:
 
 
 def _values(fields: Mapping[str, Any], columns: Sequence[str], *, spread: bool) -> tuple[str, ...]:
-    """Return a field's strings: from all columns if --map names several, else from the first column with strings."""
+    """Return a field's strings from all columns if --map names several, or from the first column with strings."""
     found = [_texts(fields.get(name)) for name in columns]
     return tuple(text for texts in found for text in texts) if spread else next(filter(None, found), ())
 
@@ -203,13 +203,13 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
     there = list(present)
     for column in (*(name for names in columns.named.values() for name in names), *where):
         if there and column not in there:
-            raise InputError(f"no column {column!r}. Columns: {', '.join(map(printable, there))}")
+            raise InputError(f"the file has no column {column!r}. Its columns: {', '.join(map(printable, there))}")
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
     """Write all samples' items, one per line, as a labelled file for `gradewire score`.
 
-    Includes samples that are not chosen, so that the options do not change an item's line number.
+    Include samples that are not chosen, so that the options do not change an item's line number.
     """
     lines = (
         json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
@@ -226,7 +226,7 @@ def ave_scores(
     transport: Transport | None,
     check: Callable[[Sequence[str]], object],
 ) -> tuple[dict[str, AveRows], LabelledRows]:
-    """Score the chosen samples or read their scores; return the scores by evaluator, and the labelled items."""
+    """Score the chosen samples or read their scores. Return the scores by evaluator, and the labelled items."""
     with tempfile.TemporaryDirectory(prefix="gradewire-ave-") as directory:
         items = Path(directory) / "items.jsonl"
         write_items(items, file.samples)
@@ -238,7 +238,7 @@ def ave_scores(
     chosen = file.chosen
     parts = [[item["part"] for item in sample.items()] for sample in chosen]
     most = max(map(len, parts))
-    # Index of each item: the sample, the part, and the position among the sample's items.
+    # Three indices of each item: its sample, its part, and its position among the sample's items.
     places = np.array([(row, part - 1, place) for row, own in enumerate(parts) for place, part in enumerate(own)]).T
     rows = {}
     for label, scores in judged.scores.items():

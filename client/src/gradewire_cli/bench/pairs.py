@@ -47,8 +47,8 @@ class Pair:
         choices: Choices by evaluator. None means that the evaluator made no choice.
         responses: The two answers, or None if the file lacks an answer.
         item: The question and the references, which may be empty.
-        instruction_key: A key that pairs on the same question share (`question_key_of`), or a unique key without a
-            question.
+        instruction_key: A key that pairs on the same question share (`question_key_of`). A pair without a question has
+            a unique key.
     """
 
     index: int
@@ -129,7 +129,7 @@ def _choices(fields: Mapping[str, Any], cell: Any, columns: Mapping[str, str]) -
 def _choice(cell: Any) -> Choice | None:
     text = "" if cell is None else str(cell).strip().lower()
     if text and text not in _CHOICES:
-        raise ValueError("a vote or choice is not one of A, B, tie")
+        raise ValueError("a vote or choice is not A, B or tie")
     return _CHOICES[text] if text else None
 
 
@@ -223,7 +223,7 @@ async def _scores(
         raise InputError(f"--metrics: {missing.position} lacks an answer or references, so it cannot be scored")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())
     if weighted := [metric.name for metric in chosen.metrics if takes_corpus(metric)]:
-        raise InputError(f"--metrics: {weighted[0]} needs a corpus, which pairs do not provide. Leave it out")
+        raise InputError(f"--metrics: {weighted[0]} needs a corpus, which pairs do not provide. Leave this metric out")
     columns: dict[str, NDArray[np.float64]] = {}
 
     def take(batch: Sequence[ScoredRow]) -> None:

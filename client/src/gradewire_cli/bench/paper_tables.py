@@ -46,11 +46,11 @@ _PAPERS: dict[str, dict[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns that may contain each field. The first column that a row contains is used.
+    """Columns that may contain each field. If a row contains several of them, the first one is used.
 
     Attributes:
         spread: Fields that --map may read from several columns, one value from each.
-        named: Columns by field that --map names. They replace the usual columns.
+        named: The columns that --map names, by field. They replace the usual columns.
     """
 
     usual: Mapping[str, tuple[str, ...]]
@@ -60,10 +60,11 @@ class Columns:
     @property
     def help(self) -> str:
         """The columns as help text."""
-        return f"\b\nColumns that may contain each field. The first in a row is used.\n{column_lines(self.usual)}\n"
+        rule = "Columns that may contain each field. If a row has several, the first one listed is used."
+        return f"\b\n{rule}\n{column_lines(self.usual)}\n"
 
     def mapped(self, pairs: Sequence[str]) -> Self:
-        """Return the columns after applying --map FIELD=COLUMN; raises click.UsageError if a pair is invalid."""
+        """Return the columns with --map FIELD=COLUMN applied; raise click.UsageError if a pair is invalid."""
         named = {
             name: tuple(column.split(",")) if name in self.spread else (column,)
             for name, column in named_columns("--map", pairs, self.usual).items()
@@ -124,8 +125,8 @@ class TableResult:
         headline: Tables to print without --all-tables. None means all tables.
         intervals: Estimates in the tables, for notes on the bootstrap.
         parameters: Options that affect the result, for the manifest. Empty values are omitted.
-        server_version: gradewire version of the server that scored, or "" if nothing was scored.
-        run: The run over the rows, whose options are parameters too. None for a table without labels.
+        server_version: gradewire version of the server that scored the rows, or "" if nothing was scored.
+        run: The run over the rows. Its options are parameters too. None for a table without labels.
         place: The server's description if `run` is None.
     """
 
@@ -149,7 +150,7 @@ def table_command(
     compute: Callable[[TableCall], TableResult | None],
     has_headline: bool = False,
 ) -> click.Command:
-    """Return the command for a table in papers.toml; `compute` returns None if the call needs no table."""
+    """Return the command for a table in papers.toml. `compute` may return None if a call needs no table."""
     paper, columns = _PAPERS[name], paper_columns(name)
 
     def run(ctx: click.Context, /, **options: Any) -> None:

@@ -75,7 +75,7 @@ def _compute(call: TableCall) -> TableResult:
         notes=[
             *(labelled.tallies[label].summary(name) for name, label in variants.items() if name in terms),
             *([labelled.against.summary()] if labelled.against is not None else []),
-            f"all lines use the same {common} rows, which are the rows that every variant scored",
+            f"all lines use the same {common} rows, because only these rows were scored by every variant",
         ],
         intervals=_intervals(report),
         left_out=labelled.left_out(),
@@ -99,12 +99,12 @@ def _weights(text: str) -> list[float]:
     except ValueError:
         weights = [math.nan]
     if not all(0 <= weight <= 1 for weight in weights):
-        raise click.UsageError(f"--weights {text}: write numbers from 0 to 1, separated by commas")
+        raise click.UsageError(f"--weights {text} is invalid. Use numbers from 0 to 1, separated by commas")
     return list(dict.fromkeys(abs(weight) for weight in weights))
 
 
 def _labels(metrics: str) -> tuple[str, ...]:
-    """Return the labels of metrics, or () if they are invalid, which other code reports."""
+    """Return the metrics' labels, or () if the metrics are invalid. Other code reports the error."""
     try:
         return choose_metrics(metrics, MetricDefaults()).labels
     except InvalidRequest:
@@ -112,7 +112,7 @@ def _labels(metrics: str) -> tuple[str, ...]:
 
 
 def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, str]:
-    """Return metric labels by their names in tables. SMILE itself gets no weight, because its weight may be fitted."""
+    """Return each variant's metric label by its name in tables. SMILE itself keeps its weight, which may be fitted."""
 
     def metric(weight: float | None, sentences: str = synthetic) -> str:
         given = "" if weight is None else f"sentence_weight={_written(weight)}&"
@@ -144,7 +144,7 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
         results = [output["scores"][lexical] for _, output in labelled.kept]
         scores[name] = np.array([math.nan if result["score"] is None else result[part] for result in results])
     scores |= {name: judged.scores[label] for name, label in variants.items() if name.startswith("w = ")}
-    # Keep only rows that all variants scored: values over different rows are not comparable.
+    # Keep only rows that all variants scored, because values over different rows are not comparable.
     everywhere = ~np.isnan(list(scores.values())).any(axis=0)
     scores = {name: np.where(everywhere, column, np.nan) for name, column in scores.items()}
     return replace(judged, scores=scores, verdicts={name: np.full(len(judged.labels), np.nan) for name in scores})

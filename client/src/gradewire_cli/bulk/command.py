@@ -1,4 +1,4 @@
-"""`gradewire bulk`: score large inputs on Ray. Ctrl-C finishes the running parts; a second one stops immediately."""
+"""`gradewire bulk`: score large inputs on Ray. Ctrl-C finishes the running parts. A second Ctrl-C stops immediately."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
-    """Stop new parts at the first SIGINT or SIGTERM, and yield an event that it sets; interrupt at a second signal."""
+    """Yield an event that the first SIGINT or SIGTERM sets. The first signal stops new parts, the second interrupts."""
     requested = threading.Event()
 
     def request(*_: Any) -> None:
@@ -82,12 +82,12 @@ def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
 
 
 class StoppedError(click.ClickException):
-    """A stop at the user's request, after the running parts were written."""
+    """Raised when the user has stopped the run and the running parts are written."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BulkJob:
-    """A run of the command; `resolve` sets `plan`, `lines` (metric identifiers by label) and `server_version`."""
+    """A run of the command. `resolve` sets `plan`, `lines` (metric identifiers by label) and `server_version`."""
 
     source: InputFile
     metrics: MetricOptions
@@ -104,7 +104,7 @@ class BulkJob:
     server_version: str = field(init=False)
 
     async def resolve(self) -> None:
-        """Resolve the metrics with a temporary engine or connection, before workers open theirs."""
+        """Resolve the metrics with a temporary engine or connection, before the workers open their own."""
         self._check_output()
         opened = self.source.open()
         self.notes += opened.notes
@@ -161,13 +161,13 @@ class BulkJob:
         )
 
     def _check_whole(self, inputs: list[InputDigest]) -> None:
-        """Check that a finished output belongs to this run; raises InputError otherwise."""
+        """Raise InputError if a finished output does not belong to this run."""
         output, (folder, name) = self.output.output, self.output.manifest_path
         before = saved_run(folder, name)
         if before is None:
             raise InputError(
-                f"{output} is complete, but its manifest {name} is missing, so it may be from another run. "
-                "Use another OUTPUT, or --overwrite"
+                f"{output} is complete, but its manifest {name} is missing, so the output may be from another "
+                "run. Use another OUTPUT, or --overwrite"
             )
         now = self._described(inputs, RunCounts(rows=0))
         check_same(output, before, now)
@@ -179,7 +179,7 @@ class BulkJob:
             click.echo(f"{redacted_url(output)} is complete, so nothing is left to score", err=True)
 
     def _begin(self, inputs: list[InputDigest]) -> dict[PartId, bool]:
-        """Write the run's description, and return the existing parts that the run keeps."""
+        """Write the run's description. Return the existing parts that the run keeps."""
         store = self.output.store
         now = self._described(inputs, RunCounts(rows=0))
         if self.output.options["resume"] and (before := saved_run(store)) is not None:
@@ -206,7 +206,7 @@ class BulkJob:
             unanswered=frozenset(part for part, answered in found.items() if not answered),
         ).absolute()
         total = sum(rows_by_file) if not self.source.options.where else None
-        # All parts are full except each file's last part, whose size the readers report at the end.
+        # All parts are full except each file's last part. The readers report the last part's size at the end.
         already = min(sum(found.values()) * part_rows, sum(rows_by_file))
         ends: dict[int, FileEnd] = {}
         here = self.connection.server is None and not self.plan.judge_elsewhere
@@ -309,7 +309,7 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
     for metric in plan.chosen.metrics:
         if "request" in {getattr(metric, "corpus", None), getattr(metric, "idf", None)}:
             raise InputError(
-                f"{metric.name}: corpus=request counts the rows in one request, but bulk scores rows in parts. Use "
+                f"{metric.name}: corpus=request uses only the rows of one request, but bulk scores rows in parts. Use "
                 "corpus=prepared (bertscore: idf=prepared)"
             )
 
@@ -329,10 +329,10 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
     """Score the answers in large INPUTs on Ray Data, and write each row to OUTPUT exactly once, even after failures.
 
     Each worker runs its own engine, or is a client of --server. Options and scores are the same as in gradewire score.
-    Needs the extra ray.
+    The command needs the extra ray.
     """
     if len(paths) < 2:
-        raise click.UsageError("name at least one INPUT, then OUTPUT")
+        raise click.UsageError("name at least one INPUT and then the OUTPUT")
     if STDIN in paths:
         raise InputError("bulk reads INPUT more than once, which standard input does not allow. Save it to a file")
     output = BulkOutput.of(paths[-1], options)

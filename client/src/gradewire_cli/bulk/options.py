@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CORES_PER_WORKER: Final = 4
 """Cores per worker. The encoder runs outside Python, so more workers only use more memory until Python fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Minimum share of all cores in use. Above it, ignoring small machines is better than small workers."""
+"""Minimum share of all cores in use. As long as it is reached, ignoring small machines is better than small workers."""
 _RAY_STEPS: Final = 10_000
 """Number of units into which Ray divides a core. Ray rounds up or down to a unit."""
 
@@ -35,7 +35,7 @@ class Division:
     """A division of cores among workers.
 
     Attributes:
-        reserved: Number of cores that each worker reserves, at most `threads`, so that all workers fit.
+        reserved: Number of cores that each worker reserves. It is at most `threads`, so that all workers fit.
     """
 
     workers: int
@@ -44,7 +44,7 @@ class Division:
 
 
 def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
-    """Divide the machines' cores among workers; None means the default, and `own_judge` a judge in each worker."""
+    """Divide the machines' cores among workers. None means the default. With `own_judge`, each worker has a judge."""
     sizes = Counter(machines)
     count = workers or (1 if own_judge else _usual_workers(sizes))
     share = _largest_share(sizes, count)
@@ -69,13 +69,13 @@ def _largest_share(sizes: Counter[int], workers: int) -> Fraction:
 
 
 def _worker_capacity(sizes: Counter[int], share: Fraction) -> int:
-    """Return the number of workers that fit if each gets `share` cores."""
+    """Return the number of workers that fit if each worker gets `share` cores."""
     return sum(machines * int(size / share) for size, machines in sizes.items())
 
 
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
-"""Rows per part with a judge. It may need seconds per row, and with small parts an interruption loses only minutes."""
+"""Rows per part with a judge. A judge may need seconds per row. Small parts limit an interruption's loss to minutes."""
 
 
 def usual_part_rows(*, judged: bool) -> int:
@@ -97,14 +97,14 @@ bulk_options = stacked(
 
 @dataclass(frozen=True, slots=True)
 class BulkOutput:
-    """The output of a run (a file, a folder that ends in /, or the URL of either), with its options."""
+    """A run's output with its options. The output is a file, a folder whose path ends in /, or a URL of either."""
 
     output: str
     options: Mapping[str, Any]
 
     @classmethod
     def of(cls, output: str, options: Mapping[str, Any]) -> Self:
-        """Read OUTPUT and `bulk_options`; raises click.ClickException."""
+        """Read OUTPUT and `bulk_options`; raise click.ClickException."""
         check_resume(options, output)
         if is_url(output):
             if "?" in redacted_url(output):
@@ -113,7 +113,7 @@ class BulkOutput:
                 )
             file_system(output)  # fails early if the URL's package is missing
         if not is_folder(output):
-            # Raises an error for an unknown suffix, and for Parquet without pyarrow.
+            # This call raises an error for an unknown suffix, and for Parquet without pyarrow.
             is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))
         return cls(output, options)
 
@@ -129,7 +129,7 @@ class BulkOutput:
 
     @property
     def file(self) -> Path | None:
-        """The output if it is one file on this machine, else None."""
+        """The output if it is one file on this machine, otherwise None."""
         return None if is_url(self.output) or self.is_folder else Path(self.output)
 
     @property
@@ -140,7 +140,7 @@ class BulkOutput:
 
     @property
     def manifest_path(self) -> tuple[PartStore, str]:
-        """Folder and name of the manifest: as --manifest says, else in the folder of parts or next to the output."""
+        """The manifest's folder and name, from --manifest or by default in the folder of parts or next to the file."""
         given: Path | None = self.options["manifest"]
         if given is not None:
             return PartStore(str(given.parent)), given.name

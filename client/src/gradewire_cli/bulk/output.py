@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class IncompleteError(InputError):
-    """An error if the parts do not contain exactly one result for each input row."""
+    """Raised when the parts do not contain exactly one result for each input row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Assembly:
         """Read all parts once, and pass their rows to `take` in input order.
 
         Raises:
-            IncompleteError: A part is missing, or a row of an input file is missing or repeated.
+            IncompleteError: A part is missing, or a row of an input file is missing or appears twice.
         """
         if missing := missing_parts(self.parts, {file: end.parts for file, end in self.ends.items()}):
             raise IncompleteError(
@@ -77,8 +77,8 @@ class Assembly:
     def write(self, output: str) -> None:
         """Write the output in the format that its suffix names.
 
-        On this machine, the write is durable and atomic. For a URL, upload a complete file. Object stores show the
-        file when the upload is complete, but other file systems may show its beginning earlier.
+        On this machine, the write is durable and atomic. For a URL, upload a complete file. In object stores, the file
+        appears when the upload is complete, but in other file systems its beginning may appear earlier.
         """
         local = local_path(output)
         if local is None:
@@ -112,7 +112,7 @@ class Assembly:
                 raise IncompleteError(self._incomplete(part)) from error
 
     def _incomplete(self, part: PartId) -> str:
-        """Return the message for a part that a killed worker left incomplete on a file system that moves by copying."""
+        """Return the message for an incomplete part. A worker leaves one if it is killed while copying the part."""
         name = part.name(answered=self.parts[part])
         return f"{self.store.path_or_url}/{name} is incomplete. Remove the file and score its rows again with --resume"
 
@@ -127,7 +127,7 @@ def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def remove_output(output: str) -> None:
-    """Remove an output if it exists; raises InputError on failure."""
+    """Remove an output if it exists; raise InputError on failure."""
     system, path = file_system(output)
     with file_errors(output), contextlib.suppress(FileNotFoundError):
         system.rm_file(path)
@@ -141,7 +141,7 @@ def output_exists(output: str) -> bool:
 
 
 def input_digests(source: InputFile) -> list[InputDigest]:
-    """Return the size and SHA-256 of every input file; raises InputError if a file cannot be read."""
+    """Return the size and SHA-256 of every input file; raise InputError if a file cannot be read."""
     found = []
     for path in source.paths:
         with file_errors(path):
@@ -155,12 +155,12 @@ def input_digests(source: InputFile) -> list[InputDigest]:
 
 
 def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
-    """Write a manifest into a store, by default the description of the store's run; raises InputError."""
+    """Write a manifest (by default the description of the store's run) into a store; raise InputError on failure."""
     store.write(name, encode_manifest(run))
 
 
 def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
-    """Return a manifest in a store, by default the description of the store's run, or None if it does not exist.
+    """Return a manifest in a store (by default the description of the store's run), or None if it does not exist.
 
     Raises:
         InputError: The manifest is broken or from a newer gradewire, or parts exist without it.
@@ -180,7 +180,7 @@ def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
 
 def check_same(output: str, before: RunManifest, now: RunManifest) -> None:
     """Raise InputError with the differences if the output comes from a run with different settings."""
-    refuse_other_run(output, _differences(before, now), way_out="use the same, another OUTPUT, or --overwrite")
+    refuse_other_run(output, _differences(before, now), way_out="use the same settings, another OUTPUT, or --overwrite")
 
 
 def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
@@ -194,7 +194,7 @@ def _differences(before: RunManifest, now: RunManifest) -> Iterator[str]:
 
 def _changed_input(before: Sequence[InputDigest], now: Sequence[InputDigest]) -> Iterator[str]:
     if len(before) != len(now):
-        yield f"it had {len(before)} input files, now {len(now)}"
+        yield f"the number of input files was {len(before)}, now {len(now)}"
         return
     for there, here in zip(before, now, strict=True):
         if there.path != here.path:
@@ -209,7 +209,7 @@ def _changed_lines(before: Mapping[str, str], now: Mapping[str, str]) -> Iterato
         return
     for label, line in now.items():
         if line == before[label] and counts_over_unknown(line):
-            yield f"{label} counts over a reference set that may have grown, because {line} names no digest of the set"
+            yield f"{label} uses a reference set that may have changed, because {line} does not name the set's digest"
         there, here = line_parts(before[label]), line_parts(line)
         for name in sorted(there | here):
             if there.get(name) != here.get(name):

@@ -30,12 +30,12 @@ def is_object_store(system: Any) -> bool:
 
 
 def hidden_name(name: str, kind: str) -> str:
-    """Return a unique temporary name. Kind `new` is for a file being written, `old` for a file being replaced."""
+    """Return a unique temporary name. Kind `new` is for a file being written, and `old` for a file being replaced."""
     return f".{name}.{uuid.uuid4().hex}.{kind}"
 
 
 def named_of(name: str) -> str:
-    """Return the file name that a hidden name was derived from; return other names unchanged."""
+    """Return the file name from which a hidden name was derived. Return other names unchanged."""
     hidden = _HIDDEN.fullmatch(name)
     return hidden["name"] if hidden else name
 
@@ -44,10 +44,10 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
     """Write or replace a file.
 
     On object stores, and on file systems that rename onto existing files (SFTP), readers see either the old file or the
-    complete new file. File systems that refuse to replace (SMB, WebHDFS) lack the file for a moment. If the process is
-    killed then, the old file stays under a hidden name, and `put_back` restores it. File systems that move by copying
-    (fsspec's default) copy the new file over the old file. Readers may see its beginning, and a killed process may
-    leave only the beginning.
+    complete new file. On file systems that refuse to replace files (SMB, WebHDFS), the file is missing for a moment. If
+    the process is killed at this moment, the old file stays under a hidden name, and `put_back` restores it. File
+    systems that move by copying (fsspec's default) copy the new file over the old file. Then readers may see only the
+    new file's beginning, and a killed process may leave only this beginning.
 
     Raises:
         Exception: Any error of the file system. The old file still exists, unless the new file was copied over it.
@@ -68,7 +68,7 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
 
 
 def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
-    """Restore files that a killed process left under a hidden name while it replaced them."""
+    """Restore files that a process was replacing when it was killed. Such files have hidden names."""
     there = set(names)
     for hidden in sorted(names):
         if hidden.endswith(".old") and (name := named_of(hidden)) not in there:
@@ -77,7 +77,7 @@ def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
 
 
 def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
-    """Move a file to `target`; return True if a file with different content exists there and stays."""
+    """Move a file to `target`. Return True if `target` is a file with different content, which stays there."""
     try:
         system.mv(unfinished, target)
     except Exception:
@@ -86,7 +86,7 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
             raise
         found = system.cat_file(target)
         if found != data and data.startswith(found):
-            system.rm_file(target)  # nobody must mistake an incomplete copy for the file
+            system.rm_file(target)  # remove a copy that may be incomplete
             raise
     else:
         if not _exists(system, unfinished):
@@ -100,7 +100,7 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
 
 
 def _replace(system: Any, unfinished: str, target: str, aside: str, data: bytes) -> None:
-    """Move a file to a name that already exists."""
+    """Move a file to the name of an existing file, which it replaces."""
     system.mv(target, aside)
     try:
         if _refused(system, unfinished, target, data):
@@ -133,19 +133,19 @@ _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
 class PartId(NamedTuple):
-    """A part of the input: the index of its input file, and the part's index in this file, both from 0."""
+    """A part's input file, as an index, and the part's index in this file. Both count from 0."""
 
     file: int
     number: int
 
     def name(self, *, answered: bool) -> str:
-        """Return the part's file name; `answered` means that no row needs to be scored again."""
+        """Return the part's file name. `answered` means that no row needs to be scored again."""
         return f"part-{self.file:05d}-{self.number:07d}.{'done' if answered else 'unanswered'}.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRows:
-    """A part's rows; empty if the part is finished."""
+    """A part's rows. Empty if the part is finished."""
 
     part: PartId
     rows: list[Row]
@@ -163,7 +163,7 @@ class PartStore:
         return redacted_url(self.path_or_url)
 
     def create(self) -> None:
-        """Create the folder if it is missing; raises InputError on failure."""
+        """Create the folder if it is missing; raise InputError on failure."""
         system, path = file_system(self.path_or_url)
         # An object store would create a bucket, even from a mistyped name.
         if not is_object_store(system):
@@ -172,10 +172,10 @@ class PartStore:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Create the folder and lock it against other runs; only file systems of this machine have locks.
+        """Create the folder and lock it against other runs. Only folders on this machine can be locked.
 
-        Check everything again inside, because another run may have finished in the meantime. A new folder that is
-        still empty at the end is removed.
+        Check everything again after locking, because another run may have finished in the meantime. If a new folder is
+        still empty at the end, remove it.
 
         Raises:
             InputError: Another run uses the folder.
@@ -197,7 +197,7 @@ class PartStore:
                     local.rmdir()
 
     def names(self) -> set[str]:
-        """Return the names of the folder's files except the lock; return an empty set if the folder is missing."""
+        """Return the names of the folder's files except the lock, or an empty set if the folder is missing."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()
@@ -217,18 +217,18 @@ class PartStore:
         return found
 
     def write_part(self, part: PartId, data: bytes, *, answered: bool) -> None:
-        """Write a part, and replace the part's earlier file; raises InputError on failure."""
+        """Write a part, and replace the part's earlier file; raise InputError on failure."""
         self.write(part.name(answered=answered), data)
         if answered:
             self.remove(part.name(answered=False))
 
     def read_part(self, part: PartId, *, answered: bool) -> bytes:
-        """Return a part's bytes; raises InputError if the part cannot be read."""
+        """Return a part's bytes; raise InputError if the part cannot be read."""
         return self.read(part.name(answered=answered))
 
     def read_latest(self, part: PartId) -> bytes:
-        """Return a part's bytes, answered or not; raises InputError if the part cannot be read."""
-        # A worker may have been killed after it wrote the answered file and before it reported it.
+        """Return a part's bytes, answered or not; raise InputError if the part cannot be read."""
+        # A worker may have been killed between writing the answered file and reporting it.
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
@@ -247,7 +247,7 @@ class PartStore:
                 unfinished.write_bytes(data)
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file in the folder; raises InputError if the file cannot be read."""
+        """Return the bytes of a file in the folder; raise InputError if the file cannot be read."""
         system, path = file_system(self.path_or_url)
         with file_errors(f"{self.path_or_url}/{name}"):
             return bytes(system.cat_file(f"{path}/{name}"))
@@ -261,8 +261,8 @@ class PartStore:
     def empty(self) -> None:
         """Remove the run's files, but no other files.
 
-        Removes the folder's manifest first and the run's description last, so the state stays consistent if the process
-        is killed.
+        Remove the folder's manifest first and the run's description last, so that the folder stays consistent if the
+        process is killed.
         """
         order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
         for name in sorted(filter(_is_own, self.names()), key=lambda name: (order.get(name, 1), name)):
@@ -313,7 +313,7 @@ def parts_folder(output: str) -> str:
 
 
 def is_folder(output: str) -> bool:
-    """Return True if an output ends in /, which means a folder of parts."""
+    """Return True if an output ends in / and is therefore a folder of parts."""
     return output.endswith("/")
 
 

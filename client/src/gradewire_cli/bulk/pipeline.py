@@ -53,7 +53,7 @@ def _check_connection(address: str) -> None:
 
 
 def import_ray() -> Any:
-    """Import and return Ray; raises InputError if the extra is not installed."""
+    """Import and return Ray; raise InputError if the extra is not installed."""
     # Ray sends usage reports to its developers unless this is set before the import.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Keep Ray's output out of the progress lines. Ray's log files still contain the output.
@@ -69,7 +69,7 @@ def import_ray() -> Any:
 
 
 def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
-    """Connect to Ray or start it; retry because a busy machine may start Ray's node more slowly than Ray allows."""
+    """Connect to Ray or start it. Retry, because on a busy machine Ray's node may start more slowly than Ray allows."""
     for tries_left in reversed(range(_START_TRIES)):
         try:
             ray.init(address=address, **settings)
@@ -83,7 +83,7 @@ def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
 
 
 def cores_by_machine(ray: Any) -> list[int]:
-    """Return each machine's number of cores, or [1] if no machine runs, because a cluster may start one on demand."""
+    """Return each machine's number of cores, or [1] if no machine runs. A cluster may start a machine on demand."""
     cores = (int(machine["Resources"].get("CPU", 0)) for machine in ray.nodes() if machine["Alive"])
     return [each for each in cores if each] or [1]
 
@@ -118,7 +118,7 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEnd:
-    """The end of an input file: the file's index, and its numbers of parts and rows."""
+    """The end of an input file, with the file's index and its numbers of parts and rows."""
 
     file: int
     parts: int
@@ -146,9 +146,9 @@ class FileReader:
     pictures: Path | None = None
 
     def read(self) -> Iterator[PartRows | FileEnd]:
-        """Yield the unfinished parts in order, then the file's end; raises InputError if the file cannot be read.
+        """Yield the unfinished parts in order, then the file's end; raise InputError if the file cannot be read.
 
-        Reads the rows of finished parts too, in order to find the start of the next part.
+        Read the rows of finished parts too, to find the start of the next part.
         """
         opened = self.source.open_file(self.file, self.rows_before, self.path_or_url)
         remaining = iter(with_picture_digests(opened.rows, self.pictures))
@@ -182,12 +182,12 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Number of parts that a worker scores concurrently, so that it sends requests while a part's last answers arrive."""
+"""Number of parts that a worker scores concurrently. It sends requests while another part's last answers arrive."""
 _BLOCK_BYTES: Final = 1
-"""A block size so small that Ray Data ends a block after every part and passes the part on immediately."""
+"""Block size. It is so small that Ray Data ends a block after every part and passes the part on immediately."""
 _START_DEATHS: Final = 4
-"""Maximum number of consecutive worker deaths at start, because Ray loses some on a busy cluster. Our code runs only
-later, so this hides no error of ours."""
+"""Maximum number of consecutive worker deaths at start. On a busy cluster, Ray loses some workers before they run our
+code, so retries hide no error of ours."""
 
 
 class RayWorker:
@@ -217,7 +217,7 @@ def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
 def run_parts(
     ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
-    """Score all parts in any order, and yield their records and the files' ends. An end may precede the file's parts.
+    """Score all parts in any order. Yield their records and the files' ends. A file's end may precede its parts.
 
     Raises:
         InputError: A file cannot be read, or Ray fails.
@@ -233,8 +233,8 @@ def run_parts(
     data = ray.data.read_datasource(
         _source_of(readers, setup.store),
         override_num_blocks=len(readers),
-        # Actors start first and may reserve every core, so a reader that reserved one would never start (Ray issue
-        # 44687). Readers need little of a core, and wait if workers are behind.
+        # Actors start first and may reserve every core, so a reader that reserved a core would never start (Ray issue
+        # 44687). Readers use little CPU time, and they wait if workers are behind.
         num_cpus=0,
         # Readers reserve no cores, so only this limits the number of reader processes.
         concurrency=min(workers, len(readers)),
@@ -264,7 +264,7 @@ def _reason(error: Exception) -> str:
 
 
 def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
-    """Return the readers as a Ray datasource. The class is local because its base class needs Ray's import."""
+    """Return the readers as a Ray datasource. The class is local because its base class must be imported from Ray."""
     from ray.data.block import BlockMetadata  # noqa: PLC0415 - in the extra
     from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - in the extra
 

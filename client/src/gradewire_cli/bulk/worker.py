@@ -47,7 +47,7 @@ class PartRecord:
         rows: Number of rows, or 0 if the run stopped before the worker started the part.
         unanswered: Number of rows to score again with --resume.
         error: Reason why the part could not be scored, or "".
-        unreachable: True if the error is that the server was down, so a retry may succeed.
+        unreachable: True if the part failed because the server was down. Then a retry may succeed.
         texts: Number of encoded texts by source, see `Summary.texts`.
         seconds: Seconds by stage, see `Summary.seconds`.
         paid: Judge tokens by metric.
@@ -144,7 +144,7 @@ _LOCAL_URLS: Final = ("file://", "local://")
 
 
 def absolute_name(path_or_url: str) -> str:
-    """Make a path or a local URL absolute; return URLs of other file systems unchanged."""
+    """Make a path or a local URL absolute. Return URLs of other file systems unchanged."""
     if not is_url(path_or_url):
         return str(Path(path_or_url).absolute())
     return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))
@@ -186,7 +186,7 @@ class WorkerSetup:
     """The settings that the command sends to every worker.
 
     Attributes:
-        lines: The server's metric identifiers by label. A worker with different identifiers scores nothing.
+        lines: The server's metric identifiers by label. A worker that gets different identifiers scores nothing.
         unanswered: Parts of earlier runs with rows to score again.
     """
 
@@ -219,7 +219,7 @@ class PartScorer:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def score(self, part: PartRows) -> PartRecord:
-        """Score a part, write it, and return its record.
+        """Score a part, write the results, and return the part's record.
 
         If the server or an option prevents scoring, this record and all later records contain an error.
         """
@@ -290,10 +290,10 @@ class PartScorer:
         )
 
     def _earlier(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
-        """Return final results of an earlier run by `Row.key`, if the run left some rows of the part unanswered."""
+        """Return an earlier run's final results by `Row.key`, or {} unless the run left rows of the part unanswered."""
         if part.part not in self.setup.unanswered:
             return {}
-        # A kill during `write_atomically` may have torn the last line.
+        # If a process was killed during `write_atomically`, the last line may be incomplete.
         lines = whole_lines(self.setup.store.read_latest(part.part).splitlines(keepends=True))
         rows = [with_lines(json.loads(line), self.setup.lines) for _, _, line in lines]
         return {result_key(row): row for row in rows if not may_pass(row)}

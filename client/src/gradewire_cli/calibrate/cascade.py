@@ -29,7 +29,7 @@ HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
 VERSION = 1
 _EXACT = "exact_match"
 _CHEAP = Correctness(confidence=0.5)
-"""A confidence at which UNCERTAIN marks only denials, as the metric `auto` expects."""
+"""A confidence with which only denials are UNCERTAIN. The metric `auto` expects this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,10 +39,10 @@ class ScoredCascade:
     Attributes:
         cheap: The results of `correctness`.
         encoder: NAME@DIGEST with 12 digest digits.
-        provenance: Origin of the fit: versions of `auto` and `correctness`, judge and prompt.
+        provenance: Origin of the fit, with the versions of `auto` and `correctness`, the judge and the prompt.
         parameters: The metric parameters that the fit is valid for.
         unjudged: Number of rows without the judge's grade, by status.
-        digests: SHA-256 of all rows and of each half. A fit of `correctness` on the same rows contains the same digest.
+        digests: SHA-256 of all rows and of each half. A fit of `correctness` on these rows contains the same digest.
     """
 
     rows: CascadeRows
@@ -64,7 +64,11 @@ def cascade_metrics(metric: Auto) -> str:
 
 
 def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
-    """Return the rows with a probability; raises InputError. Rows without a judge's grade count only for the bands."""
+    """Return the rows that have a probability. Rows without a judge's grade count only for the bands.
+
+    Raises:
+        InputError: The scores lack a metric, or no row has a probability.
+    """
     cheap, _ = labelled_scores(labelled, _CHEAP, half=None)
     label = _judge_label(metric)
     if missing := {_EXACT, label} - labelled.tallies.keys():
@@ -124,15 +128,15 @@ def fitted_cascade(  # noqa: PLR0913 - rows, provenance and four settings
 ) -> tuple[CascadeFit, HeldOut]:
     """Fit the bands and measure them on held-out questions.
 
-    With `half`, fits on this half of the questions and measures on the other half. Without `half`, fits on all rows;
-    to measure, fits on each half and measures on the other half.
+    With `half`, fit on this half of the questions and measure on the other half. Without `half`, fit on all rows. Then
+    measure on each half with a fit on the other half.
 
     Raises:
         InputError: A half is empty, or scipy is not installed.
     """
     halves = {"a": scored.rows.half("a"), "b": scored.rows.half("b")}
     if half is not None and not all(map(len, halves.values())):
-        raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave --fit-half out")
+        raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave out --fit-half")
 
     def fit(rows: CascadeRows) -> CascadeFit:
         return fit_cascade(rows, provenance, delta=delta, resamples=resamples, seed=seed)
@@ -164,6 +168,6 @@ def _judge_label(metric: Auto) -> str:
 
 
 def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
-    """Return a field's values as float64[rows]; NaN if a result has no score or lacks the field."""
+    """Return a field's values as float64[rows], with NaN for a result that has no score or lacks the field."""
     values = (result.get(name) if result["score"] is not None else None for result in results)
     return np.array([math.nan if value is None else float(value) for value in values])

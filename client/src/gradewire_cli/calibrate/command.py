@@ -70,14 +70,14 @@ _NOT_FITTED = ("risk", "judge_budget", "sample", "sample_seed", "fit")
 
 @dataclass(frozen=True, slots=True)
 class CalibrateRun:
-    """A run of the command with its input, the metric to calibrate, and the options."""
+    """A run of the command, with its input, its options and the metric to calibrate."""
 
     run: LabelledRun
     metric: Metric
     options: Mapping[str, Any]
 
     def fit(self, transport: Transport | None) -> None:
-        """Score the rows, then fit, print and store; store nothing if an error occurs."""
+        """Score the rows, then fit, print and store the fit. Store nothing if an error occurs."""
         if isinstance(self.metric, Auto):
             self._fit_cascade(transport, self.metric)
             return
@@ -173,7 +173,7 @@ class CalibrateRun:
 
 
 def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
-    """Read input, scores and connection from `calibrate_options`; raises click.ClickException."""
+    """Read input, scores and connection from `calibrate_options`; raise click.ClickException."""
     if options["fit"] == "both" and options["scores"]:
         raise click.UsageError("--fit both scores the rows again, so it cannot be used with --scores. Leave one out")
     metrics = MetricOptions(metrics=metric, model=options["model"])
@@ -199,7 +199,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
         show_or_undo(options, _metric(options["metric"]).name if options["undo"] and named else "")
         return
     if not options["files"]:
-        raise click.UsageError("name a FILE of labelled answers (or use --show or --undo)")
+        raise click.UsageError("name a FILE with labelled answers, or use --show or --undo")
     metric = _of_model(_metric(options["metric"]), options["model"])
     if metric.name in {CORRECTNESS, Auto.name} and options["fit"] == "both":
         raise click.UsageError(f"--fit both works only for smile, because {metric.name} has no weight")
@@ -226,6 +226,6 @@ def _metric(line: str) -> Metric:
 
 
 def _of_model(metric: Metric, model: str | None) -> Metric:
-    """Return the metric with the encoder that it names, else with the encoder of --model."""
+    """Return the metric with the encoder that it names, or else with the encoder that --model names."""
     values: dict[str, Any] = {"model": getattr(metric, "model", None) or model}
     return replace(metric, **values)

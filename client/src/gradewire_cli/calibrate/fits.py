@@ -42,7 +42,7 @@ STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "a
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Scores for fitting, and held-out scores for measuring. None means cross-validation on the fitted scores."""
+    """Scores for fitting, and held-out scores for measuring. No held-out scores (None) mean cross-validation."""
 
     fitted: LabelledScores
     held_out: LabelledScores | None
@@ -55,7 +55,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdFit:
-    """A fitted threshold, with statistics before and after.
+    """A fitted threshold, with statistics before and after the fit.
 
     Attributes:
         report: Statistics of `BEFORE` and `AFTER` on the measured rows.
@@ -82,10 +82,10 @@ class ThresholdFit:
 
 
 def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
-    """Return the weight of SMILE's sentence term; raises InputError if the rows do not determine the weight.
+    """Return the weight of SMILE's sentence term; raise InputError if the rows do not determine the weight.
 
-    Uses the terms of the best reference under the old weight, although a new weight could make another reference the
-    best.
+    Use the terms of the reference that is best under the old weight, although another reference could be best under
+    the new weight.
     """
     try:
         return fit_weight(scores.values("sentence"), scores.values("lexical"), scores.labels, objective)
@@ -103,7 +103,7 @@ def fitted_threshold(before: Split, after: Split, objective: Objective, draws: D
     """
     own, shown, standing = after.fitted, after.measured, before.measured
     if shown.sha256 != standing.sha256:
-        raise InputError("different rows failed in the runs with the old and the new weight. Try again")
+        raise InputError("the runs with the old and the new weight failed on different rows. Run the command again")
     try:
         threshold = fit_threshold(own.scores, own.right, objective)
     except ValueError as error:
@@ -129,7 +129,7 @@ def compared(
 ) -> AgreementReport:
     """Return `STATISTICS` of `BEFORE` and `AFTER` on these rows, with paired differences.
 
-    Scores and verdicts are float64[rows]. A verdict is 1 (right), 0 (wrong) or NaN (no verdict).
+    Scores and verdicts are float64[rows]. Verdicts are 1 (right), 0 (wrong) or NaN (no verdict).
     """
     judged = JudgedRows(
         scores=scores,
@@ -153,7 +153,7 @@ class ProbabilityFit:
 
     Attributes:
         result: The fit to store with a model, its held-out statistics, and warnings.
-        report: Statistics of `BEFORE` (SMILE) and `AFTER` on the other half of the questions. None without halves.
+        report: Statistics of `BEFORE` (SMILE) and `AFTER` on the other half of the questions. None without --fit-half.
         other_values: Calibration error and Brier score on the other half, by name.
     """
 
@@ -169,7 +169,7 @@ def fitted_probability(
     provenance: Mapping[str, Any],
     draws: Draws,
 ) -> ProbabilityFit:
-    """Fit on the scored rows' features; with halves, measure on the other half of the questions.
+    """Fit on the scored rows' features. With --fit-half, measure on the other half of the questions.
 
     `features` are in the metric's order, and `shape` names the features that determine a row's input kind. The fit
     contains `provenance`.
@@ -213,7 +213,7 @@ def _measured(
 
 
 def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return float64[rows, features]; NaN if a row lacks a feature."""
+    """Return the features' values as float64[rows, features], with NaN if a row lacks a feature."""
     rows = []
     for result in results:
         if not isinstance(found := result.get("features"), dict):

@@ -31,7 +31,7 @@ def fit_table(fit: ThresholdFit) -> Table:
 
 
 def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
-    """Yield tables of a probability's statistics: held out, by source, and next to SMILE's on the other half."""
+    """Yield tables of a probability's statistics on held-out rows, by source, and on the other half next to SMILE's."""
     yield Table(
         "Held out by question",
         ["", "probability"],
@@ -39,7 +39,7 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
     )
     if fit.result.transfer:
         yield Table(
-            "Each source, by a fit on the other sources",
+            "Each source, with a fit on the other sources",
             ["source left out", "rows", "Pearson", "AUC", "accuracy", "ECE"]
             + [f"accuracy of {share:.0%}" for share in COVERAGES]
             + ["UNCERTAIN", "accuracy of certain verdicts", "share of wrong verdicts UNCERTAIN"],
@@ -72,7 +72,7 @@ def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) ->
 
 
 def fit_lines(fitted: str, before: Split, after: Split) -> Iterator[str]:
-    """Yield notes on the fit. `before` contains the scores before the fit, and `after` those after it."""
+    """Yield notes on the fit. `before` and `after` contain the scores before and after the fit."""
     rows = after.fitted
     count, right = len(rows.scores), int(rows.right.sum())
     yield f"{fitted}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
@@ -105,7 +105,7 @@ _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
-    """Yield tables of the bands of the usual risks, of their results on held-out questions, and of the judge's gain."""
+    """Yield tables of the bands for the usual risks, the bands' results on held-out questions, and the judge's gain."""
     yield Table(
         f"Bands, each valid with probability {1 - fit.delta:g}",
         ["risk", "minimum confidence", "accepted, one per question", "wrong among accepted"],
@@ -139,8 +139,8 @@ def judge_line(fit: CascadeFit, judge: str) -> str:
     """Return a sentence that tells when auto calls the judge."""
     if fit.judged_below is None:
         return (
-            f"{judge} adds nothing, so auto never lets it decide: the interval of its gain is above 0 for no share of "
-            "the least certain rows"
+            f"auto never uses the verdicts of {judge}, because they add nothing: the interval of their gain is above 0 "
+            "for no share of the least certain rows"
         )
     share = max(each.share for each in fit.gains if each.adds)
     return (
@@ -149,7 +149,7 @@ def judge_line(fit: CascadeFit, judge: str) -> str:
 
 
 def cascade_warnings(scored: ScoredCascade, fit_notes: Iterable[str]) -> Iterator[str]:
-    """Yield warnings about the rows; `fit_notes` are the summaries of the encoder's fits."""
+    """Yield warnings about the rows. `fit_notes` are the summaries of the encoder's fits."""
     lines = [line for line in fit_notes if line.startswith("fitted for correctness")]
     for name, digest in scored.digests.items():
         if digest and any(digest[:12] in line for line in lines):
@@ -157,8 +157,8 @@ def cascade_warnings(scored: ScoredCascade, fit_notes: Iterable[str]) -> Iterato
                 name, "on different rows"
             )
             yield (
-                f"warning: correctness was fitted on {name}, so its probabilities are too confident there. "
-                f"Fit auto {way_out}, and do not trust statistics measured on the rows of that fit"
+                f"warning: correctness was fitted on {name}, so its probabilities for them are too confident. "
+                f"Fit auto {way_out}, and do not trust statistics measured on {name}"
             )
     if scored.unjudged:
         reasons = ", ".join(f"{status} {count}" for status, count in sorted(scored.unjudged.items()))

@@ -31,7 +31,7 @@ _COLUMN = "source"
 
 
 def with_sources(source: InputFile, column: str | None) -> InputFile:
-    """Return the input with the column of --source; if the user named the column, it must exist."""
+    """Return the input with the column for --source. If the user named the column, it must exist."""
     options = replace(
         source.options,
         grouped_by=(column or _COLUMN,),
@@ -42,14 +42,14 @@ def with_sources(source: InputFile, column: str | None) -> InputFile:
 
 
 def source_of(row: Row) -> str:
-    """Return a row's source: the value in the source column, else its file if there are several, else its data set."""
+    """Return a row's source: its value in the source column, its file if there are several, or its data set."""
     said = next(iter(row.grouping.values()), "")
     if said or (row.grouping and _COLUMN not in row.grouping):
         return said
     return row.file or row.dataset
 
 
-# Parameters to ignore here: models are compared separately, and features do not depend on features_only.
+# Parameters to ignore. Models are compared separately, and the features do not depend on features_only.
 _LEFT_ASIDE = frozenset({"model", "grader", "features_only"})
 
 
@@ -82,18 +82,18 @@ class LabelledScores:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """bool[rows], True if annotators consider the answer right."""
+        """True for each answer that annotators consider right, as bool[rows]."""
         return self.labels >= 0.5
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """Return a numeric field's values as float64[rows]; every result must contain the field."""
+        """Return a numeric field's values as float64[rows]. Every result must contain the field."""
         return np.array([result[name] for result in self.results], dtype=np.float64)
 
 
 def labelled_scores(
     labelled: LabelledRows, metric: Metric, *, half: Half | None
 ) -> tuple[LabelledScores, LabelledScores | None]:
-    """Return the rows for fitting, and the other half of the rows for measuring, or None without halves.
+    """Return the rows for fitting, and the other half's rows for measuring. Without halves, return None for the latter.
 
     Raises:
         InputError: The metric is missing or ambiguous, no row has a score, a label is outside [0, 1], or a half is
@@ -125,7 +125,7 @@ def labelled_scores(
             [each for each in kept if (half_of(_question(each[0])) == half) is wanted] for wanted in (True, False)
         )
         if not fitted or not read:
-            raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave --fit-half out")
+            raise InputError(f"--fit-half {half}: all rows belong to one half of the questions. Leave out --fit-half")
         return _gathered(label, fitted, len(scores) - len(kept)), _gathered(label, read, 0)
     return _gathered(label, kept, len(scores) - len(kept)), None
 
@@ -139,7 +139,7 @@ def _column(labelled: LabelledRows, metric: Metric) -> str:
     model = f" of model {asked}" if (asked := getattr(metric, "model", None)) else ""
     there = ", ".join(_described(label, lines) for label, lines in known.items())
     raise InputError(
-        f"--metric {metric.name}{model} matches {len(fits) or 'none'} of the scores. "
+        f"--metric {metric.name}{model} matches {len(fits) or 'none'} of the scored metrics. "
         + (
             "Add a preset, parameters or --model NAME@DIGEST to choose one of them"
             if fits
@@ -156,7 +156,7 @@ def _described(label: str, lines: Sequence[str]) -> str:
 
 
 def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
-    """Return True if a column contains a metric's scores, by its identifiers, or by its label if all rows failed."""
+    """Return True if a column contains a metric's scores. Use its identifiers, or its label if all rows failed."""
     if lines:
         with one_line_errors():
             return any(_answers(parse_metric_line(line), metric, silent=False) for line in lines)
@@ -169,8 +169,8 @@ def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
 def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
     """Return True if the scores of `scored` can serve as scores of `metric`.
 
-    Parameters that `metric` does not name may have any value; with `silent`, so may parameters that `scored` does not
-    name.
+    Parameters that `metric` does not name may have any value. With `silent`, parameters that `scored` does not name may
+    also have any value.
     """
     if scored.name != metric.name:
         return False
@@ -200,7 +200,7 @@ def _has_grader(metric: Metric) -> bool:
 
 
 def _lines(labelled: LabelledRows, label: str) -> list[str]:
-    """Return the distinct metric identifiers of a label's scores: usually one, or none if all rows failed early."""
+    """Return the distinct metric identifiers of a label's scores, usually one. If all rows failed early, return []."""
     said = (str(output["scores"][label].get("line", "")) for _, output in labelled.kept)
     return [line for line in dict.fromkeys(said) if line]
 

@@ -30,7 +30,7 @@ def today() -> str:
 
 
 def built_model(models_dir: Path | None, named: str) -> tuple[str, str, Sequence[str]]:
-    """Return a built model's name, complete digest (metric identifiers contain only 12 digits), and fits."""
+    """Return a built model's name, its complete digest (not the 12 digits of metric identifiers), and its fits."""
     name, _, digest = named.partition("@")
     if not name:
         return "", "", ()
@@ -76,22 +76,22 @@ def store_fit(
     if options["json_path"] is not None:
         write_json(options["json_path"], form or {**values, "parameters": dict(fitted["parameters"])})
     if options["dry_run"]:
-        click.echo(f"nothing was stored for {name}@{digest} (--dry-run)")
+        click.echo(f"nothing was stored for {name}@{digest}, because --dry-run was given")
         return
     stored = values if form is None else {**values, "fit": json.dumps(form)}
     with one_line_errors():
         where = server_module("gradewire_cli.server_fits").store_fitted(options["models_dir"], name, digest, stored)
     click.echo(f"stored with {name}: {where}")
-    click.echo("running servers use the fit after they reload the model, and results name it", err=True)
+    click.echo("running servers use the fit after they reload the model. Results then name the fit", err=True)
 
 
 def show_or_undo(options: Mapping[str, Any], metric: str) -> None:
-    """Print the fits stored with a model; with --undo, first remove users' fits for `metric` ("" means all metrics)."""
+    """Print the fits stored with a model. With --undo, first remove users' fits for `metric` ("" means all metrics)."""
     fits, model = server_module("gradewire_cli.server_fits"), (options["model"] or "").partition("@")[0]
     with one_line_errors():
         if options["undo"]:
             gone = fits.forget_fitted(options["models_dir"], model, metric)
-            click.echo("\n".join(f"removed: {line}" for line in gone) or "no user's fit was stored")
+            click.echo("\n".join(f"removed: {line}" for line in gone) or "there was no fit of yours to remove")
         name, lines = fits.fitted_for(options["models_dir"], model)
     click.echo(name)
     for line in lines or ["no fit is stored"]:

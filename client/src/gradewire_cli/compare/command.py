@@ -51,7 +51,7 @@ def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str
     """Parse comma-separated names."""
     given = tuple(name.strip() for name in value.split(",")) if value is not None else ()
     if not all(given):
-        raise click.BadParameter(f"{value!r}: write NAME,NAME")
+        raise click.BadParameter(f"{value!r} is not a list of names. Use NAME,NAME")
     return given
 
 
@@ -72,7 +72,7 @@ compare_options = stacked(
 
 
 def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> tuple[MetricOptions, Compare | None]:
-    """Return the metrics to score, including --by if it is one, and otherwise the comparison that --by names."""
+    """Return the metrics to score, including a metric named by --by, and the comparison named by --by or None."""
     written = str(metrics.metrics)
     if not is_comparison(by):
         chooser, asked = single_metric(by, written, "--by")
@@ -83,7 +83,7 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
     others = without_all(written)
     try:
         comparison = comparison_of(by, metrics.judge, of_comparison)
-        # The other metrics refuse --judge if none of them needs a judge.
+        # Without a metric that needs a judge, --judge would be an error.
         judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
     except InvalidRequest as error:
         raise click.UsageError(f"--by {by}: {error}") from error
@@ -93,7 +93,7 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
 @command(
     "compare",
     values="\n".join(f"  {'  '.join(VALUE_NAMES[begin:end])}" for begin, end in pairwise((0, 6, 12, 18, None))),
-    condition="a condition of --fail-if holds",
+    condition="a condition of --fail-if is true",
 )
 @scoring_options
 @compare_options
@@ -103,9 +103,9 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
 def compare_command(ctx: click.Context, /, **options: Any) -> None:
     """Compare two or more models or runs on the same questions, without labels.
 
-    Give one FILE for each run, or one FILE with a column model. Prints paired differences in mean scores and in the
-    share of right answers, how often each side's answer is better, the rows that changed most, and differences between
-    the runs' settings.
+    Give one FILE for each run, or one FILE with a column model. The command prints paired differences in mean scores
+    and in the share of right answers, how often each side's answer is better, the rows that changed most, and the
+    differences between the runs' settings.
     """
     check_resume(options, options["out"])
     files, source = table_files(options), _source(options)

@@ -53,7 +53,7 @@ _OF_OUTCOMES: Final[_Values] = {
     **_with_bounds("losses", "loss_share"),
 }
 UNMATCHED: Final = "unmatched"
-"""Share of the baseline's rows that the candidate does not answer. It is a value of two sides, not of their pairs."""
+"""Share of the baseline's rows that the candidate does not answer. This value needs all rows, not only the pairs."""
 VALUE_NAMES: Final = (*_OF_SCORES, UNMATCHED, *_OF_VERDICTS, *_OF_OUTCOMES)
 """Names that may follow the metric in a condition. docs/reference/command.md defines each name."""
 # Match the number last, because a metric identifier may contain = and digits: bleu?max_ngram=2, bge-small-en-v1.5.
@@ -81,7 +81,7 @@ class Condition:
         return _OPERATORS[self.sign](value, self.number)
 
     def label(self, labels: Sequence[str], chooser: str) -> str:
-        """Return the label of the condition's metric, or the chooser; raises InputError if neither exists."""
+        """Return the label of the condition's metric, or the chooser; raise InputError if there is no such name."""
         if self.metric == chooser and self.value_name in _OF_OUTCOMES:
             return chooser
         if self.metric == chooser and chooser not in labels:
@@ -95,13 +95,13 @@ def parse_condition(text: str) -> Condition:
     """Parse METRIC.VALUE SIGN NUMBER, for example `smile.mean < -0.01`.
 
     Raises:
-        ValueError: The text is no condition. The message describes the right format.
+        ValueError: The text is not a condition. The message describes the right format.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"the condition has {len(text)} characters. Shorten it to at most {MAX_CHARACTERS}")
     found = _CONDITION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r}: write METRIC.VALUE, then <, <=, > or >=, then a number, e.g. 'smile.mean < -0.01'")
+        raise ValueError(f"{text!r}: use METRIC.VALUE, then <, <=, > or >=, then a number, e.g. 'smile.mean < -0.01'")
     name, number = found["name"], float(found["number"])
     if not math.isfinite(number):
         raise ValueError(f"{text!r}: the number {found['number']} is too large. Use a finite number")
@@ -112,7 +112,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def parse_conditions(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[Condition, ...]:
-    """Parse --fail-if; raises click.BadParameter if a condition is invalid."""
+    """Parse --fail-if; raise click.BadParameter if a condition is invalid."""
     try:
         return tuple(map(parse_condition, values))
     except ValueError as error:
@@ -141,7 +141,7 @@ class CheckedCondition:
 
     Attributes:
         value: The candidate's value, or NaN if the condition cannot be checked.
-        problem: Reason why the condition cannot be checked, or "". A problem does not count as a pass.
+        problem: Reason why the condition cannot be checked, or "". The check then does not count as passed.
     """
 
     condition: str
@@ -154,7 +154,7 @@ class CheckedCondition:
         """Return the outcome as a sentence."""
         if self.problem:
             return f"--fail-if '{self.condition}': {self.problem}"
-        outcome = "holds" if self.holds else "does not hold"
+        outcome = "is true" if self.holds else "is false"
         return f"--fail-if '{self.condition}' {outcome} for {self.candidate}: the value is {self.value:.6g}"
 
 
@@ -197,7 +197,7 @@ def _why(side: SideComparison, label: str, figure: str) -> str:
 def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[str]:
     """Return warnings about conditions that ignore some of the baseline's rows.
 
-    Rows without a score cannot make a condition on scores hold.
+    Rows without a score do not affect a condition on scores.
     """
     found: dict[str, None] = {}
     for condition in conditions:

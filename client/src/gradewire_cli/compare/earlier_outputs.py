@@ -38,7 +38,7 @@ _MOST_INPUTS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideManifest:
-    """A description of one side's run, to find differences between two sides.
+    """A description of one side's run. Two descriptions show how the sides differ.
 
     Attributes:
         files: The side's files. Empty if one file contains the rows of all sides.
@@ -58,7 +58,7 @@ class SideManifest:
     run: Mapping[str, Any] = field(default_factory=dict)
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Yield all properties as pairs of name and value."""
+        """Yield all properties as pairs of a name and a value."""
         if self.files:
             yield "file", ", ".join(self.files)
         yield "rows", str(self.rows)
@@ -78,7 +78,7 @@ class SideManifest:
 
 @dataclass(frozen=True, slots=True)
 class ManifestDifference:
-    """A property that differs between two sides; "" if a side lacks the property."""
+    """A property that differs between two sides. Its value is "" if a side lacks the property."""
 
     fact: str
     baseline: str
@@ -125,7 +125,7 @@ def _listed(inputs: Sequence[str]) -> str:
 
 
 def differing_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]:
-    """Return the labels of metrics whose definitions differ between the sides, so their scores are not comparable."""
+    """Return the labels of metrics with different definitions on the two sides. Their scores are not comparable."""
     shared = [label for label in baseline.lines if label in candidate.lines]
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
 
@@ -175,8 +175,8 @@ def _other_content(output: str, manifest: RunManifest) -> str:
     if not there.sha256 or there.sha256 == written.sha256:
         return ""
     return (
-        f"it was written for {_input_text(written)}, but {output} has SHA-256 "
-        f"{there.sha256[:_DIGEST_CHARACTERS]}, so it is a different output or has changed"
+        f"the manifest was written for {_input_text(written)}, but {output} has SHA-256 "
+        f"{there.sha256[:_DIGEST_CHARACTERS]}, so {output} is a different output or has changed"
     )
 
 
@@ -329,7 +329,7 @@ def read_outputs(source: InputFile) -> Collected:
         if unknown := [label for label in labels if label not in found.lines[path]]:
             found.notes.append(
                 f"{path}: the first row, which defines the metrics, is missing, so the scores of "
-                f"{', '.join(unknown)} may not be comparable with other files"
+                f"{', '.join(unknown)} may not be comparable with those in other files"
             )
     if not any(row.kept_columns for row in rows):
         found.notes.append("the outputs lack questions and answers. Keep them with gradewire score --keep-columns all")

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import EmptyAsWrong, MetricDifference, Outcomes, PairComparison, VerdictDifference
 
 
-# Maximum length of a text in a cell: a table in a log must have space for five columns and both answers.
+# Maximum length of a text in a cell. A log's line must have space for five columns and both answers.
 _TEXT_CHARACTERS = 32
 _ALL = "all"
 
 
 def headline_tables(result: CompareResult) -> Iterator[Table]:
-    """Yield the short view for a terminal, with groups and changed rows only for the chooser."""
+    """Yield the tables of the short view. Groups and changed rows are shown only for the chooser."""
     for side in result.sides:
         yield from _tables(side, [result.chooser], _TEXT_CHARACTERS)
 
 
 def all_tables(result: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
-    """Yield all tables, with groups and changed rows for every metric, and texts of at most `characters`."""
+    """Yield all tables, with groups and changed rows for every metric. Cut texts to `characters` characters."""
     for side in result.sides:
         yield from _tables(side, list(side.overall.outcomes), characters)
 
@@ -71,9 +71,9 @@ def value_notes(result: CompareResult) -> list[str]:
         for grouped in side.groups:
             by = written(grouped.columns)
             if grouped.outside:
-                notes.append(f"by {by}: {grouped.outside} pairs without a value are in no group")
+                notes.append(f"by {by}: {grouped.outside} pairs are in no group, because they have no value")
             if grouped.left_out:
-                notes.append(f"by {by}: no values, because {grouped.left_out} groups are too many")
+                notes.append(f"by {by}: no values, because there are too many groups ({grouped.left_out})")
     return [*notes, *interval_notes(_placed(result))]
 
 
@@ -130,7 +130,7 @@ def _overall(side: SideComparison) -> Iterator[Table]:
         agree = estimated(orders.consistency).beside(str(orders.consistent))
         yield Table(
             "The judge's verdicts with either answer first",
-            ["chosen by", "pairs", "both orders agree", "share for first answer minus share for second"],
+            ["chosen by", "pairs", "both orders agree", "share for the first answer minus share for the second"],
             [[judge, count(orders.pairs), agree, estimated(orders.position_bias)]],
         )
     if any(metric.verdicts for metric in of.metrics.values()):
@@ -219,7 +219,7 @@ def _changed_cells(row: ChangedRow, characters: int) -> list[Value | str]:
 
 
 def one_line(text: str, characters: int) -> str:
-    """Return a text on one line, cut at `characters` with an ellipsis."""
+    """Return a text on one line. Cut it after `characters` characters, with an ellipsis."""
     line = " ".join(text[: 8 * characters].split())
     return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
 
@@ -235,8 +235,8 @@ def difference_table(side: SideComparison) -> Table | None:
     )
 
 
-# Maximum numbers of changed rows, of characters in their texts, and of lines in a table. The page uses the first set
-# that keeps it small enough.
+# Maximum numbers of changed rows, of characters in their texts, and of lines in a table. The first set that makes the
+# page small enough is used.
 _AMOUNTS: Final = ((25, 1200, 400), (10, 600, 200), (5, 300, 60), (0, 0, 20))
 _REFERENCES: Final = 5
 _LINE_CHARACTERS: Final = 2000
@@ -244,7 +244,7 @@ _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
 def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
-    """Yield the page in decreasing sizes. The caller uses the first that is small enough."""
+    """Yield versions of the page in decreasing size. The caller uses the first one that is small enough."""
     base = name_of(result.sides[0].baseline)
     for rows, characters, lines in _AMOUNTS:
         yield Page(

@@ -29,7 +29,7 @@ class ChangedRow:
     """A pair of answers with different scores. Strings are "" if the files lack them.
 
     Attributes:
-        baseline_score, candidate_score: Scores by one metric.
+        baseline_score, candidate_score: Scores from the same metric.
         baseline_correct, candidate_correct: The metric's verdicts, or None if the metric returns no verdict.
     """
 
@@ -51,9 +51,9 @@ class ChangedRow:
 
 
 def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[str, Sequence[ChangedRow]]:
-    """Return at most `most` rows that gained, and as many that lost, by a metric.
+    """Return the rows whose score by a metric rose, and those whose score fell, at most `most` of each.
 
-    The largest changes come first. Equal changes keep the file order.
+    The largest changes come first. Rows with equal changes stay in file order.
     """
     rows = [row for pair in pairs if (row := _row(pair, label)) is not None]
     return {
@@ -111,8 +111,8 @@ class GroupedStatistics:
     """Values by group.
 
     Attributes:
-        outside: Number of pairs without a value in one of the columns.
-        left_out: Number of groups if there are too many to compute, else 0.
+        outside: Number of pairs that have no value in one of the columns.
+        left_out: Number of groups if they are too many to compute values for, otherwise 0.
     """
 
     columns: Grouping
@@ -129,7 +129,7 @@ class SideComparison:
         chosen: The candidate's pairs with the chooser's verdicts.
         changed: Changed rows by metric and direction (gained or lost).
         differing_metrics: Metrics with different definitions on the two sides.
-        orders: A judge's consistency over both orders of an answer pair. None if a metric chooses.
+        orders: The judge's consistency between the two orders of a pair. None if the chooser is a metric.
     """
 
     matching: Matching
@@ -167,7 +167,7 @@ class CompareResult:
     """The result of a comparison.
 
     Attributes:
-        identity: The chooser's settings, for a reproduction.
+        identity: The chooser's settings, which a user needs to reproduce the result.
         manifests: Manifests by side, baseline first.
     """
 

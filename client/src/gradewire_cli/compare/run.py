@@ -117,7 +117,7 @@ class CompareJob:
         )
 
     def _check_groupings(self, collected: Collected) -> None:
-        """Raise InputError if no file has a column of --group-by."""
+        """Raise InputError if no file has a column that --group-by names."""
         for column in self.source.options.grouped_by:
             if not any(row.grouping.get(column) for row in collected.rows):
                 way_out = ". Keep columns with gradewire score --keep-columns" if self.stored else ""
@@ -126,7 +126,7 @@ class CompareJob:
     async def _choose(
         self, collected: Collected, matchings: Sequence[Matching], transport: Transport | None
     ) -> tuple[Chooser, list[Chosen], Mapping[str, Any]]:
-        """Return the chooser, all pairs with its choices, and the properties of this run's server."""
+        """Return the chooser, all pairs with the chooser's choices, and the properties of this run's server."""
         if self.stored:
             chooser = self._chooser(_shared_labels(collected, matchings), collected)
             return chooser, await self._chosen(collected, matchings, chooser), {}
@@ -143,11 +143,11 @@ class CompareJob:
         return chooser, chosen, run
 
     async def _score(self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching]) -> None:
-        """Score the paired answers into `collected`; skip answers whose scores an earlier run already wrote."""
+        """Score the paired answers and add the results to `collected`. Skip answers that an earlier run scored."""
         quiet, kept, resume = self.options["quiet"], scores_beside(self.options["out"]), self.options["resume"]
         has_synthetic = collected.has_synthetic
         plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
-        # Check --by and conditions before scoring.
+        # Check --by and the conditions before scoring.
         if self.comparison is None:
             self._chooser(plan.chosen.labels, collected)
         else:
@@ -212,7 +212,7 @@ class CompareJob:
         if given := self.options["summaries"]:
             if len(given) != len(self.source.paths):
                 raise click.UsageError(
-                    f"--summary: name {len(self.source.paths)} summaries, one for each FILE and in the same order"
+                    f"--summary: name {len(self.source.paths)} summaries, one for each FILE, in the order of the FILEs"
                 )
             for path, summary in zip(self.source.paths, given, strict=True):
                 summaries[path] = read_summary(summary, path, collected.lines[path])
@@ -240,7 +240,7 @@ def _pairs(collected: Collected, matchings: Sequence[Matching]) -> list[AnswerPa
 
 
 def _shared_labels(collected: Collected, matchings: Sequence[Matching]) -> list[str]:
-    """Return the metrics that all sides share; raises InputError if they share no metric."""
+    """Return the metrics that all sides share; raise InputError if they share no metric."""
     rows = [matchings[0].baseline.rows[0], *(matching.candidate.rows[0] for matching in matchings)]
     sides = [collected.results[row.index] for row in rows]
     shared = [label for label in sides[0] if all(label in side for side in sides)]

@@ -46,7 +46,7 @@ class Collected:
 
 _SHOWN_MODELS = 20
 MOST_SIDES = 100
-"""Maximum number of sides, because each side adds a page of values. Use a leaderboard for more models."""
+"""Maximum number of sides. Each side adds a page of values, so a leaderboard is better for more models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,16 @@ class Side:
 
     @property
     def files(self) -> list[str]:
-        """The side's files; empty if one file contains the rows of all sides."""
+        """The side's files, or [] if one file contains the rows of all sides."""
         return list(dict.fromkeys(row.file for row in self.rows if row.file))
 
 
 def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str]) -> None:
-    """Raise click.UsageError if --models or --names do not fit the number of files."""
+    """Raise click.UsageError if --models or --names does not suit the number of files."""
     if models and names:
-        raise click.UsageError("--names names files, but --models compares models. Leave one out")
+        raise click.UsageError("--names is for comparing files, and --models for comparing models. Leave one out")
     if names and len(names) != len(paths):
-        raise click.UsageError(f"--names {','.join(names)}: give exactly one name for each of the {len(paths)} files")
+        raise click.UsageError(f"--names {','.join(names)}: name each of the {len(paths)} files exactly once")
     for option, given in (("--models", models), ("--names", names)):
         if repeated := [name for name, times in Counter(given).items() if times > 1]:
             raise click.UsageError(f"{option} {','.join(given)}: {repeated[0]} is named twice")
@@ -78,7 +78,7 @@ def check_names(paths: Sequence[str], models: Sequence[str], names: Sequence[str
 def sides_of(
     rows: Sequence[Row], paths: Sequence[str], *, models: Sequence[str], names: Sequence[str], baseline: str | None
 ) -> tuple[list[Side], list[str]]:
-    """Return the sides, baseline first, and sentences on omitted rows.
+    """Return the sides, with the baseline first, and sentences about omitted rows.
 
     Raises:
         InputError: There are fewer than two sides, or an option names an unknown side.
@@ -91,7 +91,7 @@ def sides_of(
             f"{there}. Name two files, or one with a column model and at least two models (--map model=COLUMN)"
         )
     if len(sides) > MOST_SIDES:
-        raise InputError(f"{len(sides)} models exceed the limit of {MOST_SIDES}. Choose some with --models")
+        raise InputError(f"the file has {len(sides)} models, but the limit is {MOST_SIDES}. Choose some with --models")
     if baseline is not None:
         if baseline not in (known := [side.name for side in sides]):
             raise InputError(f"--baseline {baseline}: unknown name. Choose one of {_listed(known)}")
@@ -151,9 +151,9 @@ class Matching:
     """The matched rows of a baseline and a candidate.
 
     Attributes:
-        rule: The rule that matched the rows, never `auto`.
+        rule: The rule that matched the rows. It is never `auto`.
         pairs: Pairs of rows with the same question, in the baseline's order.
-        repeated: Skipped rows, because an earlier row of the same side answers the same question.
+        repeated: Rows that are skipped because an earlier row of the same side answers the same question.
         other_references: Number of pairs with different references.
         other_questions: Number of pairs with different questions, which --match id allows.
     """
@@ -191,10 +191,10 @@ class Matching:
 def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates) -> Matching:
     """Find the rows of two sides that answer the same question.
 
-    The rule `auto` tries ids first. Ids that match less than half of the rows may match by chance. Then `auto` uses
-    questions if they match more rows (`question_id`, else question and image, else question and references). If rows
-    have neither ids nor questions, `auto` uses the row numbers of outputs. If both sides name data sets, rows match
-    only within one data set, because two data sets may use the same ids.
+    The rule `auto` tries ids first. Ids that match less than half of the rows may match by chance. In this case, `auto`
+    uses questions if they match more rows. A question is a `question_id`, a question with its image, or a question with
+    its references. If rows have neither ids nor questions, `auto` uses the row numbers of outputs. If both sides name
+    data sets, rows match only within a data set, because two data sets may use the same ids.
 
     Raises:
         InputError: No rows match, two rows of a side answer the same question, or `auto` uses ids and rows with the
@@ -295,7 +295,7 @@ def _check_questions(matching: Matching) -> None:
 
 
 def _has_more_text(row: Row) -> bool:
-    """Return True if a row contains more than its number, so equal row numbers would be chance."""
+    """Return True if a row contains more than its number. Then equal row numbers would be a coincidence."""
     return row.has_id or len(row.item or {}) > 1
 
 

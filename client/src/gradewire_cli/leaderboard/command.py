@@ -47,7 +47,7 @@ RESAMPLES = 1000
 def _controls(_: click.Context, __: click.Parameter, value: str | None) -> tuple[Control, ...]:
     given = [each.strip() for each in (value or "").split(",") if each.strip()]
     if unknown := [each for each in given if each not in CONTROLS]:
-        raise click.BadParameter(f"{unknown[0]}: write one or both of {', '.join(CONTROLS)}")
+        raise click.BadParameter(f"{unknown[0]!r} is unknown. Use one or both of {', '.join(CONTROLS)}")
     return tuple(control for control in CONTROLS if control in given)
 
 
@@ -108,7 +108,7 @@ def leaderboard_command(
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
-    """Read the options; raises click.UsageError if two options exclude each other."""
+    """Read the options; raise click.UsageError if two of them are mutually exclusive."""
     check_resume(options, options["out"])
     if options["max_pairs"] is not None and options["target_width"] is None:
         raise click.UsageError("--max-pairs needs --target-width. Give both")
@@ -130,9 +130,9 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
 
 
 def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
-    """Return annotators' votes from the --human file, or from the pairs; None if there are no votes."""
+    """Return annotators' votes from the --human file or from the pairs, or None if there are no votes."""
     if human is None:
-        # Skip pairs whose winner was derived from the votes, because it agrees with them trivially.
+        # Skip pairs whose winner was derived from the votes, because such a winner always agrees with the votes.
         with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]
         return votes_of(with_votes) if with_votes else None
     read = Verdicts.read(replace(run.source, paths=(str(human),)).records(), run.names)

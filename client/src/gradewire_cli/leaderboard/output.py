@@ -31,7 +31,7 @@ class RatingOptions:
     """Options of the ratings.
 
     Attributes:
-        reference: The model that win rates compare the other models with, or None.
+        reference: The model against which the other models' win rates are computed, or None.
         anchor: The model with rating 1000. None means that the mean rating is 1000.
         seed: Seed of the bootstrap draws, the match orders of Elo, and the coin flips.
     """
@@ -64,7 +64,7 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
     """Compute a leaderboard's values.
 
     Raises:
-        InputError: There are no pairs, an option names an unknown model, or a control coincides with the models.
+        InputError: There are no pairs, an option names an unknown model, or the matches do not determine a control.
     """
     if not verdicts.pairs:
         raise InputError(f"found no judged pairs: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}")
@@ -106,7 +106,7 @@ def optional_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Tab
 
 
 def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate], Value], str]]:
-    """Return the columns of the table of ratings: head, field of `ModelRating`, formatter and meaning."""
+    """Return each column of the rating table as its head, its field of `ModelRating`, its formatter and its meaning."""
     held, reference = " and ".join(options.controls), options.reference
     controlled = (f"held fixed:\n{held}", "controlled", points, f"rating with {held} held fixed")
     against = (f"won against\n{reference}", "against_reference", estimated, "ties left out")
@@ -182,14 +182,14 @@ def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> lis
         listed = ", ".join(f"{status} {times}" for status, times in sorted(missing.items()))
         lines.append(f"{missing.total()} pairs without a winner count as ties: {listed}")
     if blank := result.verdicts.lost_blank:
-        lines.append(f"{blank} pairs lost by a blank answer")
+        lines.append(f"in {blank} pairs, a blank answer lost without a judge")
     read, agree = result.verdicts.both_orders()
     if read:
         lines.append(f"both orders have the same winner in {agree} of {read} pairs ({agree / read:.1%})")
     if 2 * agree < read:
         lines.append(
             "for most pairs, swapping the answers changes the winner. So this judge hardly distinguishes these "
-            "answers, and its ties affect the ratings more than the models do"
+            "answers, and the resulting ties affect the ratings more than the models do"
         )
     if result.ratings.regularised:
         lines.append(
@@ -217,7 +217,7 @@ def _share(table: RatingTable, row: int, column: int) -> Value:
 
 
 def biases(result: Leaderboard) -> Iterator[Table]:
-    """Yield the table of biases, if any is known."""
+    """Yield the table of biases if a bias is known."""
     odds: dict[str, Value] = {effect.control: estimated(effect.odds) for effect in result.ratings.effects}
     rows: list[list[Cell]] = [
         [name, estimated(bias.won), odds.get(control, Value("-")), Value(f"{bias.matches:g}", bias.matches)]
@@ -260,7 +260,7 @@ def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -
 
 
 MAX_MODELS: Final = 60
-# Maximum numbers of pairs and of characters per text. The page uses the first row that keeps it small enough.
+# Maximum numbers of pairs and of characters per text. The first row that makes the page small enough is used.
 _AMOUNTS: Final = ((50, 1200), (25, 600), (10, 300), (0, 0))
 _NOTE_CHARACTERS: Final = 1000
 _QUESTIONABLE: Final = 1000
@@ -274,7 +274,7 @@ _WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The j
 def leaderboard_pages(
     result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
 ) -> Iterator[Page]:
-    """Yield the page in decreasing sizes. The caller uses the first that is small enough."""
+    """Yield versions of the page in decreasing size. The caller uses the first one that is small enough."""
     models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
     told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
     if models > MAX_MODELS:
@@ -316,7 +316,7 @@ def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Sectio
 
 
 def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
-    """Return the result with only the first models and families, under short distinct names."""
+    """Return the result with only the first models and families, and with short distinct names."""
     names = shown_names([*(line.model for line in result.ratings.models), options.reference or ""])
 
     def of(table: RatingTable, kept: frozenset[str]) -> RatingTable:

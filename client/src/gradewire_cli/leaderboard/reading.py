@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ARENA: Final = tomllib.loads(resources.files(__package__).joinpath("arena.toml").read_text("utf-8"))
 PAIR_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {name: tuple(each) for name, each in _ARENA["columns"].items()}
-"""Columns that may contain each field. The first column that a row contains is used."""
+"""Columns that may contain each field. If a row contains several of them, the first one is used."""
 _WINNERS: Final[Mapping[str, Winner]] = {word: name for name, words in _ARENA["winners"].items() for word in words}
 _ONE_HOT: Final[Mapping[str, Winner]] = {
     column: name for name, columns in _ARENA["winner_columns"].items() for column in columns
@@ -35,7 +35,7 @@ OK = "OK"
 INCONSISTENT = "INCONSISTENT"
 """The status of a pair whose two orders have different winners."""
 EMPTY = "EMPTY_PREDICTION"
-"""The status of a pair with a blank answer. No judge or metric gets this pair."""
+"""The status of a pair with a blank answer. The pair is not sent to a judge or metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class JudgedPair:
         by_votes: True if the row names no winner, so the winner is the majority of the votes.
         by: The judge or metric that chose the winner. "" means unknown.
         round: Index of the judging round that chose the pair, or None for a pair from another file.
-        digest: Digest of both answers, or "" if the row does not contain it.
-        turn: The judged turn of the conversation, from 1. 0 means unknown.
+        digest: Digest of both answers, or "" if the row contains no digest.
+        turn: Number of the judged turn in the conversation, from 1. 0 means unknown.
     """
 
     position: str
@@ -86,7 +86,7 @@ class JudgedPair:
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:
-        """A key that pairs of the same models on the same instruction share, in both orders."""
+        """A key that pairs of the same models on the same instruction share, whichever model comes first."""
         return self.instruction, frozenset(self.models)
 
     @property
@@ -115,14 +115,14 @@ class JudgedPair:
 
 
 def user_turns(said: Any) -> str:
-    """Return the user's messages in a conversation (or a plain string itself); "" if unreadable."""
+    """Return the user's messages in a conversation. Return a plain string unchanged, and "" if nothing is readable."""
     return "\n".join(filter(None, _texts(said, "user")))
 
 
 def answer_at(said: Any, turn: int = 0) -> str:
-    """Return the model's answer in a turn of a conversation (or a plain string itself); "" if unreadable.
+    """Return the model's answer in a turn of a conversation. Return a plain string unchanged, and "" if unreadable.
 
-    Turns count from 1. 0 and turns beyond the end mean the last turn.
+    Turns count from 1. Turn 0 and turns beyond the end mean the last turn.
     """
     answers = _texts(said, "assistant")
     if 0 < turn <= len(answers):
@@ -165,7 +165,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
 
     Args:
         record: The row.
-        names: Columns that may contain each field: `PAIR_COLUMNS`, replaced by --map for some fields.
+        names: Columns that may contain each field. These are `PAIR_COLUMNS`, unless --map names others.
 
     Raises:
         ValueError: The row is not a pair. The message contains the reason.
@@ -238,7 +238,7 @@ def _text(value: Any) -> str:
 
 
 def _conversation(value: Any) -> Any:
-    """Decode a list of messages or turns that a cell contains as text; return other values unchanged."""
+    """Decode a list of messages or turns that a cell contains as text. Return other values unchanged."""
     found = unpacked(value, brackets="[") if isinstance(value, str) else value
     is_one = isinstance(found, list) and found and all(isinstance(each, str | Mapping) for each in found)
     return found if is_one else value
@@ -260,7 +260,7 @@ def _winner(value: Any, fields: Mapping[str, Any], models: tuple[str, str]) -> W
     if value is None:
         hot = [winner for column, winner in _ONE_HOT.items() if str(fields.get(column)) in {"1", "1.0", "True"}]
         if len(set(hot)) > 1:
-            raise ValueError("more than one of the columns winner_… is 1")
+            raise ValueError("more than one winner_… column is 1")
         return hot[0] if hot else None
     return _side(value, models)
 
@@ -271,11 +271,11 @@ def _side(value: Any, models: tuple[str, str]) -> Winner:
     named: Winner | None = None if text not in models else "model_a" if text == models[0] else "model_b"
     if found := _WINNERS.get(text.lower()):
         if named not in {None, found} and text.lower() in {"a", "b"}:
-            raise ValueError(f"winner or vote {text} names a side and the other side's model. Write model_a or model_b")
+            raise ValueError(f"winner or vote {text} names one side and the other side's model. Use model_a or model_b")
         return found
     if named is not None:
         return named
-    raise ValueError("a winner or vote is not one of model_a, model_b, tie")
+    raise ValueError("a winner or vote is not model_a, model_b or tie")
 
 
 def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
@@ -283,7 +283,7 @@ def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
 
 
 def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:
-    """Return a row's verdicts by order. If the row names no orders, A came first and the winner is its verdict."""
+    """Return a row's verdicts by order. If the row names no orders, assume that A came first in a single verdict."""
     if "orders" not in fields:
         return (JudgedOrder("model_a", winner),) if winner is not None else ()
     given = fields["orders"]

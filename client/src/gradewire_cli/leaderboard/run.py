@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 PAIR = 2
-# Fields that are not part of an answer's digest: "id" names a row, and "images" have a separate digest.
+# Fields that are not part of an answer's digest, because "id" names a row and "images" have a separate digest.
 _NOT_COMPARED = frozenset({"id", "images"})
 
 
@@ -119,7 +119,7 @@ class Answers:
 def texts_digest(pair: AnswerPair) -> str:
     """Return 32 hex digits, a hash of a pair's models, texts and pictures.
 
-    Excludes ids and positions, so adding or removing files does not change the hash.
+    The hash excludes ids and positions, so adding or removing files does not change it.
     """
     content = [
         [
@@ -141,7 +141,7 @@ LEAST_ROUND, ROUNDS = 32, 50
 
 @dataclass(slots=True, kw_only=True)
 class PairJudging:
-    """Judges the pairs of answers that have no verdict yet.
+    """The judging of the pairs that have no verdict yet.
 
     Attributes:
         recorded: Pairs from other files, which are not judged again.
@@ -162,7 +162,7 @@ class PairJudging:
     outdated: int = field(init=False)
 
     def open(self, *, resume: bool) -> None:
-        """Read the pairs of earlier runs; raises InputError like `PairEngine.open`."""
+        """Read the pairs of earlier runs; raise InputError like `PairEngine.open`."""
         self.engine.take = self._take
         self.engine.open(resume=resume)
         self.before = len(self.pairs)
@@ -182,7 +182,7 @@ class PairJudging:
         except ValueError as error:
             path = self.engine.journal and self.engine.journal.path
             raise InputError(f"{path}: line {number}: {error}. Use another --out") from error
-        # In other files, an id that looks like a list of turns becomes their text. Here it must equal the answers' id.
+        # In other files, an id that looks like a list of turns becomes text. Here it must equal the answers' id.
         if isinstance(instruction := line.get("instruction_id"), str):
             pair = replace(pair, instruction=instruction)
         self.pairs[pair.key] = pair
@@ -192,7 +192,7 @@ class PairJudging:
         return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
 
     async def all_pairs(self, progress: ShowProgress) -> None:
-        """Judge every pair; raises GradewireError like the chooser."""
+        """Judge every pair; raise the chooser's GradewireErrors."""
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
     async def until(self, width: float, most: int | None, progress: ShowProgress) -> None:
@@ -239,7 +239,7 @@ class PairJudging:
         )
 
     def _uncertain(self, verdicts: Verdicts, width: float) -> Iterator[str]:
-        """Yield models with answers whose interval is too wide, or whose judged instructions are too few."""
+        """Yield the models with answers if their interval is too wide or they have too few judged instructions."""
         options, lines = self.options, {}
         if verdicts.pairs:
             anchor = options.anchor if options.anchor in verdicts.models else None
@@ -266,7 +266,7 @@ class PairJudging:
 def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
     found = line.bradley_terry
     if line.matches and not line.bounded:
-        # If a model wins or loses all of its matches, more matches tell little: one on each instruction is enough.
+        # If a model wins or loses all of its matches, more matches tell little. One on each instruction is enough.
         return found.questions < instructions
     few = found.questions < min(LEAST_INSTRUCTIONS, instructions)
     return few or math.isnan(found.low) or found.high - found.low > width
@@ -278,7 +278,7 @@ class LeaderboardRun:
 
     Attributes:
         source: All files. Its options apply only to files with answers.
-        by: The judge or metric that chose winners, or "" if this run judged no pair.
+        by: The judge or metric that chose the winners, or "" if this run judged no pair.
     """
 
     options: Mapping[str, Any]
@@ -291,7 +291,7 @@ class LeaderboardRun:
     by: str = ""
 
     def split(self) -> tuple[InputFile | None, InputFile | None]:
-        """Return the files with pairs and the files with answers, or None if there are none.
+        """Return the files with pairs and the files with answers. None means that there are no such files.
 
         Standard input contains pairs. A file contains pairs if its first readable row has columns for two models.
         """

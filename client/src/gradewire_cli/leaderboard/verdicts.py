@@ -26,14 +26,14 @@ _SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie":
 
 @dataclass(slots=True)
 class Verdicts:
-    """Judged pairs in file order, and the numbers of rows that are no pairs."""
+    """Judged pairs in file order, and the numbers of rows that are not pairs, by reason."""
 
     pairs: list[JudgedPair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
     def read(cls, records: Iterable[Record], names: Mapping[str, Sequence[str]]) -> Self:
-        """Read records, and count rows that are no pairs by reason."""
+        """Read records, and count the rows that are not pairs, by reason."""
         found = cls()
         for record in records:
             try:
@@ -55,16 +55,16 @@ class Verdicts:
 
     @property
     def without_winner(self) -> Counter[str]:
-        """Number of pairs without a winner by status. They count as ties."""
+        """Number of pairs without a winner, by status. These pairs count as ties."""
         return Counter(pair.status for pair in self.pairs if pair.counted is None)
 
     @property
     def lost_blank(self) -> int:
-        """Number of pairs that a blank answer lost without a judge."""
+        """Number of pairs in which a blank answer lost without a judge."""
         return sum(pair.counted != pair.winner for pair in self.pairs)
 
     def both_orders(self) -> tuple[int, int]:
-        """Return the number of pairs with two readable orders, and how many of them have the same winner in both."""
+        """Return the number of pairs with two readable orders, and the number of these with the same winner in both."""
         read = [
             {order.winner for order in pair.orders}
             for pair in self.pairs
@@ -73,11 +73,11 @@ class Verdicts:
         return len(read), sum(len(winners) == 1 for winners in read)
 
     def matches(self, models: Sequence[str] | None = None, numbers: Mapping[str, int] | None = None) -> Matches:
-        """Return a match for each pair; `models` and `numbers` fix the indices of models and instructions."""
+        """Return a match for each pair. `models` and `numbers` fix the indices of the models and instructions."""
         return _matches([(pair, pair.counted, 0, 1.0) for pair in self.pairs], models or self.models, numbers)
 
     def ordered(self) -> Matches:
-        """Return a match for each known order of a pair, or one match without known orders; see `matches`."""
+        """Return a match for each known order of a pair, or one match for a pair without known orders."""
         rows: list[tuple[JudgedPair, Winner | None, int, float]] = []
         for pair in self.pairs:
             read = [order for order in pair.orders if order.winner is not None]
@@ -136,7 +136,7 @@ class HumanAgreement:
 
     Attributes:
         unmatched: Number of pairs with votes but no verdict.
-        without_words: Number of pairs with unknown lengths. If there are any, the baseline "longer answer" is omitted.
+        without_words: Number of pairs with unknown lengths. If it is not 0, the baseline "longer answer" is omitted.
         strata: Share of majority votes that the judge reproduces, with baselines.
     """
 
@@ -148,7 +148,7 @@ class HumanAgreement:
 
 
 def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
-    """Merge annotated rows on the same pair and turn into one pair, whose winner is the majority of all votes.
+    """Merge annotated rows with the same answers and the same turn into one pair. The majority of all votes wins.
 
     A row without votes counts as one vote for its winner.
     """
@@ -169,7 +169,7 @@ def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
 
 
 def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed: int) -> HumanAgreement | None:
-    """Compare the judge with annotators on their common pairs; return None if there are none.
+    """Compare the judge with annotators on the pairs that both judged. Return None if there are no such pairs.
 
     A pair on which the judge returned no verdict counts as a tie.
     """
@@ -177,7 +177,7 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
     any_turn = {pair.key: pair for pair in judged.pairs}
 
     def of_judge(theirs: JudgedPair) -> JudgedPair | None:
-        # If either side has no turn numbers, its verdict is valid for all turns.
+        # If the judge or the annotators name no turn, their verdict is valid for all turns.
         ours = exact.get((theirs.key, 0)) if theirs.turn else any_turn.get(theirs.key)
         return exact.get((theirs.key, theirs.turn), ours)
 

@@ -22,7 +22,7 @@ OUTPUT_FILE = click.Path(dir_okay=False, path_type=Path)
 FailOn = Literal["failure", "no-score", "never"]
 
 Grouping = tuple[str, ...]
-"""Columns. Rows with the same values in all of them form a group."""
+"""Names of columns. Rows that have equal values in all of these columns form a group."""
 
 
 class FiniteRange(click.FloatRange):
@@ -37,7 +37,7 @@ class FiniteRange(click.FloatRange):
 
 
 def choice_option(*names: str, among: Sequence[str]) -> Callable[[Command], Command]:
-    """Return an option that accepts one of these values; the first value is its default."""
+    """Return an option that accepts one of these values. The first value is its default."""
     return option(*names, type=click.Choice(among), default=among[0])
 
 
@@ -45,7 +45,7 @@ quiet_option = option("--quiet", is_flag=True)
 
 
 def seed_option(default: int | None) -> Callable[[Command], Command]:
-    """Return --seed."""
+    """Return the option --seed."""
     return option("--seed", type=click.IntRange(min=0), default=default)
 
 
@@ -62,9 +62,9 @@ def written_options(given: Mapping[str, object]) -> list[str]:
 
 
 def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
-    """Raise click.UsageError if --resume and --overwrite are both given, or one of them without a file to write."""
+    """Raise click.UsageError if --resume and --overwrite are both given, or if one is given without an output file."""
     if options["resume"] and options["overwrite"]:
-        raise click.UsageError("--resume and --overwrite exclude each other. Leave one out")
+        raise click.UsageError("--resume and --overwrite are mutually exclusive. Leave one out")
     if out is None and (options["resume"] or options["overwrite"]):
         raise click.UsageError("--resume and --overwrite need --out FILE")
 
@@ -90,7 +90,7 @@ def read_groupings(given: Sequence[str]) -> tuple[Grouping, ...]:
 
 
 def groupings_of(options: Mapping[str, Any]) -> tuple[Grouping, ...]:
-    """Read `grouping_options`; return () for commands without these options."""
+    """Read `grouping_options`. Return () for commands without these options."""
     if "group_by" not in options:
         return ()
     groupings = read_groupings(options["group_by"])

@@ -19,10 +19,10 @@ from gradewire_cli.options.help import option, stacked
 from gradewire_cli.options.judge import JudgeServer, judge_server_of, judge_server_options
 from gradewire_cli.problems import one_line_errors
 
-# Deadline of one batch of rows: long enough for verbose answers on a slow machine, and an end if a server hangs.
+# Deadline of one batch of rows. Verbose answers on a slow machine need less, and a server that hangs does not block us.
 BATCH_DEADLINE_S = 600.0
 
-# Timeout of the first call: long enough for a reachable server, short enough to notice a wrong address at a terminal.
+# Timeout of the first call. A reachable server answers in time, and a user with a wrong address does not wait long.
 CONNECT_TIMEOUT_S = 3.0
 # Timeout of a second attempt if the server is reachable but busy.
 _BUSY_TIMEOUT_S = 30.0
@@ -49,7 +49,7 @@ class ConnectionOptions:
         cache_dir: Disk cache of the engine in this process. None means the engine's default.
         deadline_s: Deadline of one batch of rows, in seconds.
         models_dir: Directory of built models for the engine in this process. None means the engine's default.
-        judge_server: Judge server of the engine in this process. None means that the engine's settings decide.
+        judge_server: Judge server of the engine in this process. None means the judge server in the engine's settings.
         wait_s: Maximum time until the server's first answer, in seconds.
     """
 
@@ -64,7 +64,7 @@ class ConnectionOptions:
     engine_threads: int | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
-        """Return a client for these options; tests pass a `transport` to replace the connection."""
+        """Return a client for these options. Tests pass a `transport` that replaces the connection."""
         if transport is not None:
             return AsyncClient(deadline_s=self.deadline_s, transport=transport)
         if self.server is not None:
@@ -105,7 +105,7 @@ class ConnectionOptions:
 
     @property
     def description(self) -> str:
-        """The server's address, or the words for the engine in this process, for users."""
+        """The server's address or "the engine in this process", for messages to users."""
         return self.server or "the engine in this process"
 
 
@@ -121,12 +121,12 @@ wait_option = option("--wait-s", type=_SECONDS, default=CONNECT_TIMEOUT_S)
 
 
 def server_option(**attributes: Any) -> Callable[[Command], Command]:
-    """Return --server with its environment variable."""
+    """Return the option --server with its environment variable."""
     return option("--server", envvar=SERVER_VARIABLE, show_envvar=True, **attributes)
 
 
 def deadline_option(default: float) -> Callable[[Command], Command]:
-    """Return --deadline-s."""
+    """Return the option --deadline-s."""
     return option("--deadline-s", type=_SECONDS, default=default)
 
 
@@ -152,7 +152,7 @@ def _check_address(server: str) -> None:
 
 
 def tls_of(options: Mapping[str, Any]) -> Tls | None:
-    """Read `tls_options`; return None for a connection without TLS.
+    """Read `tls_options`. Return None for a connection without TLS.
 
     Raises:
         click.UsageError: A certificate is given without its key, or a key without its certificate.
@@ -169,19 +169,19 @@ def _tls_arguments(tls: Tls) -> list[str]:
 
 
 def server_of(options: Mapping[str, Any]) -> Endpoint:
-    """Read `server`, `token` and `tls_options`; raises click.ClickException."""
+    """Read `server`, `token` and `tls_options`; raise click.ClickException."""
     _check_address(options["server"])
     with one_line_errors():
         return Endpoint(options["server"], options["token"], tls_of(options))
 
 
 def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
-    """Read `connection_options`. --embedded overrides the variable GRADEWIRE_SERVER but excludes the flag --server."""
+    """Read `connection_options`. --embedded overrides GRADEWIRE_SERVER but cannot be used together with --server."""
     server: str | None = options["server"]
     if options["embedded"] and server is not None:
         source = click.get_current_context().get_parameter_source("server")
         if source is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError("--server and --embedded exclude each other. Leave one out")
+            raise click.UsageError("--server and --embedded are mutually exclusive. Leave one out")
         server = None
     if server is not None:
         _check_address(server)

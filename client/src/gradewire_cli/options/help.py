@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 HELP: Final = "Help"
-"""Title of the group with --help and --help-all, which always comes last."""
+"""Title of the last group, which contains --help and --help-all."""
 _SHOWS_ALL: Final = "gradewire_cli.shows_all"
 """Key in the context's `meta` that is true while --help-all prints."""
 _FLAG_COLUMNS: Final = 27
-"""Width of flag and placeholder in characters, which leaves enough of 100 columns for most help texts."""
+"""Width of a flag and its placeholder in characters. It leaves enough of 100 columns for most help texts."""
 _METAVARS: Final = {"integer": "N", "integer range": "N", "float": "X", "float range": "X"}
 _NOT_SHOWN: Final = ("range", "required")
 """Extras that click adds to a help text. We drop them because error messages contain the same information."""
@@ -120,7 +120,7 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
 
 
 def option(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
-    """Return an option with the texts in options.toml for its first flag."""
+    """Return an option with the texts that options.toml contains for its first flag."""
     texts = _toml("options.toml")[names[0].partition("/")[0].removeprefix("--")]
     return click.option(*names, cls=Option, **{**texts, **attributes})
 
@@ -164,7 +164,7 @@ def command(
 
 
 def group_epilog(name: str) -> str:
-    """Return a command group's examples from help.toml, which end its help."""
+    """Return a command group's examples from help.toml. They are shown at the end of the group's help."""
     return f"\b\nExamples:\n{help_texts()[name]['examples']}"
 
 

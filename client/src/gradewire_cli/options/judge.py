@@ -56,8 +56,8 @@ class JudgeServer:
     Attributes:
         model: The model's name on that server.
         key_variable: Environment variable with the API key. "" means no key.
-        reasoning_tokens: Maximum number of tokens that the judge may think before each answer. None means that the
-            engine's settings decide.
+        reasoning_tokens: Maximum number of reasoning tokens before each answer. None means that the engine's settings
+            apply.
     """
 
     url: str
@@ -101,7 +101,7 @@ class JudgeServer:
 
 
 def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
-    """Read `judge_server_options`; return None if they name no server.
+    """Read `judge_server_options`. Return None if they do not name a server.
 
     Raises:
         click.UsageError: An option is given without --judge-url, two options conflict, or the variable is not set.
@@ -112,7 +112,7 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
         if key or model or thoughts is not None or backend is not None:
             raise click.UsageError(
                 "--judge-key-env, --judge-remote-model, --judge-reasoning-tokens and --judge-backend need "
-                "--judge-url. Give it too"
+                "--judge-url. Add --judge-url URL"
             )
         return None
     if backend == "decisions" and thoughts:
@@ -122,8 +122,8 @@ def judge_server_of(options: Mapping[str, Any]) -> JudgeServer | None:
     if not model:
         raise click.UsageError("--judge-url needs --judge-remote-model NAME, the model's name on that server")
     if key and not os.environ.get(key):
-        # The user may have given the key itself, and a key must not reach a log. So the message repeats only a name
-        # that no key looks like.
+        # The user may have given the key itself, and a key must not reach a log. So the message repeats the name only
+        # if it cannot be a key.
         named = f" {key}" if _CONVENTIONAL_NAME.fullmatch(key) else ""
         raise click.UsageError(
             f"--judge-key-env{named}: the variable is not set, or it is empty. "
@@ -154,7 +154,7 @@ class JudgePrices:
         return (read * self.read + written * self.written) / _MILLION
 
     def text(self, read: int, written: int, *, at_most: bool = False, estimated: bool = False) -> str:
-        """Return the price for users, or the missing flags; `at_most` means that the token numbers are bounds."""
+        """Return the price as text, or the flags to add. `at_most` means that the token numbers are upper bounds."""
         price = self.price(read, written)
         if price is None:
             given = (self.read, self.written)

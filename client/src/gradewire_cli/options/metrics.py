@@ -34,13 +34,13 @@ class GivenPrompt:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file; raises InputError if this fails."""
+    """Read a file; raise InputError if this fails."""
     with named_errors(path):
         return path.read_bytes()
 
 
 def read_prompt_file(path: Path) -> GivenPrompt:
-    """Read a prompt file; raises InputError if the file cannot be read, InvalidRequest if it is no prompt file."""
+    """Read a prompt file; raise InputError if it cannot be read, or InvalidRequest if it is not a prompt file."""
     return GivenPrompt(path, read_prompt_text(read_bytes(path), str(path)))
 
 
@@ -96,10 +96,10 @@ cascade_options = stacked(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOptions:
-    """The unresolved options that choose metrics; `resolve_plan` turns them into a plan.
+    """The unresolved options that choose metrics. `resolve_plan` turns these options into a plan.
 
     Attributes:
-        metrics: Comma-separated metric names or identifiers, possibly with `all`; or one metric.
+        metrics: One metric, or comma-separated metric names and identifiers, which may include `all`.
         usual: True if the user named no metrics, so `correctness` is omitted if the encoder has no fit for it.
         reference_set: Name of the prepared reference set, for synthetic = prepared and for corpus statistics.
         retries: Maximum number of retries for a row that the server reports as retryable.
@@ -118,19 +118,19 @@ class MetricOptions:
     judge_budget: float | None = None
 
     def arguments(self, lines: Iterable[str]) -> list[str]:
-        """Return the arguments that reproduce these metric identifiers; "" stands for a metric never computed."""
+        """Return the arguments that reproduce these metric identifiers. "" means a metric that was never computed."""
         prompts = (("--prompt", str(given.path)) for given in self.prompts)
         return ["--metrics", ",".join(filter(None, lines)), *itertools.chain(*prompts)]
 
 
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
-    """Read `metric_options` and `judge_options`; raises click.ClickException."""
+    """Read `metric_options` and `judge_options`; raise click.ClickException."""
     named = options["reference_set"] or "reference_set=" in options["metrics"]
     if options["synthetic"] == "prepared" and not named:
         raise click.UsageError("--synthetic prepared needs --reference-set NAME; `gradewire prepare` prints the name")
     cascade: dict[str, Any] = {name: options.get(name) for name in ("risk", "judge_budget")}
     if None not in cascade.values():
-        raise click.UsageError("--judge-budget and --risk exclude each other. Leave one out")
+        raise click.UsageError("--judge-budget and --risk are mutually exclusive. Leave one out")
     with one_line_errors():
         prompts = [read_prompt_file(path) for path in options["prompts"]]
     names = ("metrics", "preset", "synthetic", "model", "reference_set", "judge", "retries")
@@ -160,8 +160,8 @@ def metrics_help() -> str:
         )
     judged = ", ".join(name for name, kind in METRIC_TYPES.items() if kind.asks_judge())
     asked = textwrap.wrap(
-        f"{judged} ask a judge. A judge is a language model that takes seconds per row on a CPU. all excludes these "
-        "metrics; add one as in all,lave.",
+        f"{judged} ask a judge. A judge is a language model that takes seconds per row on a CPU. The word all excludes "
+        "these metrics. To add one, write for example all,lave.",
         _HELP_COLUMNS,
     )
     return "\n".join(["\b", "Metrics and their parameters (NAME?KEY=VALUE&KEY=VALUE):", *lines, "", "\b", *asked])

@@ -1,1 +1,1 @@
-"""HTML pages that load nothing, on agreement, comparisons, leaderboards and load runs."""
+"""Self-contained HTML pages on agreement, comparisons, leaderboards and load runs."""

@@ -12,7 +12,7 @@ from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.annotators import AnnotatorAgreement
 
 MAX_METRICS = 40
-# Maximum length of a note, because notes list names, which may be long.
+# Maximum length of a note. Notes list names, and names may be long.
 _NOTE_CHARACTERS = 1000
 NO_NAME = "(none)"
 # Levels at which a cell's empty name means rows without this name. At other levels, an empty name means all rows.
@@ -31,8 +31,7 @@ class ReportRow:
     Attributes:
         id: The row's id in the run's output.
         references: All references in the order that metrics saw.
-        picture: The question's picture in the row's own words: a path, an http(s) URL, a data URI or a name. "" means
-            no picture.
+        picture: The question's picture as the row names it (a path, an http(s) URL, a data URI or a name), or "".
         labels: Each annotator's label if there are several annotators. None means a missing label.
         group: An additional name that groups rows.
     """
@@ -61,7 +60,8 @@ class ReportInput:
         unlabelled: Number of skipped rows without a label.
         unreadable: Number of skipped rows with an unreadable label.
         annotators: Agreement among annotators, or None without several annotators.
-        folder: The input file's folder, for pictures that rows name by path. None means that no picture is read.
+        folder: The input file's folder, which contains pictures that rows name by path. None means that the page reads
+            no files.
     """
 
     source: str
@@ -81,7 +81,7 @@ class ReportInput:
 
 
 def bounded(report: ReportInput) -> ReportInput:
-    """Return the report with printable short names, and only the first 40 metrics.
+    """Return the report with printable short names and only the first 40 metrics.
 
     Names may be a megabyte long, contain control characters, or be missing in some rows. The returned names have at
     most 80 characters and stay distinct. If only some rows have a data set or model, the other rows get "(none)". If
@@ -131,7 +131,7 @@ def bounded(report: ReportInput) -> ReportInput:
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a short form of each name, and number names with the same beginning to keep them distinct."""
+    """Return a short form of each name. Names with the same beginning get numbers, so that they stay distinct."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}
     repeated: Counter[str] = Counter()

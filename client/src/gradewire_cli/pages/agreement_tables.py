@@ -27,9 +27,9 @@ _P = "two-sided, from the same draws"
 
 
 def overview_table(agreement: AgreementReport) -> Table:
-    """Return a table with a line per metric: the mean over cells, for statistics that are defined within cells.
+    """Return a table with a line for each metric, which contains the statistics' means over cells.
 
-    If the mean has no interval but the value over all rows has one, add the value over all rows.
+    If a mean has no interval but the value over all rows has one, add the value over all rows.
     """
     statistics = [
         statistic
@@ -56,9 +56,9 @@ def overview_table(agreement: AgreementReport) -> Table:
 
 
 def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) -> Table:
-    """Return a table with a line per metric and cell. A cell's names are its rows' data set, model or group.
+    """Return a table with a line for each metric and cell. A cell is named after its rows' data set, model or group.
 
-    Above `most_values` values, shows only the largest cells, the same for every metric.
+    Above `most_values` values, show only the largest cells, the same for every metric.
     """
     statistics = defined_statistics(agreement)
     kinds = [
@@ -99,7 +99,7 @@ def _largest(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
 
 
 def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES) -> Table:
-    """Return a table with at most `most` lines, one per pair of metrics and statistic."""
+    """Return a table with a line for each pair of metrics and each statistic, at most `most` lines."""
     pairs, there = agreement.comparisons[:most], len(agreement.comparisons)
     rows: list[list[Cell]] = [
         [
@@ -136,7 +136,7 @@ def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
 
 
 def explanations(agreement: AgreementReport) -> list[tuple[str, str]]:
-    """Return the name and meaning of every statistic, with its intervals' number of draws."""
+    """Return the name and the meaning of every statistic, with the number of draws for its intervals."""
     written = []
     for statistic in defined_statistics(agreement):
         estimates = [

@@ -18,7 +18,7 @@ from gradewire_stats.agreement.rows import RIGHT_FROM, right
 Direction = Literal["high", "low"]
 # Evidence of a disagreement: the metric's verdict, or the score's rank if the metric returns no verdict.
 Basis = Literal["verdict", "rank"]
-# A row's rank is far off if its relative positions by score and by label differ by at least this share of all rows.
+# A row's rank is far off if the row's relative positions by score and by label differ by at least this share of rows.
 FAR = 0.25
 _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200
@@ -28,10 +28,10 @@ _PART_CHARACTERS = 100
 _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# Fields of a result that the page omits: a judge's tokens are a cost and no reason, its labels appear with their
-# probabilities, nobody reads forty features, and the metric identifier names the fit.
+# Fields of a result that the page omits. A judge's tokens explain nothing, its labels appear with their probabilities,
+# nobody reads forty features, and the metric identifier names the fit.
 _NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
-# Fields that explain a verdict. They may be as long as a whole line of fields.
+# Fields that explain a verdict. Each may be as long as a whole line of other fields.
 _EXPLANATIONS = {"reason"}
 
 
@@ -57,14 +57,14 @@ class Disagreements:
 def worst(
     scores: NDArray[np.float64], verdicts: NDArray[np.float64], labels: NDArray[np.float64], *, most: int
 ) -> dict[Direction, Disagreements]:
-    """Return the rows on which a metric and annotators disagree, largest gap between score and label first.
+    """Return the rows on which a metric and annotators disagree, with the largest gap between score and label first.
 
-    A row with a verdict disagrees if the verdict differs from the label. A row without a verdict, or with labels
-    outside [0, 1], which are neither right nor wrong, disagrees if its rank is far off. That means that its positions
-    by score and by label differ by at least a quarter of the rows, and some row with a better label has a lower score
-    ("high"), or some row with a worse label has a higher score ("low"). Ranks make metrics with different ranges
-    comparable. If too many rows are equally bad, the returned rows are spread evenly over the file, so that they do not
-    all come from one question.
+    A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or if labels lie outside
+    [0, 1] and so are neither right nor wrong, a row disagrees if its rank is far off. That means two things: The row's
+    positions by score and by label differ by at least a quarter of the rows. Also, some row with a better label has a
+    lower score ("high"), or some row with a worse label has a higher score ("low"). Ranks make metrics with different
+    ranges comparable. If too many rows are equally bad, the returned rows are spread evenly over the file, so that they
+    do not all come from one question.
 
     Args:
         scores: float64[rows]. NaN marks failed rows, which are skipped.
@@ -108,7 +108,7 @@ def worst(
 
 
 def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each value's relative position in ascending order, float64[rows]; equal values share their middle."""
+    """Return each value's relative position in ascending order as float64[rows]. Equal values share a mean position."""
     if not len(values):
         return values
     ranks: NDArray[np.float64] = (scipy_stats().rankdata(values) - 0.5) / len(values)
@@ -116,7 +116,7 @@ def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the lowest value among rows with a larger label, float64[rows]; infinity if no label is larger."""
+    """Return for each row the lowest value among rows with a larger label, or infinity if there are no such rows."""
     levels, level = np.unique(labels, return_inverse=True)
     least = np.full(len(levels) + 1, np.inf)
     np.minimum.at(least, level, values)
@@ -125,7 +125,7 @@ def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64])
 
 
 def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Return the positions of the largest values, int[shown], with an even selection of equal values at the limit."""
+    """Return the positions of the largest values as int[shown]. Select evenly among equal values at the limit."""
     order = np.lexsort((np.arange(len(how_bad)), -how_bad))
     if len(how_bad) > most > 0:
         edge = how_bad[order[most - 1]]
@@ -143,7 +143,7 @@ class Found:
     Attributes:
         place: Position in the metric's list of disagreements, from 1 (worst).
         by: Evidence of the disagreement.
-        ranks: The ranks by score and by label as text, or "" if verdict and label differ.
+        ranks: The ranks by score and by label as text, or "" if the evidence is the verdict.
     """
 
     metric: int
@@ -155,7 +155,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ShownReference:
-    """A reference; `matched_by` names the metrics whose score above 0 comes from it."""
+    """A reference. `matched_by` names the metrics that matched it with a score above 0."""
 
     number: int
     text: ShownText
@@ -164,7 +164,7 @@ class ShownReference:
 
 @dataclass(frozen=True, slots=True)
 class ResultLine:
-    """One metric's result; `score` is the status if there is no score."""
+    """One metric's result. If there is no score, `score` contains the status."""
 
     metric: str
     score: str
@@ -176,7 +176,7 @@ class ResultLine:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer on which a metric and annotators disagree; `side` is "right", "wrong", or "" outside [0, 1]."""
+    """An answer on which a metric and annotators disagree. `side` is the label's: "right", "wrong", or ""."""
 
     row: ReportRow
     id: str
@@ -208,7 +208,7 @@ class Cases:
 
 
 def cases(report: ReportInput, album: Album, *, most: int) -> Cases:
-    """Return every metric's worst disagreements with their pictures, at most `most` for each direction."""
+    """Return every metric's worst disagreements, at most `most` in each direction, with their pictures."""
     found: defaultdict[int, list[Found]] = defaultdict(list)
     totals: dict[tuple[str, Direction, Basis], int] = {}
     judged = report.judged
@@ -256,7 +256,7 @@ def _case(report: ReportInput, album: Album, position: int, found: Sequence[Foun
 
 
 def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
-    """Return the prediction with one metric's best window marked, preferably for a metric that disagrees."""
+    """Return the prediction with one metric's best window marked, and a note. Prefer a metric that disagrees."""
     text = normal_form(row.prediction)
     windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
     metric = next((metric for metric in [*first, *windows] if metric in windows), None)
@@ -271,10 +271,10 @@ def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
 
 
 def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
-    """Return as many references as fit and all matched references, and the number of omitted references."""
+    """Return all matched references and as many others as fit, and the number of omitted references."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        # If the score is 0 for every reference, the result names the first reference, although nothing matched.
+        # If no reference matches, the score is 0, and the result nevertheless names the first reference.
         if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS

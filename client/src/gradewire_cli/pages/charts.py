@@ -42,7 +42,7 @@ _STRIP_GAP = 18.0
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A line or an area; `style` is its CSS class, and `is_hatched` adds stripes."""
+    """A line or an area. `style` is its CSS class, and `is_hatched` adds stripes."""
 
     style: str
     path: str
@@ -72,7 +72,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text of at most `most` characters (0 means no limit). If it is cut, hovering shows the whole text."""
+    """A text, cut after `most` characters (0 means no limit). If it is cut, hovering shows the whole text."""
 
     style: str
     x: float
@@ -113,7 +113,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis for values from `low` to `high`, at positions from `begin` to `end`; `is_log` makes it logarithmic."""
+    """An axis that maps values from `low` to `high` to positions from `begin` to `end`, linearly or by logarithm."""
 
     low: float
     high: float
@@ -163,7 +163,7 @@ def line(points: Iterable[tuple[float, float]]) -> str:
 
 
 def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: str, *, over: str, title: str) -> Chart:
-    """Return a chart of named estimates with their texts, one below the other; `over` describes the rows."""
+    """Return a chart of named estimates with their texts, one below the other. `over` describes the rows."""
     # Show the name and the axis at top and bottom, because a chart of twenty metrics is higher than the screen.
     head, step = 38, 34
     foot = head + step * len(lines)
@@ -186,7 +186,7 @@ def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: 
 
 
 def share_chart(title: str, caption: str, bars: Sequence[tuple[str, str, Sequence[tuple[str, int]]]]) -> Chart:
-    """Return a chart with a bar for each entry: name, text, and segments (CSS class and number, which is the width)."""
+    """Return a chart of `bars`, which are (name, text, segments). A segment is a CSS class and a number, its width."""
     length, step = 260.0, 34
     marks: list[Mark] = []
     for place, (name, text, parts) in enumerate(bars):
@@ -201,7 +201,7 @@ def share_chart(title: str, caption: str, bars: Sequence[tuple[str, str, Sequenc
 
 
 def padded(low: float, high: float) -> tuple[float, float]:
-    """Return [0, 1] if it contains the range, else the range itself, widened if both ends are equal."""
+    """Return [0, 1] if it contains the range. Otherwise return the range, widened if both ends are equal."""
     if low >= 0 and high <= 1:
         return 0.0, 1.0
     return (low, high) if high > low else (low - 0.5, high + 0.5)
@@ -221,7 +221,7 @@ _DIAGONAL = Path("diagonal", f"M{LEFT:g} {BOTTOM:g}L{RIGHT:g} {TOP:g}")
 
 
 def roc_chart(metric: str, roc: RocCurve, verdicts: NDArray[np.float64], labels: NDArray[np.float64]) -> Chart:
-    """Return a ROC chart; verdicts and labels are float64[rows], and a missing verdict is NaN."""
+    """Return a ROC chart. Verdicts and labels are float64[rows], with NaN for a missing verdict."""
     x, y = Axis(0.0, 1.0), upward()
     points = zip(roc.false_positive_rate.tolist(), roc.true_positive_rate.tolist(), strict=True)
     curve = line([(x.at(false), y.at(true)) for false, true in points])
@@ -267,7 +267,7 @@ def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) 
 
 
 def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
-    """Return a histogram of scores for each label, in strips on the same scale; None if there are no scores."""
+    """Return a histogram of scores for each label, in strips on the same scale, or None if there are no scores."""
     groups = {kind: counts for kind, counts in distribution.counts.items() if counts.sum()}
     if not groups:
         return None
@@ -293,7 +293,7 @@ def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
 def overview_chart(agreement: AgreementReport, statistic: Statistic, name: str) -> Chart | None:
     """Return a chart of one statistic for all metrics, or None if it is undefined for all of them.
 
-    Shows means over cells, or values over all rows if only these have intervals.
+    Show means over cells, or values over all rows if only these values have intervals.
     """
     defined = _defined({metric.metric: metric.headline.get(statistic) for metric in agreement.metrics})
     if not defined:

@@ -1,4 +1,4 @@
-"""The elements of an HTML page (texts, tables, charts and answers), rendered as one file that loads nothing."""
+"""The elements of an HTML page (texts, tables, charts and answers), and their rendering as one self-contained file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_BYTES: Final = 1_900_000
 
 
 def template_of(name: str) -> jinja2.Template:
-    """Return a template by name. The template escapes all inserted values."""
+    """Return the template with this name. It escapes all inserted values."""
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError as error:
@@ -64,7 +64,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell: its text, sort key ("" sorts last), small texts below, and a shade from 0 to 10 if it is a share."""
+    """A cell with its text, its sort key ("" sorts last), small texts below, and for a share a shade from 0 to 10."""
 
     text: str
     order: str
@@ -111,13 +111,13 @@ def _shown_cell(cell: Cell) -> _Cell:
 
 
 def page_assets(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, str]:
-    """Return the values that every template needs: scripts, styles, and the policy that forbids all others."""
+    """Return the values that every template needs: scripts, styles, and a policy that forbids any others."""
     script, style = ("".join(map(_asset, names)) for names in (scripts, styles))
     return {"script": script, "style": style, "policy": policy(script, style)}
 
 
 def policy(script: str, style: str) -> str:
-    """Return a content security policy that allows only this script and style, even if rows contain others."""
+    """Return a content security policy that allows only this script and style, even if rows contain more of them."""
     allowed = {"script-src": script, "style-src": style}
     digests = {
         kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()
@@ -132,7 +132,7 @@ def _asset(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A text to show as code among other words."""
+    """A text that is shown as code within a paragraph."""
 
     code: str
 
@@ -142,7 +142,7 @@ Words = tuple[str | ShownText | Code, ...]
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; `style` is its CSS class, e.g. "note"."""
+    """A paragraph. `style` is its CSS class, e.g. "note"."""
 
     words: Words
     style: str = ""
@@ -157,7 +157,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Names, each with a text; `style` is the CSS class: "facts", "explained" or "lines" (code)."""
+    """Names, each with a text. `style` is the CSS class: "facts", "explained" or "lines" (code)."""
 
     style: str
     entries: Sequence[tuple[str, str]]
@@ -182,7 +182,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table with its HTML id; `is_shaded` colours numbers from 0 to 1."""
+    """A table with its HTML id. `is_shaded` colours numbers from 0 to 1."""
 
     id: str
     table: Table
@@ -192,7 +192,7 @@ class ShownTable:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Charts side by side, with paragraphs in place of missing charts; `style` is "wide" for a single chart."""
+    """Charts side by side, with paragraphs in place of missing charts. `style` is "wide" for a single chart."""
 
     charts: Sequence[Chart | Paragraph]
     style: str = ""
@@ -211,7 +211,7 @@ class CardText:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A question with its answers; `why` is the reason to show the question."""
+    """A question with its answers. `why` is the reason to show the question."""
 
     why: Words
     texts: Sequence[CardText]
@@ -219,7 +219,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class CaseList:
-    """Answers on which metrics and annotators disagree, with boxes to select them."""
+    """Answers on which metrics and annotators disagree, with boxes to filter the answers."""
 
     shown: Cases
     metrics: Sequence[str]
@@ -239,7 +239,7 @@ Block = Paragraph | Heading | Terms | Details | ShownTable | Charts | Card | Cas
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a page; `link` is its text in the list of sections, by default the title."""
+    """A section of a page. `link` is its text in the list of sections, by default its title."""
 
     id: str
     title: Words
@@ -265,17 +265,17 @@ class Page:
 
 
 def notes(texts: Iterable[str], *, most: int = 2000) -> list[Block]:
-    """Return a note for each sentence, cut at `most` characters and printable."""
+    """Return a printable note for each sentence, cut after `most` characters."""
     return [Paragraph((ShownText(cut(text, most)),), "note") for text in texts]
 
 
 def lines(entries: Iterable[tuple[str, str]], *, most: int = 2000) -> Terms:
-    """Return a list of metric identifiers by label, cut and printable."""
+    """Return a list of printable metric identifiers by label, cut after `most` characters."""
     return Terms("lines", [(cut(name, MAX_NAME_CHARACTERS), cut(line, most)) for name, line in entries])
 
 
 def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", quiet: bool = True) -> int:
-    """Write the first page that is small enough, as one file that loads nothing.
+    """Write the first page that is small enough as one self-contained file.
 
     Returns:
         The page's size in bytes.
@@ -292,7 +292,7 @@ def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", qu
 
 
 def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.html") -> bytes:
-    """Return the first page that is small enough, in UTF-8; raises InputError like `write_page`, with `name`."""
+    """Return the first page that is small enough, in UTF-8; raise the InputErrors of `write_page` with `name`."""
     template = template_of("page.html")
     assets: dict[str, Any] = page_assets(("common.js", "report.js"), ("report.css",))
     size = 0
@@ -301,7 +301,7 @@ def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.
         size = len(rendered)
         if size - page.embedded_characters <= MAX_BYTES:
             return rendered
-    raise InputError(f"{name}: the page is too large: {size:,} bytes even if it shows no {without}")
+    raise InputError(f"{name}: the page would be too large ({size:,} bytes), even without any {without}")
 
 
 def today() -> str:

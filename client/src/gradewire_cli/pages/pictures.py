@@ -1,4 +1,4 @@
-"""Embed, link or name the rows' pictures on a page that loads nothing."""
+"""Embed, link or name the rows' pictures on a self-contained page."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Album:
     Attributes:
         rows_folder: The input file's folder. Paths are relative to this folder, and files in it may be embedded. None
             means that files are neither embedded nor linked.
-        page_folder: The page's folder. Links are relative to it.
+        page_folder: The page's folder, to which links are relative.
         embedded_characters: Number of characters of the pictures embedded so far.
     """
 
@@ -63,7 +63,7 @@ class Album:
     embedded_characters: int = field(default=0, init=False)
 
     def picture(self, named: str) -> ShownPicture | None:
-        """Return the picture that a row names by path, URL, data URI or otherwise; None if `named` is blank."""
+        """Return the picture that a row names by a path, a URL, a data URI or a name, or None if `named` is blank."""
         named = named.strip()
         if not named:
             return None
@@ -89,7 +89,7 @@ class Album:
         return self._embedded(content, name)
 
     def _file(self, named: str, name: str) -> ShownPicture:
-        """Return a picture in a file; for other values, return only the name."""
+        """Return a picture from a file. If `named` is not a path, return only its name."""
         is_path = Path(named[:_MAX_URL_CHARACTERS]).suffix.lower() in _SUFFIXES and len(named) <= _MAX_URL_CHARACTERS
         # On some systems, two slashes or backslashes name another machine, so opening the file would use the network.
         if not is_path or self.rows_folder is None or named.startswith(("//", "\\\\")) or "://" in named:
@@ -108,7 +108,7 @@ class Album:
         return self._embedded(content, name, link)
 
     def _embedded(self, content: bytes, name: str, link: str = "") -> ShownPicture:
-        """Return the picture embedded, if there is space for it. The bytes determine the type."""
+        """Return the picture, embedded if there is space for it. The bytes determine its type."""
         kind = _kind(content)
         if kind is None:
             return ShownPicture(name, note="not shown: not PNG, JPEG, GIF, WebP or AVIF")

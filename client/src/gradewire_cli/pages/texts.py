@@ -12,17 +12,17 @@ import numpy as np
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _RUN = re.compile(r"\S+")
 _WORD = re.compile(r"\w(?:\S*\w)?")
-# Maximum number of words to search, because the server takes windows from the first 1,024 words.
+# Maximum number of words to search. The server takes windows only from the first 1,024 words.
 _MAX_WORDS = 1024
-# Maximum number of a window's words to align. These are enough to find the window's beginning.
+# Maximum number of a window's words to align. So many words are enough to find the window's beginning.
 _MAX_ALIGNED = 64
-# Maximum number of a word's characters to compare, because a text may be one word of a megabyte.
+# Maximum number of a word's characters to compare. A text may be a single word of a megabyte.
 _MAX_COMPARED = 64
 # Minimum mean similarity (0 to 1) between a passage's words and the window's words.
 _LEAST_LIKENESS = 0.5
 # Control characters except tab and newline, lone surrogates, and format characters that hide or reverse text: soft
 # hyphen, zero-width space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations,
-# tags. Joiners are not among them, because scripts and emoji need joiners.
+# tags. Joiners are allowed, because scripts and emoji need joiners.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -47,7 +47,7 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Return the first passage of an NFC text that normalises to `window`, else the most similar passage, or None."""
+    """Return the first passage of an NFC text that normalises to `window`, or else the most similar passage or None."""
     words, spans = _bare_words(text)
     wanted = window.split()
     if not words or not wanted or len(wanted) > len(words):
@@ -86,7 +86,7 @@ def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
 
 
 def _likeness(lemma: str, word: str) -> float:
-    """Return the common beginning's share of the longer word, because inflection mostly changes a word's end."""
+    """Return the share of the longer word that both words begin with. Inflection mostly changes a word's end."""
     if lemma[0] != word[0]:
         return 0.0
     common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
@@ -109,7 +109,7 @@ class ShownText:
 
 
 def signed(text: str) -> str:
-    """Replace a number's hyphen by a true minus sign."""
+    """Replace a number's hyphen with a true minus sign."""
     return text.replace("-", MINUS, 1) if text.startswith("-") else text
 
 
@@ -120,7 +120,7 @@ def cut(text: str, most: int) -> str:
 
 
 def name_of(text: str) -> ShownText:
-    """Return a name, cut and isolated from the direction of the words around it."""
+    """Return a name, cut and isolated from the writing direction of the words around it."""
     return ShownText(cut(text, MAX_NAME_CHARACTERS))
 
 
@@ -130,7 +130,7 @@ def visible(text: str) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return the text in NFC, which metrics see. Positions in a text refer to NFC."""
+    """Return the text in NFC, the form that metrics see. Positions in a text refer to this form."""
     return unicodedata.normalize("NFC", text)
 
 

@@ -77,7 +77,7 @@ def test_the_search_ends_at_the_highest_rate_and_offers_twice_as_much(
         (["--rate", "1", "--max-rate", "2"], "--max-rate is only for the search"),
         (["--rate", "nan"], "nan is not a finite number"),
         (["--duration", "inf"], "inf is not a finite number"),
-        (["--metrics-url", "localhost:9100"], "write http://HOST:PORT/metrics"),
+        (["--metrics-url", "localhost:9100"], "Use http://HOST:PORT/metrics"),
         (["--server", "nowhere"], "write HOST:PORT"),
         (["--metrics", "smiel"], "smiel"),
         (["{rows}"], "line 2"),

@@ -37,7 +37,7 @@ STOPPED: Final = "STOPPED"
 
 
 def percentile_s(latencies_s: array[float], percentile: float) -> float:
-    """Return the lowest latency, in seconds, that `percentile` % of calls do not exceed; NaN without calls."""
+    """Return the lowest latency, in seconds, that `percentile` % of calls do not exceed, or NaN without calls."""
     if not latencies_s:
         return math.nan
     # numpy's percentile chooses the next rank if the product is inexact, e.g. for 99.9 % of 1000.
@@ -50,7 +50,7 @@ class CallResult(NamedTuple):
 
     Attributes:
         code: Name of the gRPC status code, `HANGING` or `STOPPED`.
-        hinted: True if the refusal names a time for a retry.
+        hinted: True if the server's refusal says when to retry.
         statuses: Number of metric results by status, or None if the call failed.
     """
 
@@ -72,7 +72,7 @@ class Objective:
         p99_s: Maximum 99th percentile of scored calls' latency from their due time, in seconds.
         max_refused: Maximum share of refused calls.
         max_failed: Maximum share of calls that fail but are not refused.
-        min_in_time: Minimum share of calls scored at most `p99_s` after the step's end. Otherwise work piles up.
+        min_in_time: Minimum share of calls scored at most `p99_s` after the step's end. With fewer, work piles up.
         max_lag_s: Maximum 99th percentile of delays before sending, in seconds. Above it, the client is the bottleneck.
     """
 
@@ -149,7 +149,7 @@ _LIST: Final = "/gradewire.v1.Models/List"
 CONNECTIONS: Final = 2
 """Number of connections to each process of the server."""
 _TRIES: Final = 16
-"""Maximum number of connections to try for each kept connection, because the system chooses the server process."""
+"""Maximum number of connections to try for each one that is kept. The system chooses each connection's process."""
 _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),  # otherwise this process's channels share a connection
     ("grpc.enable_retries", 0),  # count refusals instead of retrying
@@ -167,7 +167,7 @@ class LoadCaller:
     def __init__(self, endpoint: Endpoint, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
         self._endpoint = endpoint
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
-        # Encode the metrics once and append them to every request: a message is the concatenation of its fields.
+        # Encode the metrics once and append them to every request. This works because protobuf concatenates fields.
         self._tail = scoring_pb2.ScoreRequest(metrics=metrics, omit_diagnostics=True).SerializeToString()
         self._deadline_s = deadline_s
         self._open: list[grpc.aio.Channel] = []
@@ -202,13 +202,13 @@ class LoadCaller:
         return CallResult(OK, statuses=Counter(_STATUS_NAMES.get(each.status, str(each.status)) for each in results))
 
     async def close(self) -> None:
-        """Close the connections and so cancel all calls."""
+        """Close the connections, which cancels all calls."""
         await asyncio.gather(*(channel.close() for channel in self._open))
 
     async def _spread_channels(self) -> list[grpc.aio.Channel]:
         """Open channels until each process of the server has `CONNECTIONS` channels.
 
-        A process that the operating system does not choose in many tries gets fewer channels.
+        If the operating system does not choose a process in many tries, this process gets fewer channels.
         """
         kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
         wanted = CONNECTIONS
@@ -227,7 +227,7 @@ class LoadCaller:
         return in_turns
 
     async def _process_of(self, channel: grpc.aio.Channel) -> str:
-        """Return INDEX/COUNT of the server process that answers, or "" for a server with one process."""
+        """Return "INDEX/COUNT" of the server process that answers, or "" if the server has only one process."""
         list_models: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST)
         call = list_models(b"", metadata=self._metadata, wait_for_ready=True)
         await call
@@ -236,7 +236,7 @@ class LoadCaller:
 
 
 Offsets = NDArray[np.float64]
-"""float64[calls]: ascending due times in seconds after the start."""
+"""The calls' due times in seconds after the start, ascending, as float64[calls]."""
 Send = Callable[[float], Coroutine[Any, Any, None]]
 
 
@@ -261,7 +261,7 @@ async def open_loop(due_s: Iterable[float], send: Send) -> None:
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as calls:
         for due in due_s:
-            # Sleep even when late. Otherwise nothing reads answers in between, and all later calls would be late too.
+            # Sleep even when late. Otherwise the loop reads no answers in between, and all later calls are late too.
             await asyncio.sleep(max(0.0, due - loop.time()))
             calls.create_task(send(due))
 
@@ -297,7 +297,7 @@ class Sender:
                 tasks.create_task(one_after_another())
 
     async def send(self, due_s: float) -> None:
-        """Send the call that was due at this time."""
+        """Send the call that is due at this time."""
         clock = asyncio.get_running_loop().time
         items = [next(self.items) for _ in range(self.batch)]
         counts = self.counts

@@ -58,14 +58,14 @@ _LEAST_LAG_S: Final = 0.005
 _SINGLE_STEP_S: Final = 30.0
 _SEEDS: Final = 1_000_000
 _KEPT: Final = ("files", "client_processes", "batch", "deadline_s", "wait_s", "seed", "metrics_url")
-"""Options that pass to the run unchanged."""
+"""Options that are passed to the run unchanged."""
 _PARAMETERS: Final = (
     "mix", "batch", "deadline_s", "slo_s", "seed", "client_processes", "start_rate", "max_rate", "rate", "duration",
 )  # fmt: skip
 
 
 def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
-    """Read the options and the rows of all files; raises click.ClickException."""
+    """Read the options and the rows of all files; raise click.ClickException."""
     _check_together(options)
     if options["seed"] is None:
         # With an earlier run's seed, the server could answer from its cache.
@@ -91,7 +91,7 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
 
 
 async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
-    """Send the answers to repeat once; return metric identifiers by label, and the server's version.
+    """Send each answer of the pool once. Return metric identifiers by label, and the server's version.
 
     Raises:
         GradewireError: The server does not answer, or its metrics page is unreadable.
@@ -111,7 +111,7 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 
 
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
-    """Run the load; return the results, and the error that ended the run early, if any.
+    """Run the load. Return the results, and the error that ended the run early (None if it did not end early).
 
     Raises:
         BaseException: The error, if it occurred before the first step ended.
@@ -138,7 +138,7 @@ def _check_together(options: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} is only for the search. Leave it out with --rate")
     url = options["metrics_url"]
     if url is not None and not url.startswith(("http://", "https://")):
-        raise click.UsageError(f"--metrics-url {url}: write http://HOST:PORT/metrics")
+        raise click.UsageError(f"--metrics-url {url} is invalid. Use http://HOST:PORT/metrics")
 
 
 def _own_rows(options: Mapping[str, Any]) -> OwnRows:
@@ -193,7 +193,7 @@ _load_options = stacked(
 @_load_options
 @click.pass_context
 def load_command(ctx: click.Context, /, **options: Any) -> None:
-    """Load-test a server: raise the rate to the knee, then send twice that rate. Or send one fixed --rate.
+    """Load-test a server. Raise the rate to the knee, then send twice that rate, or send one fixed --rate.
 
     With FILE, the client sends the file's rows instead of a --mix. Repeated rows cost the server less, so a search
     needs thousands of rows. After Ctrl-C or an error, the command shows a partial result.

@@ -20,7 +20,7 @@ _SHORT_WORDS: Final = 6
 
 _TEXTS: Final = tomllib.loads(resources.files(__package__).joinpath("mixes.toml").read_text("utf-8"))
 _WORDS: Final[Mapping[str, list[str]]] = {kind: words.split() for kind, words in _TEXTS["words"].items()}
-# Like a test set, use few questions with references, so that the server soon caches all references.
+# A test set has few questions with references. So do these, and the server soon caches all references.
 _QUESTIONS: Final = tuple(
     (template.format(thing), _WORDS[kind][position % len(_WORDS[kind])])
     for template, kind in _TEXTS["questions"].items()
@@ -31,7 +31,7 @@ _SENTENCE: Final = ("colours", "looks", "things", "actions", "places", "the", "l
 
 
 class SentItem(NamedTuple):
-    """An item of a call; `repeated` is True if the item was sent before."""
+    """An item of a call. `repeated` is True if the item was sent before."""
 
     item: types_pb2.Item
     repeated: bool
@@ -53,7 +53,7 @@ class Mix:
     repeat_share: float = 0.0
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield the items of client process `part`. They differ between processes, but the same seed repeats them."""
+        """Yield the items of client process `part`. Each process gets other items, the same for the same seed."""
         del parts
         source = random.Random(f"{seed}/{part}")  # noqa: S311 - test data, not a secret
         pool = self.pool()
@@ -64,7 +64,7 @@ class Mix:
                 yield SentItem(self._made(source), repeated=False)
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return the items to repeat, which are the same in every process; empty if nothing is repeated."""
+        """Return the items to repeat, which are the same in every process, or [] if nothing is repeated."""
         source = random.Random(_POOL_SEED)  # noqa: S311 - test data, not a secret
         return [self._made(source) for _ in range(_POOL_ITEMS)] if self.repeat_share else []
 
@@ -99,7 +99,7 @@ class OwnRows:
         """Yield every `parts`-th row in rounds, so that each row comes once before any row is repeated."""
         del seed
         own = range(part, len(self), parts)
-        # If rows are fewer than processes, a process without rows sends all rows as repeated.
+        # If there are fewer rows than processes, a process without rows sends all rows and marks them as repeated.
         is_new = bool(own)
         while True:
             for position in own or range(len(self)):
@@ -120,7 +120,7 @@ def _content(item: types_pb2.Item) -> bytes:
 
 
 def _short_answer(source: random.Random, words: int) -> str:
-    """Return up to 6 words, the first a number. Three words already allow 600 000 different answers."""
+    """Return up to 6 words that start with a number. Three words already allow 600 000 different answers."""
     colour, look, thing = (source.choice(_WORDS[kind]) for kind in ("colours", "looks", "things"))
     number, other, place = str(source.randint(2, 999)), source.choice(_WORDS["things"]), source.choice(_WORDS["places"])
     parts = [number, colour, thing] if words <= 3 else [number, look, colour, thing]
@@ -128,7 +128,7 @@ def _short_answer(source: random.Random, words: int) -> str:
 
 
 def _verbose_answer(source: random.Random, words: int, reference: str) -> str:
-    """Return sentences with `words` words, one of which is the reference."""
+    """Return sentences with `words` words, including the reference."""
     made: list[str] = []
     while len(made) < words:
         made += ["The", *(source.choice(_WORDS.get(kind, [kind])) for kind in _SENTENCE)]

@@ -34,7 +34,7 @@ _PROMISE: Final = "at twice the knee: "
 
 
 def step_table(result: LoadResult) -> Table:
-    """Return the table of all steps by rate. Includes the server's CPU time and memory if the run read them."""
+    """Return the table of all steps by rate. Include the server's CPU time and memory if the run read them."""
     heads = ["calls/s", "step", *(f"p{each:g}" for each in PERCENTILES), "max", "calls", "scored\nin time"]
     heads += ["refused", "failed", "client lag\np99"]
     with_server = any(step.before is not None for step in result.steps)
@@ -59,9 +59,9 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     """Return sentences on the result, the checks at twice the knee, and the settings."""
     notes = []
     if result.stopped:
-        notes.append("PARTIAL: the run was interrupted. Values cover only the steps until then")
+        notes.append("PARTIAL: the run was interrupted. Values cover only the completed steps")
     elif result.error:
-        notes.append(f"PARTIAL: the run failed ({result.error}). Values cover only the steps until then")
+        notes.append(f"PARTIAL: the run failed ({result.error}). Values cover only the completed steps")
     if result.knee is not None:
         notes.append(_knee_note(result.knee, result.knee_step))
     elif any(step.is_lost for step in result.steps):
@@ -133,7 +133,7 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
 
 
 def latency_chart(result: LoadResult) -> Chart | None:
-    """Return a chart of p50 and p99 by offered rate, with the objective and the knee; None without scored calls.
+    """Return a chart of p50 and p99 by offered rate, with the objective and the knee, or None without scored calls.
 
     If a rate was tried twice, the chart shows the second try.
     """

@@ -33,7 +33,7 @@ _PROBE_IN_FLIGHT: Final = 8
 
 
 class ClientProcessError(GradewireError):
-    """An error if a client process ends early, which loses its counts."""
+    """Raised when a client process ends early, because its counts are lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,12 @@ class LoadOptions:
     Attributes:
         deadline_s: Deadline of a call, in seconds after sending.
         wait_s: Maximum time for connecting, in seconds.
-        step_s: Duration of a step in seconds. None means 10 s, or up to 60 s until a step has 500 calls.
+        step_s: Duration of a step in seconds. None means 10 s, or up to 60 s if a step needs longer for 500 calls.
         rate_per_s: Rate of the single step in calls per second. None means a search for the knee.
-        start_per_s: First rate of the search. None means half the rate of a short closed loop.
+        start_per_s: First rate of the search. None means half the rate that a short closed loop reaches.
         metrics_url: Address of the server's metrics, or None.
         parameters: Options that affect the results, by name.
-        outputs: File of each output option, or None.
+        outputs: Files of the output options. None for an option that was not given.
     """
 
     endpoint: Endpoint
@@ -76,7 +76,7 @@ class LoadOptions:
 
 
 class _Order(NamedTuple):
-    """An order to a client process: run an open loop, or without `offsets` a closed loop to estimate the capacity.
+    """An order to a client process. Without `offsets`, it runs a closed loop, which estimates the server's capacity.
 
     Times are on the monotonic clock, which all processes of a machine share.
     """
@@ -124,7 +124,7 @@ class LoadProcesses:
         return self._run([_Order(now_s, now_s + duration_s)] * self._count)
 
     def open_step(self, offsets: Offsets, in_time_after_s: float) -> StepCounts:
-        """Run an open loop whose calls the processes send in turn.
+        """Run an open loop. The processes take turns in sending its calls.
 
         Args:
             offsets: Due times of the calls, relative to the start.

@@ -30,7 +30,7 @@ _UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupErro
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """Resources that the server's processes use together. A value is 0 if the metrics page lacks it."""
+    """Total resources of all the server's processes. A value is 0 if the metrics page lacks it."""
 
     cpu_s: float
     resident_bytes: float
@@ -98,11 +98,11 @@ class Step:
     over_knee: bool = False
 
     def share(self, calls: int) -> float:
-        """Return a number of calls as a share of all due calls; NaN without due calls."""
+        """Return a number of calls as a share of all due calls, or NaN without due calls."""
         return calls / self.counts.due if self.counts.due else math.nan
 
     def latency_s(self, percentile: float) -> float:
-        """Return a percentile of scored calls' latencies in seconds; NaN without scored calls."""
+        """Return a percentile of scored calls' latencies in seconds, or NaN without scored calls."""
         return percentile_s(self.counts.latency_s, percentile)
 
     @property
@@ -140,7 +140,7 @@ class Step:
 
     @property
     def server_cpu_s_per_item(self) -> float:
-        """The server's CPU seconds per scored item; NaN if unknown."""
+        """The server's CPU seconds per scored item, or NaN if unknown."""
         if self.before is None or self.after is None or not self.counts.items:
             return math.nan
         return (self.after.cpu_s - self.before.cpu_s) / self.counts.items
@@ -180,7 +180,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A promise checked at twice the knee, as text; `holds` is None if it could not be measured."""
+    """A promise that was checked at twice the knee. `holds` is None if the promise could not be checked."""
 
     name: str
     measured: str
@@ -230,7 +230,7 @@ _UP: Final = 1.5
 _NEAR: Final = 1.1
 _LEAST_PER_S: Final = 0.01
 _PROBE_S: Final = 3.0
-# Start below the closed loop's rate, because it approximates the server's capacity, which is above the knee.
+# The closed loop's rate approximates the server's capacity, which is above the knee. So start below that rate.
 _START_SHARE: Final = 0.5
 _STEP_S: Final = 10.0
 _STEP_CALLS: Final = 500
@@ -261,10 +261,10 @@ class Knee:
 
 
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
-    """Raise the rate by 50 % until it misses, then bisect its logarithm until both ends differ by at most 10 %.
+    """Raise the rate by 50 % until the server misses the objective, then bisect until both ends differ by at most 10 %.
 
-    A rate that misses is tried once more, because a busy machine sometimes makes a good rate miss. The second try
-    decides. If the first rate misses, the search lowers the rate instead. If the second try loses the server, it ends.
+    A rate that misses is tried again, because a good rate sometimes misses on a busy machine. The second try's outcome
+    counts. If the first rate misses, the search lowers the rate. If the second try loses the server, the search ends.
     """
     low: float | None = None
     high: float | None = None
@@ -327,7 +327,7 @@ class LoadResult:
 
     @property
     def knee_step(self) -> Step | None:
-        """The last step at the knee in which the server kept up, or None."""
+        """The last step at the knee's rate in which the server kept up, or None."""
         rate = None if self.knee is None else self.knee.rate_per_s
         steps = (step for step in reversed(self.steps) if step.rate_per_s == rate and not step.over_knee)
         return next((step for step in steps if step.outcome is Outcome.HOLDS), None)
@@ -388,12 +388,12 @@ class LoadRun:
         return counts
 
     def _probe(self) -> float:
-        """Return the first rate of the search, a share of a closed loop's rate."""
+        """Return the first rate of the search, which is a share of a closed loop's rate."""
         counts = self._counted(self.processes.probe(_PROBE_S))
         return _START_SHARE * max(1, len(counts.latency_s)) / _PROBE_S
 
     def _usage(self) -> ServerUsage | None:
-        """Return the server's usage, or None without a readable --metrics-url."""
+        """Return the server's usage, or None if --metrics-url is missing or unreadable."""
         if self.options.metrics_url is None:
             return None
         try:
