@@ -142,7 +142,7 @@ async def test_entries_that_cannot_be_written_for_fail_alone(judged: HashEngine,
     assert [(index, failure.status) for index, failure in failures_of(chunks)] == [
         (index, Status.INVALID_INPUT) for index in range(4)
     ]
-    assert "synthetic answer is written from question and reference" in failures_of(chunks)[0][1].message
+    assert "synthetic answer is written from the question and the reference" in failures_of(chunks)[0][1].message
     assert judged.prepared == {("set", "q", "fine"): "It is surely fine.", ("set", " ", "a"): "It is a."}
 
 

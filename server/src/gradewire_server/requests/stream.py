@@ -34,7 +34,12 @@ _MOST_PLACES: Final = 10
 
 @dataclass(slots=True)
 class OpenItem:
-    """An unfinished item, with its numbers of missing results and of places in the stream window."""
+    """An unfinished item.
+
+    Attributes:
+        missing: The number of missing results.
+        places: The number of places that the item uses in the stream window.
+    """
 
     index: int
     id: str
@@ -137,7 +142,7 @@ def _text_bytes(message: Row) -> int:
 
 
 class ScoreStream:
-    """One stream. Call `run` once.
+    """A handler of one stream. Call `run` once.
 
     The window limits the stream's memory: an item leaves the window when the caller has read its last result.
     """

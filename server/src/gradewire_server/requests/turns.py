@@ -124,7 +124,7 @@ class SlowedMessages:
 
 
 _MIN_PARTS: Final = 2
-"""Number of parts of bulk work that may always run, whatever their size: one is read while another is computed."""
+"""Number of parts of bulk work that may always run, whatever their size. One is read while another is computed."""
 
 _ACTIVE_S: Final = 1.0
 """Seconds for which a caller's share stays reserved after the caller's last admission or refusal."""
@@ -144,7 +144,7 @@ class Waiter:
 
 @dataclass(slots=True)
 class _Line:
-    """A queue in a tree. The root contains a line for each caller, and each of these a line for each source.
+    """A queue in a tree. The root contains a line for each caller, and a caller's line contains one for each source.
 
     Attributes:
         weight: The weight compared with sibling lines.

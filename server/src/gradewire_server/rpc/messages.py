@@ -279,7 +279,7 @@ class Messages(Generic[RequestT]):
             return await respond(request)
 
     async def requests(self, held: StreamMemory) -> AsyncGenerator[RequestT]:
-        """Yield a stream's requests. Each reserves its memory until the caller has read its last result.
+        """Yield a stream's requests. Each request reserves memory until the caller has read the request's last result.
 
         Raises:
             DeadlineExceededError: For `IDLE_STREAM_S`, no request arrived and no item was in progress.
@@ -302,7 +302,7 @@ class Messages(Generic[RequestT]):
             index += 1
 
     async def write(self, reply: Message) -> bytes:
-        """Return the bytes of a reply; raise InvalidRequestError above `max_message_bytes`."""
+        """Return the bytes of a reply; raise InvalidRequestError if it exceeds `max_message_bytes`."""
         max_bytes = self.served.limits.max_message_bytes
         if isinstance(reply, scoring_pb2.ScoreResponse):
             data = await serialize_score(reply, max_bytes)
@@ -349,7 +349,7 @@ class Messages(Generic[RequestT]):
             ) from None
 
     async def _measured(self, data: bytes) -> tuple[RequestT | None, int]:
-        """Return the parsed request if its message is small, else None, and the request's estimated memory."""
+        """Return the parsed request (None unless its message is small) and the request's estimated memory."""
         if len(data) > _SMALL_MESSAGE_BYTES:
             return None, await self._memory_bytes(data, self._count(data))
         self.call.saw_request(len(data))

@@ -164,7 +164,7 @@ class RpcTelemetry:
         self._results(metric, status.name).inc()
 
     def count_synthetic(self, generated: int, fallback: int) -> None:
-        """Count references with a generated synthetic answer, and references that got none."""
+        """Count references with a generated synthetic answer, and references that got no generated answer."""
         self._synthetic.labels("generated").inc(generated)
         self._synthetic.labels("fallback").inc(fallback)
 

@@ -44,7 +44,7 @@ from gradewire_server.settings.transport import (
 )
 
 _JUDGE: Final = "judge"
-"""Stands for the judge among the names of `preload`."""
+"""The name that stands for the judge in `preload`."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Server"))
@@ -101,7 +101,7 @@ class Settings:
 
     @classmethod
     def load_share(cls, count: int, **values: Any) -> Self:
-        """Load like `load`, but for one of `count` processes. It gets its share of the limits."""
+        """Load the settings of one of `count` processes, with its share of the limits; otherwise like `load`."""
         return cls._of(share_of(_read(values), count), count)
 
     @classmethod
@@ -132,7 +132,10 @@ class Settings:
 
     @property
     def process_count(self) -> int:
-        """Number of processes, with 0 resolved. It raises SettingsError if the settings do not allow this number."""
+        """Number of processes: the setting, or the default number if the setting is 0.
+
+        Reading it raises SettingsError if the other settings do not allow this number.
+        """
         return process_count(self.given)
 
     def printable(self) -> dict[str, Any]:
@@ -140,7 +143,7 @@ class Settings:
         return {each.name: printable(self.given[each.name], secret=each.secret) for each in every_setting()}
 
     def to_toml(self) -> str:
-        """Return the output of `--print-settings`, a TOML file for `--config` once the stars are replaced."""
+        """Return the output of `--print-settings`. If you replace the stars, it is a valid TOML file for `--config`."""
         return "".join(
             f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in self.printable().items()
         )
@@ -184,7 +187,7 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
 def _missing_libraries(given: Mapping[str, Any]) -> Iterator[str]:
     judges = given["judge_backend"]
     if judges == "none" and _JUDGE in given["preload"]:
-        yield f"preload: {_JUDGE} needs a judge; set judge_backend or leave it out"
+        yield f"preload: the name {_JUDGE} needs a judge; set judge_backend, or remove {_JUDGE} from preload"
     if given["otlp_endpoint"].strip() and find_spec("opentelemetry") is None:
         yield "otlp_endpoint needs OpenTelemetry's libraries. Run: pip install 'gradewire[otel]'"
     if "triton" in {given["backend"], judges} and find_spec("tritonclient") is None:
