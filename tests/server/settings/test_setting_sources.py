@@ -137,7 +137,7 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
             {"backend": "triton", "triton_url": "grpcs://host:8001", "triton_tls_cert": "/c"},
             "set both triton_tls_cert and",
         ),
-        ({"judge_backend": "none", "preload": "judge"}, "preload: judge needs a judge"),
+        ({"judge_backend": "none", "preload": "judge"}, "preload: the name judge needs a judge"),
         ({"backend": "cloud"}, "backend: .*--backend"),
         ({"port": "x"}, r"port: .*--port.*GRADEWIRE_PORT"),
         ({"port": 70000}, "port: "),
