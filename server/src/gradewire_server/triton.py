@@ -45,7 +45,7 @@ class Counts(NamedTuple):
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Return True if these counts may be later than `earlier` ones without a reload, since counts never fall."""
+        """Return True if these counts may follow `earlier` without a reload, that is, if neither count has fallen."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 

@@ -56,7 +56,7 @@ class Choose:
         model: The judge: NAME, NAME@DIGEST, or "" for the default judge.
         options: Two or more distinct labels, for example "yes" and "no". No label may be a prefix of another label. A
             label follows the opening after one blank, or starts the turn if the opening is empty.
-        namespace: The namespace that owns the verdict, set by a tenant's ports; "" for the server's own.
+        namespace: The namespace that owns the verdict, set by a tenant's ports; "" for the server's own namespace.
     """
 
     model: str

@@ -36,7 +36,7 @@ from gradewire_server.settings.limits import Capacity
 _SMALL_ITEMS: Final = 64
 """Maximum number of items in a small request before the encoders' rate is known."""
 _MAX_SMALL_ITEMS: Final = 256
-"""Maximum number of items in a small request, however cheap earlier ones were. The next one may not be in the cache."""
+"""Maximum number of items in a small request, however cheap earlier requests were. New items may not be cached."""
 _FREE_TOKENS: Final = 4
 """Maximum cost of a request that never waits. Such a request finds its answer and references in the cache."""
 _BULK_SHARE: Final = 3 / 8

@@ -32,7 +32,7 @@ CountSynthetic: TypeAlias = Callable[[int, int], None]
 """A function that is called with two counts: references with a generated synthetic answer, and those without."""
 
 _INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
-"""Lengths of prompts to parse on a thread. A shorter prompt is a name or fast to parse; a longer one is refused."""
+"""Lengths of prompts to parse on a thread. Shorter prompts are names or fast to parse, and longer ones are refused."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
@@ -55,7 +55,7 @@ class PromptDirectoryError(OSError):
 
 
 def open_prompts(directory: Path | None) -> PromptLibrary:
-    """Return a server's prompts: the package's prompts, and all `*.toml` files in the directory, if any.
+    """Return a server's prompts: the package's prompts, and all `*.toml` files in the directory (None for no files).
 
     Raises:
         PromptDirectoryError: The directory or a file in it cannot be used.

@@ -58,7 +58,7 @@ def judge_of(context: RequestContext, model: str) -> ModelStatus:
 
 
 async def await_judge(need: Choose | Generate, asking: Awaitable[JudgeReply[A]]) -> JudgeReply[A]:
-    """Wait for a judge's reply, and record it in the request's trace, if any."""
+    """Wait for a judge's reply, and record it if the request is traced."""
     span = current_span()
     if span is None:
         return await asking

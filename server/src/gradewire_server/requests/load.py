@@ -248,7 +248,7 @@ class LoopBacklog:
 
     @property
     def calls_per_s(self) -> float:
-        """Calls that end per second: the calls in progress, divided by the duration of one (Little's law)."""
+        """Calls that end per second: the calls in progress, divided by a call's duration (Little's law)."""
         return self.under_way / self.wait_s if self.wait_s else 0.0
 
     @property

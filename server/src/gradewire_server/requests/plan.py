@@ -37,7 +37,7 @@ _NO_REQUEST: Final = (
 
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHE_BYTES: Final = 4 << 20
-"""Maximum size of all cached specs. They include inline prompt files, since parsing those is the slowest part."""
+"""Maximum size of all cached specs. The specs include inline prompt files, which are slow to parse."""
 _MAX_REASONS_CHARACTERS: Final = 700
 """Maximum length of the metrics' failures in an error message. The rest is for the list of available models."""
 

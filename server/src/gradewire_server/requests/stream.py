@@ -77,7 +77,7 @@ class Outbox:
         self._ready.set()
 
     async def get(self) -> tuple[Any, int] | None:
-        """Return the next message and the number of window places that it frees, or None at the end; raise errors."""
+        """Return the next message and the number of places that it frees, or None at the end; raise a pending error."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error

@@ -311,7 +311,7 @@ class CallerShares:
         share.tokens = max(0.0, share.tokens - tokens) if share.requests else 0.0
 
     def has_room(self, caller: Caller, tokens: float, in_work_tokens: float, allowed_tokens: float) -> bool:
-        """Return True if a caller with `tokens` more stays within its share of `allowed_tokens`.
+        """Return True if a caller with `tokens` more tokens stays within its share of `allowed_tokens`.
 
         Shares are by weight among active callers, however much each requests. Among many callers a share may be smaller
         than one request, so a caller without requests in progress also has room up to twice `allowed_tokens`.

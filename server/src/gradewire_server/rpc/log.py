@@ -85,7 +85,7 @@ class RateBound(Generic[KeyT]):
 
 @dataclass(slots=True)
 class _Window:
-    """The events of one kind since `started_s`, and those omitted since the last report at `told_s`."""
+    """The numbers of events of one kind: all since `started_s`, and those omitted since the report at `told_s`."""
 
     started_s: float
     told_s: float

@@ -96,7 +96,7 @@ class Receiver:
         """Return a call's next message, or None at the end.
 
         After each `within_s`, the wait is extended if `in_work` returns True. `read` is gRPC's `context.read`. gRPC's
-        iterator is not used because it keeps the last message until the next one arrives, and costs a task to close.
+        iterator is not used because it keeps the last message until the next one arrives, and closing it needs a task.
 
         Raises:
             TimeoutError: The message did not arrive in time.

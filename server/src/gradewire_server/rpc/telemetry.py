@@ -229,7 +229,7 @@ class Snapshots:
 
 
 def _by_name(metrics: Iterable[Metric]) -> defaultdict[str, list[Sample]]:
-    """Return samples by name, without those for snapshot calls."""
+    """Return samples by name, without the samples of snapshot calls."""
     found: defaultdict[str, list[Sample]] = defaultdict(list)
     for metric in metrics:
         for sample in metric.samples:

@@ -33,7 +33,7 @@ _MAX_HELD_CHARACTERS: Final = 8_000_000
 _OFF_LOOP_ENTRIES: Final = 512
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
-"""Maximum number of terms in all remembered corpora (about 250 bytes each). The corpus counted last always stays."""
+"""Maximum number of terms in all remembered corpora (about 250 bytes each). The last counted corpus is always kept."""
 _OFF_LOOP_CHARS: Final = 8_000
 """Number of characters above which a corpus is counted on a thread: about 5 ms of work."""
 T = TypeVar("T")
@@ -282,7 +282,7 @@ class RequestCorpora:
 
 
 def entries_of(pairs: Iterable[tuple[str, Sequence[str]]]) -> ReferenceEntries:
-    """Return the distinct entries, normalised and sorted, without entries that have no references or a blank one."""
+    """Return the distinct entries, normalised and sorted. Omit entries with a blank reference or no references."""
     return tuple(sorted({entry_of(*pair) for pair in pairs if check_references(tuple(pair[1])) is None}))
 
 

@@ -40,7 +40,7 @@ class WrittenCounts:
     Attributes:
         stored: References with a synthetic answer in the set, including answers from earlier calls.
         generated: Sentences that the judge wrote and the set keeps; a sentence for several entries counts once.
-        fallback: References that stand for themselves, because no valid sentence was found.
+        fallback: References that are used as their own synthetic answer, because no valid sentence was found.
     """
 
     stored: int = 0
@@ -55,7 +55,7 @@ class _Entry:
     Attributes:
         awaited: The number of sentences that the entry still waits for.
         failure: The first failure to get an answer.
-        faults: The reasons why references stand for themselves, by index.
+        faults: The reasons why references are used as their own synthetic answers, by index.
     """
 
     entry: ReferenceEntry
@@ -65,8 +65,8 @@ class _Entry:
     faults: dict[int, str] = field(default_factory=dict)
 
     def fault(self) -> Failure:
-        """Return a failure that lists the references that stand for themselves, with the reasons."""
-        named = "; ".join(f"references[{index}] stands for itself: {why}" for index, why in sorted(self.faults.items()))
+        """Return a failure that lists the references that are used as their own synthetic answers, and the reasons."""
+        named = "; ".join(f"references[{index}] is used unchanged: {why}" for index, why in sorted(self.faults.items()))
         return Failure(Status.UNPARSABLE, named)
 
 
@@ -76,7 +76,7 @@ class _Outcome:
 
     Attributes:
         failures: The failures of entries with a missing answer.
-        faults: The faults (UNPARSABLE) of complete entries with references that stand for themselves.
+        faults: The faults (UNPARSABLE) of complete entries with a reference that is used as its own synthetic answer.
     """
 
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class AnswerWriter:
                 self._counts.fallback += 1
 
     async def _write_one(self, question: str, reference: str) -> SyntheticAnswer | Failure:
-        """Write a sentence and store it; if another call has stored a different sentence first, return that one."""
+        """Write and store a sentence; if another call has stored a different one first, return the stored sentence."""
         written = await self._write_with_retries(question, reference)
         if isinstance(written, Failure):
             return written
@@ -230,8 +230,8 @@ class PreparedChunk:
 
     Attributes:
         entries_done: The number of finished entries so far, including failed entries.
-        failures: The failures since the last progress report, each with the entry's index. An entry has only its first
-            failure. An entry that failed with UNPARSABLE is prepared, but one of its references stands for itself.
+        failures: The failures since the last progress report: each entry's index and its first failure. An entry with
+            the failure UNPARSABLE is prepared, but uses one of its references as a synthetic answer.
         answers: Each entry's index and synthetic answers, with None for a reference that has no answer.
     """
 

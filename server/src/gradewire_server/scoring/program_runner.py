@@ -47,7 +47,7 @@ MAX_TEXTS_PER_CALL = 2048
 """Number of open texts at which the runner sends calls before it starts more programs. It limits the vectors in
 memory."""
 MAX_CALLS = 8
-"""Maximum number of running calls while the runner starts more programs. Started programs never wait for each other."""
+"""Maximum number of running calls at which the runner starts more programs. Started programs are never held back."""
 MAX_JUDGE_CALLS = 64
 """Maximum number of running judge calls while the runner starts more judged programs. It allows full batches, but lets
 requests take turns in the judge's queue, and avoids rendering all prompts in advance."""

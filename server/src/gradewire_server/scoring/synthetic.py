@@ -308,7 +308,7 @@ class SyntheticAnswer:
 
     Attributes:
         tries: The number of sentences that the judge has written.
-        fault: The reason why a short reference stands for itself; "" otherwise.
+        fault: The reason why a short reference is used instead of a sentence; "" otherwise.
     """
 
     text: str

@@ -119,7 +119,7 @@ class RewardsConfig:
     deadline_s: Annotated[PositiveSeconds, Setting("rewards_deadline_s")] = 60.0
     """Give up a reward request after this time. With policy hold, retry for another two thirds of this time.
 
-    Keep the total below the framework's timeout. A caller may request a shorter one."""
+    Keep the total below the framework's timeout. A caller may request a shorter deadline."""
     max_failure_rate: Annotated[Share, Setting("rewards_max_failure_rate")] = 1.0
     """Fail a caller's requests above this share of failed rewards. 1 means never.
 
