@@ -68,7 +68,7 @@ def test_a_picture_is_named_where_the_judge_sees_it(command: Command, file: Path
     assert f"{place}{address[:100]}" in shown(2)
     title, why = shown(1)
     assert title.endswith("line 2 (id boy), picture none.png: it is not in the folder of the rows")
-    assert why == "no score (the judge is not asked): INVALID_INPUT, images: are empty, but image=true needs an image"
+    assert why == "no score, without asking the judge: INVALID_INPUT, images: are empty, but image=true needs an image"
     assert [heading.endswith("line 4 (id boy)") for heading in shown(3)] == [True, False]
     assert [heading for heading in shown(0, "judge_verdict") if heading.startswith("picture")] == []
 
@@ -180,7 +180,7 @@ def test_reasons_are_made_up_and_the_verdict_comes_after_them(command: Command, 
     assert [bool(re.match("shared by", heading)) for heading in headings].count(True) == 1, "fixed turns once"
     assert "the judge continues to the end of the line, at most " in done.stdout
     _, before_verdict = sections(done.stdout)[-2]
-    assert re.search(r" WHAT THE JUDGE WRITES STANDS HERE\n[^\n]+\n\Z", before_verdict)
+    assert re.search(r" THE JUDGE'S TEXT GOES HERE\n[^\n]+\n\Z", before_verdict)
     assert re.match("the judge continues with one of: ", headings[-1])
 
 
@@ -201,7 +201,7 @@ def test_an_answer_that_is_too_long_is_cut_and_that_is_said(
     ("row", "metric", "said"),
     [
         (1, "lave?binary=rule", "a rule sets the score to 1 without a judge"),
-        (2, "lave", "no score (the judge is not asked): INVALID_INPUT, question: is blank"),
+        (2, "lave", "no score, without asking the judge: INVALID_INPUT, question: is blank"),
     ],
 )
 def test_rows_that_need_no_judge_say_why(command: Command, file: Path, row: int, metric: str, said: str) -> None:
@@ -214,7 +214,7 @@ def test_rows_that_need_no_judge_say_why(command: Command, file: Path, row: int,
     [
         (("lave", "--row", "9"), "has no row 9. It has 7 rows, numbered from 0"),
         (("lave", "--row", "6"), "line 7 is not JSON"),
-        (("smile",), "smile needs no judge; metrics that do: lave, judge_grade"),
+        (("smile",), "smile needs no judge; use one of lave, judge_grade"),
         (("lave,judge_grade",), "name one metric only"),
         (("lave?mode=slow",), "lave has no mode 'slow': use one of rating, rationale"),
         (("lave?prompt=nobody/1",), "unknown prompt nobody/1"),

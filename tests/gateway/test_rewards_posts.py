@@ -121,7 +121,7 @@ async def test_a_field_under_both_of_its_names_is_an_error(posts: RunningGateway
 async def test_what_is_missing_among_many_names_is_told_shortly(posts: RunningGateway) -> None:
     status, _, detail = problem(await posts.post(SLIME_PATH, {f"{'x' * 200}{number}": 0 for number in range(200)}))
     assert status == 400
-    assert detail.startswith("prompt is missing in the body")
+    assert detail.startswith("prompt is missing from the body")
     assert len(detail) < 3_000
 
 

@@ -72,7 +72,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         settings: The server's settings.
         started: A function that is called with the gRPC port once the server accepts calls.
         stop: The request to stop. Without it, only cancellation ends the server.
-        flood: The log's filter. The server counts and reports the messages that it drops.
+        flood: The log's filter. The server counts and reports the messages that the filter drops.
         child: The connection to the supervisor if this is one of several server processes.
 
     Raises:

@@ -53,7 +53,7 @@ class Stores:
     warning: str = ""
 
     def degraded(self) -> tuple[str, ...]:
-        """Return the reasons why stores work less well than they could, so that scoring may be slower."""
+        """Return the problems with stores that may make scoring slower."""
         return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
 
 
@@ -214,8 +214,8 @@ def expose_results(results: RememberedResults, registry: CollectorRegistry) -> N
     size = Gauge(f"{_REMEMBERED}_bytes", "Bytes of remembered results.", registry=registry)
     size.set_function(lambda: results.used_bytes)
     for name, text, read in (
-        ("found", "Results that were answered from remembered results.", lambda: results.found),
-        ("texts", "Texts in reused results, for which no encoder cache was read.", lambda: results.texts),
+        ("found", "Results that were returned from memory instead of being computed.", lambda: results.found),
+        ("texts", "Texts in reused results, which needed no look-up in an encoder's cache.", lambda: results.texts),
     ):
         registry.register(ReadCounter(f"{_REMEMBERED}_{name}", text, read))
 

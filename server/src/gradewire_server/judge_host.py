@@ -61,7 +61,7 @@ class JudgeHost:
     """The judges that several server processes share. Each opens at first use, and answers equal questions only once.
 
     `max_queue_items` limits the questions in progress from all processes to all judges. Use the host on the event loop
-    that created it. It closes its backend.
+    that created it. Stopping the host closes the backend.
     """
 
     def __init__(self, backend: JudgeBackend, *, max_queue_items: int, tracer: CallTracer | None = None) -> None:

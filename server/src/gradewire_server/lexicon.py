@@ -169,7 +169,7 @@ _ADVICE: Final = (
 
 
 def usual_directory() -> Path:
-    """Return the directory in WordNet's variables ($WNSEARCHDIR, $WNHOME/dict), or Debian's directory if unset."""
+    """Return the directory in WordNet's variables ($WNSEARCHDIR, $WNHOME/dict), or Debian's if both are unset."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):

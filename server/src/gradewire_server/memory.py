@@ -1,4 +1,4 @@
-"""Limit a server's memory: stop too large incoming messages, return freed blocks, collect garbage when idle."""
+"""Limit a server's memory: stop oversized incoming messages, return freed blocks, and collect garbage when idle."""
 
 import asyncio
 import ctypes
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 _FORGOTTEN_S: Final = 60.0
 """Seconds after which every message in transit has been delivered or dropped."""
 _NO_LOOK_S: Final = 1.0
-"""Maximum age of the last check in seconds. After a longer gap, dropped bytes look like unfinished messages."""
+"""Maximum age of the last check, in seconds. After a longer gap, dropped bytes look like unfinished messages."""
 _CHECK_EVERY_S: Final = 0.025
 _CHECK_OFTEN_EVERY_S: Final = 0.005
 """Seconds between checks while unfinished messages may use too much memory."""
@@ -30,7 +30,7 @@ _WATCHED_SHARE: Final = 0.1
 _CUT_SHARE: Final = 0.25
 """Share of the memory for requests. While more is used, connections at fault are closed at once."""
 _FULL_SHARE: Final = 0.45
-"""Share of the memory for requests. While more is used, large messages are refused, also those in transit."""
+"""Share of the memory for requests. While more is used, large messages are refused, even those in transit."""
 _IN_TRANSIT_SHARE: Final = 0.1
 """Share of the memory for requests that messages in transit may use."""
 _LEAST_ROOM_BYTES: Final = 128 << 20
@@ -48,7 +48,7 @@ _MAPPED_FROM_BYTES: Final = 4 << 20
 """Minimum size of blocks that glibc maps separately. Encoders allocate smaller blocks, unlike large messages."""
 _ARENAS: Final = 4
 _COLLECT_OLD_AFTER: Final = 100
-"""Number of young collections before old objects are collected (Python's default is 10): about 700 000 new objects."""
+"""Number of young collections before old objects are collected. 100 mean about 700 000 new objects (default: 10)."""
 _COLLECT_EVERY_S: Final = 10.0
 _COLLECT_ALL_EVERY_S: Final = 3600.0
 """Seconds between collections of all objects. They include objects that were frozen earlier and may now be garbage."""
@@ -101,7 +101,7 @@ def resident_bytes() -> int:
 
 
 class MemoryGuard:
-    """A thread that checks memory between `start` and `close`. It calls `shed` with the number of messages it ends."""
+    """A thread that checks memory between `start` and `close`. It calls `shed` with the number of dropped messages."""
 
     def __init__(self, receiver: Receiver, limit_bytes: int, port: int, *, shed: Callable[[int], None]) -> None:
         self._receiver = receiver
@@ -238,10 +238,10 @@ def collect_and_keep() -> None:
 
 @asynccontextmanager
 async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Within the context, collect garbage only while no call is in flight. Then restore Python's defaults.
+    """Within the context, collect garbage only while no call is in flight. At the end, restore Python's defaults.
 
-    If calls are always in flight, old objects are collected only after many new ones. Use it for only one server in a
-    process, since a process has only one garbage collector.
+    If calls are always in flight, old objects are collected only after many new ones. Use this for only one server in
+    a process, since a process has only one garbage collector.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)

@@ -16,7 +16,7 @@ R = TypeVar("R")
 RESTART_BACKOFF: Final = Backoff(0.5, 30.0)
 """Pauses before a lost process is replaced."""
 STEADY_AFTER_S: Final = 60.0
-"""If a process ran for longer than this many seconds, its loss counts as the first one again."""
+"""If a process ran for longer than this many seconds before it was lost, the pause is the shortest one again."""
 
 
 class Phase(StrEnum):
@@ -40,7 +40,7 @@ class Reporter(Protocol):
 
 
 class Stop:
-    """A request to stop. After the first request calls may finish, after the second (urgent) one they may not.
+    """A request to stop. After the first request, calls in flight may finish. The second one is urgent and ends them.
 
     Attributes:
         others_serve: True if other server processes keep serving, so that callers may use those.
@@ -52,7 +52,7 @@ class Stop:
         self.others_serve = False
 
     def listen(self, hangup: Callable[[], object]) -> None:
-        """Request a stop at SIGTERM and SIGINT. At SIGHUP, do the same if there is a terminal, else call `hangup`."""
+        """Request a stop at SIGTERM and SIGINT. At SIGHUP, do the same in a terminal; otherwise call `hangup`."""
         loop = asyncio.get_running_loop()
         with_terminal = sys.stdin is not None and sys.stdin.isatty()
         for number in (SIGTERM, SIGINT):
@@ -152,7 +152,7 @@ class SupervisedProcess:
         await self._process.wait()
 
     async def wait_for_exit(self) -> str:
-        """Wait until the process has ended. Return how, for messages, such as "ended with exit code 1"."""
+        """Wait until the process has ended. Return a phrase for messages, such as "ended with exit code 1"."""
         code = await self._process.wait()
         return f"ended with signal {-code}" if code < 0 else f"ended with exit code {code}"
 

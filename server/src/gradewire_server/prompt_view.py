@@ -24,13 +24,13 @@ from gradewire_server.requests.parameters import read_parameters
 from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConfig
 from gradewire_server.settings.limits import Limits
 
-PLACEHOLDER: Final = "WHAT THE JUDGE WRITES STANDS HERE"
+PLACEHOLDER: Final = "THE JUDGE'S TEXT GOES HERE"
 """Placeholder for the judge's text in prompts of later rounds."""
 _MAX_ROUNDS: Final = 16
 
 
 class PromptViewError(Exception):
-    """The metric or a parameter is wrong, or the prompt does not fit. The message says which."""
+    """Raised when the metric or a parameter is wrong, or when the prompt does not fit. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,10 @@ class PromptView:
     Attributes:
         title: The prompt's NAME/VERSION.
         digest: The SHA-256 of the prompt file.
-        rounds: The questions in order. Later questions assume made-up answers: the first label, or PLACEHOLDER as text.
+        rounds: The questions in order. Later questions assume made-up answers: the first label, or PLACEHOLDER if the
+            judge writes text.
         masked: True if "[...]" hides words of the prediction.
-        without_judge: The outcome if a rule decides without a judge, else "".
+        without_judge: The outcome if a rule decides without a judge; otherwise "".
     """
 
     title: str
@@ -62,7 +63,7 @@ def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callabl
     metric = REGISTRY.get(name)
     if metric is None or not metric.info.needs_judge:
         judged = ", ".join(each for each in REGISTRY if REGISTRY[each].info.needs_judge)
-        raise PromptViewError(f"{name or 'no metric'} needs no judge; metrics that do: {judged}")
+        raise PromptViewError(f"{name or 'an unnamed metric'} needs no judge; use one of {judged}")
     written: Any = getattr(spec, name)
     try:
         parameters: Parameters = read_parameters(written, metric, name, model=written.model, prompts=prompts)
@@ -109,7 +110,7 @@ def _question_and_answer(need: Need) -> tuple[Question, Choice | Generated]:
 def _rule_message(result: MetricResult) -> str:
     if result.status is Status.OK:
         return f"a rule sets the score to {result.score:g} without a judge"
-    return f"no score (the judge is not asked): {result.status.name}, {result.message}"
+    return f"no score, without asking the judge: {result.status.name}, {result.message}"
 
 
 def with_markup(prompt: JudgePrompt, template: str) -> tuple[str, str]:
@@ -162,7 +163,7 @@ class JudgeTokenizer:
     """A judge's tokenizer. If `chat` is None, it shows prompts but counts no tokens.
 
     Attributes:
-        note: The name of the judge whose tokens are counted, or the reason why none are, for users.
+        note: A note for users: the judge whose tokens are counted, or the reason why no tokens are counted.
         template: The chat template for prompts if `chat` is None.
     """
 
@@ -222,7 +223,7 @@ _ESTIMATED: Final = f"prompt tokens are estimated (one per {_BYTES_PER_TOKEN} by
 
 @dataclass(frozen=True, slots=True)
 class RoundCost:
-    """The number of tokens in a prompt, and the maximum number that the judge may write, reasoning included."""
+    """The number of tokens in a prompt, and the maximum number that the judge may write, including its reasoning."""
 
     read: int
     most_written: int

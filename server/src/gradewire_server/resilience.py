@@ -24,7 +24,7 @@ class Breaker:
 
     While the breaker is closed, callers use the backend. `failures_to_open` failures within `window_s` open the
     breaker. Then callers must not use the backend, and the breaker's owner probes it (`probing`). If the probe
-    succeeds, the breaker closes, else it opens again.
+    succeeds, the breaker closes; otherwise it opens again.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Breaker:
 
 
 class SingleFlight(Generic[K, R]):
-    """Running work by key, on one event loop.
+    """The running work for each key, on one event loop. Work with the same key runs only once.
 
     A caller that gives up does not cancel the work, because other callers may wait for it.
     """

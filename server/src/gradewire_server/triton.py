@@ -45,12 +45,12 @@ class Counts(NamedTuple):
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Return True if these counts may be later than `earlier` ones without a reload, since counts never fall."""
+        """Return True if these counts may follow `earlier` without a reload, that is, if neither count has fallen."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 
 class Fault(StrEnum):
-    """The kind of an error, which is also a label in the metric for failed inferences."""
+    """The type of a Triton error, which is also a label in the metric for failed inferences."""
 
     UNREACHABLE = "unreachable"
     NOT_READY = "not_ready"
@@ -66,7 +66,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of an error: the failure for callers. `breaks` is True if it counts as a circuit breaker failure."""
+    """The failure that callers get for an error. `breaks` is True if the circuit breaker counts the error."""
 
     failure: Failure
     breaks: bool
@@ -211,7 +211,7 @@ class TritonClient:
     async def infer(
         self, model: str, inputs: Mapping[str, NDArray[np.int64]], outputs: Sequence[str], *, timeout_s: float
     ) -> dict[str, NDArray[Any]]:
-        """Run a request with int64 tensors that have a batch dimension. Cancelling the task also cancels it in Triton.
+        """Run a request with int64 tensors that have a batch dimension. Cancelling the call also cancels the inference.
 
         The timeout covers the whole call, including the wait in Triton's queue.
 
@@ -233,7 +233,7 @@ class TritonClient:
         answers = {name: reply.as_numpy(name) for name in outputs}
         missing = [name for name, value in answers.items() if value is None]
         if missing:
-            raise TritonError(Fault.WRONG_ANSWER, f"the answer lacks {missing}")
+            raise TritonError(Fault.WRONG_ANSWER, f"Triton's answer lacks the outputs {missing}")
         return answers
 
     async def stream(

@@ -33,7 +33,7 @@ async def test_no_reward_is_asked_for_again(scorer: RewardScorer) -> None:
 async def test_a_missing_field_is_named(scorer: RewardScorer) -> None:
     reply = await answer_slime(scorer, {"prompt": "p", "response": "r"})
     assert reply.status == 400
-    assert "label is missing in the body (found: prompt, response)" in reply.body["detail"]
+    assert "label is missing from the body (found: prompt, response)" in reply.body["detail"]
 
 
 @pytest.mark.parametrize("said", [None, 0, ["a cat"], {"content": "a cat"}])

@@ -106,7 +106,7 @@ async def test_a_fallback_is_kept_told_and_not_tried_again(judged: HashEngine, r
     first = await prepare(judged, entries, [smile])
     ((index, failure),) = failures_of(first)
     assert (index, failure.status) == (0, Status.UNPARSABLE)
-    assert failure.message.startswith("references[1] stands for itself: ")
+    assert failure.message.startswith("references[1] is used unchanged: ")
     assert judged.prepared["set", "q", "b"] == "b"
     assert (first[-1].synthetic.generated, first[-1].synthetic.fallback, first[-1].synthetic.stored) == (2, 1, 3)
     assert ("embed", "a") in judged.computed, "the entry is prepared nevertheless"
@@ -142,7 +142,7 @@ async def test_entries_that_cannot_be_written_for_fail_alone(judged: HashEngine,
     assert [(index, failure.status) for index, failure in failures_of(chunks)] == [
         (index, Status.INVALID_INPUT) for index in range(4)
     ]
-    assert "synthetic answer is written from question and reference" in failures_of(chunks)[0][1].message
+    assert "synthetic answer is written from the question and the reference" in failures_of(chunks)[0][1].message
     assert judged.prepared == {("set", "q", "fine"): "It is surely fine.", ("set", " ", "a"): "It is a."}
 
 

@@ -100,7 +100,7 @@ def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
         if name not in fields:
             names = sorted(str(name)[:_MOST_CHARACTERS] for name in fields)
             there = ", ".join(names[:_MOST_LISTED]) or "nothing"
-            raise InvalidRequest(f"{name} is missing in the body (found: {there})")
+            raise InvalidRequest(f"{name} is missing from the body (found: {there})")
     return fields
 
 

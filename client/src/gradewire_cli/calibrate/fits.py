@@ -96,7 +96,7 @@ def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
 
 
 def fitted_threshold(before: Split, after: Split, objective: Objective, draws: Draws) -> ThresholdFit:
-    """Fit a threshold on the scores `after`, and compare its verdicts with the verdicts `before`.
+    """Fit a threshold on the `after` scores, and compare its verdicts with the `before` verdicts.
 
     Raises:
         InputError: All answers are right, all are wrong, or the two runs scored different rows.

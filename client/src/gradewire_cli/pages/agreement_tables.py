@@ -177,7 +177,7 @@ def _mean(metric: MetricAgreement, statistic: Statistic) -> Value:
 
 
 def _over_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """Add the number of cells to a mean over only some of the cells."""
+    """If a mean covers only some of the cells, add a note with their number."""
     if cells == cells_in_all or math.isnan(value.value):
         return value
     return replace(value, notes=(*value.notes, f"over {cells:,} of {cells_in_all:,} cells"))

@@ -27,7 +27,7 @@ from gradewire_proto.wire_rules import current, split_pin
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """Parameters of cider and bertscore that name the corpus for word weights."""
 _NAMING: Final = ("line", "decided_by")
-"""Result fields that begin with a metric's name."""
+"""Result fields whose values begin with a metric's name."""
 # Metrics whose score is the verdict in old output files, which lack `correct`.
 BINARY_METRICS = frozenset({"exact_match", "easy_match"})
 _OTHER_INPUT = "it was made from another input. Use that input, another --out, or --overwrite"

@@ -164,7 +164,7 @@ def probability_map(
 
 
 def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
-    """Fit the model on these rows, and return the keys `features`, `base`, `trees` and `linear` of its form."""
+    """Fit the model to these rows; return its stored form with the keys `features`, `base`, `trees` and `linear`."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - the extra `calibrate`, and slow
 
     with one_blas_thread():

@@ -20,7 +20,7 @@ _FIRST_RANKS: Final = 128
 _DIGITS: Final = 1e6
 
 KEPT_ROWS: Final = 384
-"""Maximum number of rows that represent all rows in a fit, divided equally among the sources."""
+"""Maximum number of rows in a fit. They are a sample of all rows; each source gets an equal share."""
 NEAREST: Final = 4
 _LEAST_SPREAD: Final = 0.25
 _DISTANCE_DIGITS: Final = 4

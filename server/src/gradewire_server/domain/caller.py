@@ -47,7 +47,7 @@ class Caller:
     Attributes:
         key: The caller's identity: the tenant's name, or the client's host if there is no tenant.
         namespace: The namespace of the reference sets, verdicts and cache entries that the caller sees; "" for the
-            server's own.
+            server's own namespace.
         quota: The caller's token quota; None means no limit.
         tenant: The tenant's name in the tokens file; "" without a tenant.
     """

@@ -52,7 +52,7 @@ class Item:
 
     @property
     def characters(self) -> int:
-        """The number of characters in question, prediction, references and synthetic answers."""
+        """The number of characters in the question, the prediction, the references and the synthetic answers."""
         texts = self.references + self.synthetic_answers
         return len(self.question) + len(self.prediction) + sum(map(len, texts))
 
@@ -81,7 +81,7 @@ class ReferenceEntry:
 MAX_QUOTED_CHARACTERS: Final = 80
 """Maximum number of characters that a message quotes from a user's text."""
 MAX_MESSAGE_CHARACTERS: Final = 1000
-"""Maximum number of characters of a message; some messages list all known models or metrics."""
+"""Maximum number of characters in a message; some messages list all known models or metrics."""
 
 
 def quoted(text: str) -> str:
@@ -252,7 +252,7 @@ class CacheHits:
 
 @dataclass(slots=True)
 class Timing:
-    """The seconds spent. Work that several items share counts in full for each of them."""
+    """The seconds spent. Work shared by several items is counted in full for each of them."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0

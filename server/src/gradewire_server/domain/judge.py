@@ -50,13 +50,13 @@ class JudgePrompt:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """A need for the probability of each option as the next words of the judge's turn.
+    """A need for the probability of each option, if the judge's turn continues with one of the options.
 
     Attributes:
         model: The judge: NAME, NAME@DIGEST, or "" for the default judge.
-        options: Two or more distinct labels, for example "yes" and "no". None may be a prefix of another. A label
-            follows the opening after one blank, or starts the turn if the opening is empty.
-        namespace: The namespace that owns the verdict, set by a tenant's ports; "" for the server's own.
+        options: Two or more distinct labels, for example "yes" and "no". No label may be a prefix of another label. A
+            label follows the opening after one blank, or starts the turn if the opening is empty.
+        namespace: The namespace that owns the verdict, set by a tenant's ports; "" for the server's own namespace.
     """
 
     model: str
@@ -92,7 +92,7 @@ class Generate:
     """A need for the judge's next words, decoded greedily, in at most `max_tokens` tokens.
 
     Attributes:
-        stop: Strings that end the answer and do not belong to it. The end of the judge's turn always ends it.
+        stop: Strings that end the answer and are not part of it. The end of the judge's turn always ends the answer.
     """
 
     model: str
@@ -108,7 +108,7 @@ class Generated:
 
     Attributes:
         text: The text without leading and trailing white space; may be empty.
-        complete: True if the text ended by itself or at a `stop` string, not at `max_tokens`.
+        complete: True if the judge ended its turn or wrote a `stop` string; False if `max_tokens` cut the text.
         prompt_tokens: See `Choice.prompt_tokens`.
         generated_tokens: The number of tokens that the judge generated; None if the server does not report it.
     """

@@ -12,14 +12,14 @@ from gradewire_server.domain.needs import Preparation, Program
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A metric's threshold, or a fit of `correctness` or `auto`, from the description of the encoder that it is for.
+    """A metric's threshold, or a fit for `correctness` or `auto`. It comes from the description of its encoder.
 
     Attributes:
         metric_version: The version of the metric's definition that the calibration was fitted for.
-        parameters: The parameters of the scores that it was fitted on, sorted, with the names and values of metric
-            identifiers.
+        parameters: The parameters of the scores that were used for the fit, sorted, with the names and values that
+            metric identifiers contain.
         threshold: The score from which an answer counts as right; None if `fit` decides.
-        sentence_weight: For `smile`, the weight that it was fitted with; None for other metrics.
+        sentence_weight: For `smile`, the sentence weight that the fit used; None for other metrics.
         described: The calibration's origin and data, in one line for users.
         fit: For `correctness` and `auto`, the fit in JSON; "" for other metrics.
     """
@@ -33,7 +33,7 @@ class Calibration:
     fit: str = ""
 
     def holds_for(self, parameters: Any) -> bool:
-        """Return True if it was fitted on scores with these parameters (a dataclass), ignoring threshold and weight."""
+        """Return True if the fit used scores with these parameters (a dataclass), ignoring the threshold and weight."""
         return all(_text(getattr(parameters, name, None)) == value for name, value in self.parameters)
 
 
@@ -60,8 +60,8 @@ class ParameterError(ValueError):
 class Parameters:
     """The base of a metric's parameters, a frozen dataclass with a resolved value for each field of its message.
 
-    Fields have the names of types.proto, and enums are from gradewire_proto.choices. An enum's value is the end of
-    the wire name in lower case: "fast" for SMILE_PRESET_FAST. The base has no model, no prepared data and no corpus;
+    Fields have the same names as in types.proto, and enums are from gradewire_proto.choices. An enum's value is the end
+    of the wire name in lower case: "fast" for SMILE_PRESET_FAST. The base has no model, no prepared data and no corpus;
     a dataclass overrides a property with a field of the same name.
     """
 
@@ -122,7 +122,7 @@ def parameter_info(metric: str, name: str) -> ParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """The description of a metric for Models.List and the documentation; `needs_…` is for default parameters."""
+    """The description of a metric for Models.List and the documentation. The `needs_…` fields assume the defaults."""
 
     name: str
     version: int
@@ -218,7 +218,7 @@ class Metric(Protocol, Generic[P]):
 
     @property
     def parameters_type(self) -> type[P]:
-        """The dataclass of its parameters; the constructor validates them and raises ParameterError."""
+        """The dataclass for the metric's parameters. Its constructor validates them and raises ParameterError."""
 
     def score(self, item: Item, /, parameters: P, metadata: ModelMetadata) -> Program:
         """Return a program that checks the item (blank references, blank prediction) and grades it."""

@@ -43,7 +43,7 @@ class AnswerSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """A need for sentence vectors of `texts` (NFC, not blank, without the model's prefix); repetitions are free."""
+    """A need for sentence vectors of `texts` (NFC, not blank, without the model's prefix). Repeated texts are free."""
 
     model: str
     texts: tuple[str, ...]
@@ -55,7 +55,7 @@ class Vectors:
     """The answer to Embed.
 
     Attributes:
-        values: float32[n, dims], rows of length 1, rounded to float16 before first use (cold equals warm).
+        values: float32[n, dims], rows of length 1, rounded to float16 before first use so that caching changes nothing.
         truncated: bool[n], True if the text was too long for the model and was cut.
     """
 
@@ -115,7 +115,7 @@ GradedTexts: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A need for a grader's logits of `items`; repetitions are free. The grader reads each item as one text."""
+    """A need for a grader's logits for `items`. The grader reads each item as one text. Repeated items are free."""
 
     model: str
     items: tuple[GradedTexts, ...]
@@ -127,7 +127,7 @@ class Grades:
 
     Attributes:
         logits: float32[n], the logits of "right"; for a long answer, the highest of its pieces' logits.
-        truncated: bool[n], True if the grader did not read all of question, reference and answer.
+        truncated: bool[n], True if the grader did not read the whole question, reference and answer.
         pieces: int32[n], the number of pieces of the answer, 1 to 8.
     """
 
@@ -162,8 +162,8 @@ class CorpusStatistics:
     Attributes:
         corpus: REQUEST or PREPARED.
         model: The model whose tokens are counted, NAME@DIGEST; "" for n-grams.
-        with_question: True if each document is "QUESTION REFERENCE", without entries that have no question; only for
-            tokens.
+        with_question: True if each document is "QUESTION REFERENCE". Entries without a question are then left out. Only
+            for tokens.
     """
 
     corpus: Corpus
@@ -177,8 +177,8 @@ class DocumentFrequencies:
     """The answer to CorpusStatistics. Never change it, since all items of a request share it.
 
     Attributes:
-        name: The corpus's name in results, NAME:DOCUMENTS:DIGEST. NAME is "request" or the reference set, and DIGEST
-            the corpus's digest in 12 hex digits.
+        name: The corpus's name in results, NAME:DOCUMENTS:DIGEST. NAME is "request" or the reference set's name, and
+            DIGEST is the corpus's digest, 12 hex digits.
         documents: The number of documents, at least 1.
         counts: The number of documents with each term (a tuple of 1 to 4 words, or a token ID).
     """

@@ -91,7 +91,7 @@ class JudgeReply(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """The server's view of a model. The fields match gradewire.v1.Model; its numeric_class is `precision` here."""
+    """The server's view of a model. The fields match gradewire.v1.Model, where `precision` is called numeric_class."""
 
     name: str
     digest: str

@@ -24,7 +24,7 @@ START_S: Final = 120.0
 """Timeout for the first heartbeat. A new process first imports libraries, perhaps from a slow disk."""
 _PAUSE_CHECK_EVERY_S: Final = 0.1
 _PAUSED_S: Final = 1.0
-"""If a check is later than this many seconds, the supervisor itself was paused. The delay does not count as silence."""
+"""If a check is late by more than this many seconds, the supervisor was paused. The delay does not count as silence."""
 _ASK_S: Final = 1.0
 
 _EXIT_CHECK_EVERY_S: Final = 0.05
@@ -137,7 +137,7 @@ class ServerProcess(SupervisedProcess):
 
 
 class RestartError(Exception):
-    """A new process that was lost or did not become ready. The message names it and the reason."""
+    """A new process that was lost or did not become ready. The message names the process and the reason."""
 
 
 class Worker:

@@ -59,7 +59,7 @@ async def restart_whenever(wanted: asyncio.Event, state: SupervisorState) -> Non
 
 
 async def restart_all(state: SupervisorState) -> None:
-    """Restart the processes one after the other, each while all others serve. If one does not come up, stop.
+    """Restart the processes one by one, each while all others serve. Stop if a new process does not come up.
 
     Processes that do not serve or are not ready come first. An earlier restart may have failed at one of them, and then
     all other restarts would wait for it.

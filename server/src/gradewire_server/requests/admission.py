@@ -7,7 +7,7 @@ The rules:
 - *Refusals* are immediate and include a retry delay. The server refuses a small request that would miss its deadline.
   It refuses a small request when the allowed wait is used up, unless its caller has less than its share in progress. It
   refuses a call when the event loop starts calls late, unless its caller has few in progress. It refuses a large
-  request that cannot meet its deadline, and any request for which there is no permit.
+  request that cannot meet its deadline, and any request if no permit is left.
 - *Order.* Small requests go first in every queue. Bulk work takes turns. The next turn goes to the caller that has
   received the fewest tokens for its weight, and within that caller to the stream that has received the fewest.
 - *Estimates* are in `load`: the cost of requests by caller and metrics (`CostEstimates`), the encoders' rate
@@ -36,7 +36,7 @@ from gradewire_server.settings.limits import Capacity
 _SMALL_ITEMS: Final = 64
 """Maximum number of items in a small request before the encoders' rate is known."""
 _MAX_SMALL_ITEMS: Final = 256
-"""Maximum number of items in a small request, however cheap earlier ones were. The next one may not be in the cache."""
+"""Maximum number of items in a small request, however cheap earlier requests were. New items may not be cached."""
 _FREE_TOKENS: Final = 4
 """Maximum cost of a request that never waits. Such a request finds its answer and references in the cache."""
 _BULK_SHARE: Final = 3 / 8
@@ -64,7 +64,7 @@ class Work:
 
 
 def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items: int) -> Work:
-    """Return the `Work` for a request with these metrics, or for a part of one."""
+    """Return the `Work` for a request with these metrics, or for a part of the request."""
     kind = frozenset(plan.provenance.name for plan in plans)
     return Work(caller, kind, size_bytes, items, judged=any(plan.judged for plan in plans))
 
@@ -191,8 +191,8 @@ class Admission:
     def large(self, work: Work, left_s: float) -> Iterator[None]:
         """Admit a large request. Its parts then wait for their turns (`bulk`). Errors are those of `interactive`.
 
-        A request whose cost is unknown is always admitted. So is a request without other work in progress, since
-        refusing it would help nobody.
+        A request whose cost is unknown is always admitted. If no other work is in progress, any request is admitted,
+        since refusing it would help nobody.
         """
         rate = self.tokens_per_s
         waiting = self._turns.waiting

@@ -29,10 +29,10 @@ _log = logging.getLogger(__name__)
 CountResult: TypeAlias = Callable[[str, Status], None]
 """A function that is called with each result's metric and status."""
 CountSynthetic: TypeAlias = Callable[[int, int], None]
-"""A function that is called with the numbers of references with a generated synthetic answer and without one."""
+"""A function that is called with two counts: references with a generated synthetic answer, and those without."""
 
 _INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
-"""Lengths of prompts to parse on a thread. A shorter prompt is a name or fast to parse; a longer one is refused."""
+"""Lengths of prompts to parse on a thread. Shorter prompts are names or fast to parse, and longer ones are refused."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
@@ -55,7 +55,7 @@ class PromptDirectoryError(OSError):
 
 
 def open_prompts(directory: Path | None) -> PromptLibrary:
-    """Return a server's prompts: the package's prompts, and all `*.toml` files in the directory, if any.
+    """Return a server's prompts: the package's prompts, and all `*.toml` files in the directory (None for no files).
 
     Raises:
         PromptDirectoryError: The directory or a file in it cannot be used.
@@ -166,7 +166,7 @@ class RequestContext:
         """Resolve a request's metrics.
 
         Raises:
-            InvalidRequestError: The request has no metric, too many or an invalid one.
+            InvalidRequestError: The request has no metrics, too many metrics or an invalid metric.
             NothingLoadedError: None of the metrics can be computed here.
         """
         if not metrics:
@@ -183,7 +183,7 @@ class RequestContext:
         """Parse a set's name, and look up its corpus if a metric or a digest in the name needs it.
 
         Raises:
-            InvalidRequestError: The name is invalid, or it contains a digest that the set's corpus does not have.
+            InvalidRequestError: The name is invalid, or it contains a digest that does not match the set's corpus.
             SetUnavailableError: The name contains a digest, but the store does not answer.
         """
         if not written:

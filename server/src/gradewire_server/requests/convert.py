@@ -69,12 +69,12 @@ def read_reference_set(name: str, path: str = "reference_set") -> str:
 
 
 def reply_id(message: Row) -> str:
-    """Return an item's or pair's ID for its reply, shortened if it is over the limit and so INVALID_INPUT."""
+    """Return an item's or pair's ID for its reply. An ID over the limit, which is INVALID_INPUT, is shortened."""
     return message.id if byte_count(message.id) <= MAX_ID_BYTES else shortened(message.id)
 
 
 def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    """Convert an item or pair, or return INVALID_INPUT if it exceeds a limit or has too many combining marks in a row.
+    """Convert an item or pair; return INVALID_INPUT if it exceeds a limit or has too many consecutive combining marks.
 
     Pass `check_bytes=False` if the message is known to be small enough.
     """
@@ -157,13 +157,13 @@ def fill_cost(message: types_pb2.MetricResult | judging_pb2.PairResult, scored: 
 
 
 def fill_timing(message: types_pb2.Timing, timing: Timing) -> None:
-    """Write times into their message."""
+    """Write the times to a Timing message."""
     message.queue_s, message.cache_s = timing.queue_s, timing.cache_s
     message.tokenize_s, message.inference_s = timing.tokenize_s, timing.inference_s
 
 
 def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
-    """Write cache hits into their message."""
+    """Write the cache hits to a CacheHits message."""
     message.memory, message.disk, message.redis = hits.memory, hits.disk, hits.redis
     message.joined, message.computed = hits.joined, hits.computed
 
@@ -280,7 +280,7 @@ class CallForm:
         fill: A function that writes a result in place, with the arguments of `fill_result`.
         text_characters: A function that counts the characters of the row's or judge's text in a result.
         least_result_bytes: The size of the shortest successful result.
-        single: True if a row in the reply is itself the only result. Otherwise it has a result for each metric.
+        single: True if a row in the reply is itself the only result. Otherwise, the row has a result for each metric.
     """
 
     rows: str

@@ -16,7 +16,7 @@ from gradewire_server.domain.items import MAX_MESSAGE_CHARACTERS, shortened
 
 
 class RequestError(Exception):
-    """The base class of request errors. The message, for the caller, is shortened because a header carries it."""
+    """The base class of request errors. The message is for the caller. It is shortened because a header carries it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shortened(message, MAX_MESSAGE_CHARACTERS))
@@ -43,7 +43,7 @@ class QuotaExceededError(OverloadedError):
 
 
 class NothingLoadedError(RequestError):
-    """A request none of whose metrics can be computed, because their models are unavailable."""
+    """A request whose metrics all fail because their models are unavailable."""
 
 
 class DeadlineExceededError(RequestError):

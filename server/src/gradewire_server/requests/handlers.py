@@ -69,7 +69,7 @@ def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb
 
 
 def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
-    """Yield a note for each calibration that is for another version of its metric than this server's."""
+    """Yield a note for each calibration that was made for a different version of its metric."""
     for each in status.metadata.calibrations:
         info = metrics[each.metric].info if each.metric in metrics else None
         if info is not None and info.version != each.metric_version:
@@ -174,7 +174,7 @@ class Handlers:
         return self._score.idle and self._compare.idle
 
     def _forget_views(self) -> None:
-        """Drop the least recently used namespaces without running work, to make room for a new one."""
+        """Make room for a new namespace: drop the least recently used namespaces that have no running work."""
         idle = [name for name, view in self._views.items() if view._idle]  # noqa: SLF001 - of the same class
         for name in idle[: max(0, len(self._views) + 1 - _MAX_VIEWS)]:
             del self._views[name]

@@ -30,7 +30,7 @@ _LEAST_COMPUTED_SHARE: Final = 0.25
 """Minimum share of the expected tokens that a window must compute. Other windows, spent on caches, word metrics or
 failures, are ignored."""
 _SATURATED_S: Final = 0.05
-"""Minimum queued work in seconds, throughout a window, for the encoders to count as saturated."""
+"""Seconds of work that must be queued throughout a window so that the encoders count as saturated."""
 
 # Work of encoders.
 _BULK_AHEAD_S: Final = 0.25
@@ -52,13 +52,13 @@ _FIRST_STEPS_A_CALL: Final = 6
 _SOON_S: Final = 0.01
 """Maximum wait for a call's first step (two rounds) if the loop is on time. Such a call takes about 60 ms in total."""
 _PATIENCE_S: Final = 0.1
-"""Seconds for which calls must start late until the loop counts as late. A shorter backlog is only a burst."""
+"""Seconds for which calls must start late before the loop counts as late. A shorter backlog is only a burst."""
 _FEW_UNDER_WAY: Final = 160
 """Minimum number of calls in progress for the loop to count as late. With fewer calls, other programs cause the delay,
 and refusals would not help. One connection may have 128 calls."""
 
 _OVERLOAD_PAUSE_S: Final = 2.0
-"""Seconds without a refusal until an overload counts as over."""
+"""Seconds without a refusal after which an overload counts as over."""
 
 
 class CostEstimates:
@@ -97,8 +97,8 @@ class CostEstimates:
 class ServiceRate:
     """The encoders' measured rate in tokens per second, or 0 before the first measurement.
 
-    A slow window lowers the rate only if tokens were waiting to be computed throughout. Otherwise the server was idle,
-    or found everything in its caches.
+    A slow window lowers the rate only if tokens were waiting to be computed throughout the window. Otherwise, the
+    server was idle or found everything in its caches.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -170,7 +170,7 @@ class EncoderBacklog:
         return not any(self.parts.values())
 
     def is_small(self, tokens: float) -> bool:
-        """Return True if these tokens take little time."""
+        """Return True if computing this many tokens takes little time."""
         return tokens <= _BULK_AHEAD_S * self.rate.tokens_per_s
 
     def fits_bulk(self, tokens: float) -> bool:
@@ -248,7 +248,7 @@ class LoopBacklog:
 
     @property
     def calls_per_s(self) -> float:
-        """Calls that end per second: the calls in progress, divided by the duration of one (Little's law)."""
+        """Calls that end per second: the calls in progress, divided by a call's duration (Little's law)."""
         return self.under_way / self.wait_s if self.wait_s else 0.0
 
     @property

@@ -100,7 +100,7 @@ def write_line(
 ) -> str:
     """Return the metric identifier that reproduces a score. It includes `reference_set` if given.
 
-    `beside` contains the digests of judge and grader by parameter.
+    `beside` contains the digests of the judge and the grader by parameter.
     """
     name = metric.info.name
     values: dict[str, Any] = {}

@@ -23,7 +23,7 @@ from gradewire_server.requests.parameters import read_parameters, write_line, wr
 from gradewire_server.scoring import MetricRequest
 
 LEAST_BOUND_BYTES: Final = min(PARAMETER_BYTES.values())
-"""Size of a message below which no string can be too long."""
+"""Message size below which no string can be too long."""
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 
 USABLE_STATES: Final = frozenset({"loaded", "built"})
@@ -37,12 +37,12 @@ _NO_REQUEST: Final = (
 
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHE_BYTES: Final = 4 << 20
-"""Maximum size of all cached specs. They include inline prompt files, since parsing those is the slowest part."""
+"""Maximum size of all cached specs. The specs include inline prompt files, which are slow to parse."""
 _MAX_REASONS_CHARACTERS: Final = 700
 """Maximum length of the metrics' failures in an error message. The rest is for the list of available models."""
 
 Models: TypeAlias = Mapping[str, ModelStatus]
-"""A metric's models by parameter: its own model under "model", judge and grader under their parameters."""
+"""A metric's models by parameter: its own model under "model", and its judge and grader under their parameters."""
 
 
 def check_strings(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Handle References.Prepare: register a reference set (an immutable one by digest), fill the cache, report progress."""
+"""Handle References.Prepare: register a reference set (which may be immutable), fill the cache and report progress."""
 
 import asyncio
 import re
@@ -59,7 +59,7 @@ async def admit(
     """Check a request before any entry is stored. Return the digest of an immutable set, or "" if the set may grow.
 
     Raises:
-        InvalidRequestError: The set is immutable or is to become so, but its content does not match the request.
+        InvalidRequestError: The set is or should become immutable, but its content does not match the request.
         SetUnavailableError: The store does not answer.
     """
     expected = request.expected_digest
@@ -125,7 +125,7 @@ async def _known_entries(context: RequestContext, reference_set: str) -> Abstrac
 
 
 def _compared(known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> tuple[bool, bool]:
-    """Return two flags: True if all known entries are given, and True if all given entries are known."""
+    """Return two values: True if all known entries are given, and True if all given entries are known."""
     given = set(entries_of((entry.question, entry.references) for entry in entries))
     return known <= given, given <= known
 
@@ -148,7 +148,7 @@ class Generation:
 
     @property
     def digests(self) -> tuple[str, str]:
-        """The digests of judge and prompt. Answers from another judge or prompt belong to a different set."""
+        """The digests of the judge and the prompt. Answers from another judge or prompt belong to a different set."""
         return self.provenance.model_digest, self.provenance.prompt_digest
 
 
@@ -250,7 +250,7 @@ async def prepare(
                 chunk.synthetic.fallback - progress.synthetic_answers_fallback,
             )
             if ends_s is not None and time.monotonic() >= ends_s:
-                raise DeadlineExceededError("the set is not completely prepared yet; call again to continue")
+                raise DeadlineExceededError("the deadline passed before the set was complete; call again to continue")
             progress.MergeFrom(
                 references_pb2.PrepareProgress(
                     entries_done=refused + chunk.entries_done,

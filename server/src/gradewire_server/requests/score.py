@@ -383,8 +383,8 @@ def _is_urgent(request: RequestT) -> bool:
 def reply_margin_s(left_s: float, pairs: int) -> float:
     """Return the seconds to reserve at a call's end, so that its reply arrives before the deadline.
 
-    They are enough to fill in every (item, metric) pair on a busy event loop, but at most 1 s and a fifth of `left_s`,
-    which may be negative.
+    They are enough to fill in every (item, metric) pair on a busy event loop, but at most 1 s and at most a fifth of
+    `left_s`, which may be negative.
     """
     wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
     return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

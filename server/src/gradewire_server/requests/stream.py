@@ -34,7 +34,12 @@ _MOST_PLACES: Final = 10
 
 @dataclass(slots=True)
 class OpenItem:
-    """An unfinished item, with its numbers of missing results and of places in the stream window."""
+    """An unfinished item.
+
+    Attributes:
+        missing: The number of missing results.
+        places: The number of places that the item uses in the stream window.
+    """
 
     index: int
     id: str
@@ -72,7 +77,7 @@ class Outbox:
         self._ready.set()
 
     async def get(self) -> tuple[Any, int] | None:
-        """Return the next message and the number of window places that it frees, or None at the end; raise errors."""
+        """Return the next message and the number of places that it frees, or None at the end; raise a pending error."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error
@@ -137,7 +142,7 @@ def _text_bytes(message: Row) -> int:
 
 
 class ScoreStream:
-    """One stream. Call `run` once.
+    """A handler of one stream. Call `run` once.
 
     The window limits the stream's memory: an item leaves the window when the caller has read its last result.
     """

@@ -124,7 +124,7 @@ class SlowedMessages:
 
 
 _MIN_PARTS: Final = 2
-"""Number of parts of bulk work that may always run, whatever their size: one is read while another is computed."""
+"""Number of parts of bulk work that may always run, whatever their size. One is read while another is computed."""
 
 _ACTIVE_S: Final = 1.0
 """Seconds for which a caller's share stays reserved after the caller's last admission or refusal."""
@@ -144,7 +144,7 @@ class Waiter:
 
 @dataclass(slots=True)
 class _Line:
-    """A queue in a tree. The root contains a line for each caller, and each of these a line for each source.
+    """A queue in a tree. The root contains a line for each caller, and a caller's line contains one for each source.
 
     Attributes:
         weight: The weight compared with sibling lines.
@@ -311,7 +311,7 @@ class CallerShares:
         share.tokens = max(0.0, share.tokens - tokens) if share.requests else 0.0
 
     def has_room(self, caller: Caller, tokens: float, in_work_tokens: float, allowed_tokens: float) -> bool:
-        """Return True if a caller with `tokens` more stays within its share of `allowed_tokens`.
+        """Return True if a caller with `tokens` more tokens stays within its share of `allowed_tokens`.
 
         Shares are by weight among active callers, however much each requests. Among many callers a share may be smaller
         than one request, so a caller without requests in progress also has room up to twice `allowed_tokens`.

@@ -79,7 +79,7 @@ class WireStatus:
 
 
 def to_wire(error: Exception, request_id: str) -> WireStatus:
-    """Return the status for an error. If the error is not in the table, the status does not show its text."""
+    """Return the status for an error. If the error is not in the table, the status does not contain its message."""
     code = ERROR_TABLE.get(type(error)) if isinstance(error, RequestError) else None
     trailing: Trailing = ((REQUEST_ID_KEY, request_id),)
     if code is None:

@@ -31,7 +31,7 @@ _HANDSHAKE_TIMEOUT_MS: Final = 20_000
 _MAX_STREAMS: Final = 128
 """Maximum number of open calls per connection. Further calls wait in the client."""
 _MAX_PENDING: Final = 1024
-"""Number of waiting calls to one method above which gRPC drops some as CANCELLED, and all above 1.5 times the number.
+"""Number of waiting calls to one method above which gRPC drops some as CANCELLED. Above 1.5 times this, it drops all.
 
 The server refuses accepted calls with a retry delay instead. Eight connections can have at most this many calls."""
 _MAX_PENDING_S: Final = 2

@@ -39,7 +39,7 @@ _BROKEN_METADATA: Final = "Invalid encoding on "
 
 
 class RateBound(Generic[KeyT]):
-    """A limit on events of each kind per second. It counts the omitted events, and any thread may use it."""
+    """A limit on the number of events per second, by kind. It counts the omitted events. Any thread may use it."""
 
     def __init__(self, per_s: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_s = per_s
@@ -67,7 +67,10 @@ class RateBound(Generic[KeyT]):
             return False
 
     def left_out(self, *, at_once: bool = False) -> dict[KeyT, int]:
-        """Return the events omitted since the last call by kind, each kind at most once a second unless `at_once`."""
+        """Return the number of events omitted since the last call, by kind.
+
+        Each kind is returned at most once a second, unless `at_once` is True.
+        """
         with self._lock:
             now_s = self._clock()
             found = {}
@@ -82,7 +85,7 @@ class RateBound(Generic[KeyT]):
 
 @dataclass(slots=True)
 class _Window:
-    """The events of one kind since `started_s`, and those omitted since the last report at `told_s`."""
+    """The numbers of events of one kind: all since `started_s`, and those omitted since the report at `told_s`."""
 
     started_s: float
     told_s: float

@@ -89,7 +89,7 @@ class Counts:
 
 @cache
 def counted_in(descriptor: Descriptor) -> CountedFields:
-    """Return a message type's counted fields: items, entries and metrics, also in nested messages."""
+    """Return a message type's counted fields: items, entries and metrics, including those in nested messages."""
     lists, inner = {}, {}
     for each in descriptor.fields:
         if each.type != FieldDescriptor.TYPE_MESSAGE:
@@ -210,7 +210,7 @@ async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> i
 
 
 async def _strings_at_most(data: bytes) -> int:
-    """Return an upper bound for the number of strings: the bytes that could be a string's tag, also within texts."""
+    """Return an upper bound for the number of strings: the number of bytes that could be a string's tag."""
     if len(data) <= _SMALL_BYTES:
         return sum(map(data.count, _LIST_TAGS))
     found = 0
@@ -223,7 +223,7 @@ async def _strings_at_most(data: bytes) -> int:
 
 
 async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
-    """Count the fields of all items and entries exactly, in case many bytes within texts look like tags."""
+    """Return the exact number of fields in all items and entries. Bytes within strings do not count."""
     found = 0
     for start, end, counted in _walk(data, 0, len(data), counted_in(descriptor)):
         if counted is None:
@@ -240,7 +240,7 @@ async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
 
 
 async def parse(kind: type[M], data: bytes) -> M:
-    """Parse a message that `count_fields` has checked; raise DecodeError."""
+    """Parse a message that `count_fields` has checked; raise DecodeError if this fails."""
     if len(data) <= _BYTES_AT_ONCE:
         return kind.FromString(data)
     message = kind()

@@ -96,7 +96,7 @@ class Receiver:
         """Return a call's next message, or None at the end.
 
         After each `within_s`, the wait is extended if `in_work` returns True. `read` is gRPC's `context.read`. gRPC's
-        iterator is not used because it keeps the last message until the next one arrives, and costs a task to close.
+        iterator is not used because it keeps the last message until the next one arrives, and closing it needs a task.
 
         Raises:
             TimeoutError: The message did not arrive in time.
@@ -279,7 +279,7 @@ class Messages(Generic[RequestT]):
             return await respond(request)
 
     async def requests(self, held: StreamMemory) -> AsyncGenerator[RequestT]:
-        """Yield a stream's requests. Each reserves its memory until the caller has read its last result.
+        """Yield a stream's requests. Each request reserves memory until the caller has read the request's last result.
 
         Raises:
             DeadlineExceededError: For `IDLE_STREAM_S`, no request arrived and no item was in progress.
@@ -302,7 +302,7 @@ class Messages(Generic[RequestT]):
             index += 1
 
     async def write(self, reply: Message) -> bytes:
-        """Return the bytes of a reply; raise InvalidRequestError above `max_message_bytes`."""
+        """Return the bytes of a reply; raise InvalidRequestError if it exceeds `max_message_bytes`."""
         max_bytes = self.served.limits.max_message_bytes
         if isinstance(reply, scoring_pb2.ScoreResponse):
             data = await serialize_score(reply, max_bytes)
@@ -349,7 +349,7 @@ class Messages(Generic[RequestT]):
             ) from None
 
     async def _measured(self, data: bytes) -> tuple[RequestT | None, int]:
-        """Return the parsed request if its message is small, else None, and the request's estimated memory."""
+        """Return the parsed request (None unless its message is small) and the request's estimated memory."""
         if len(data) > _SMALL_MESSAGE_BYTES:
             return None, await self._memory_bytes(data, self._count(data))
         self.call.saw_request(len(data))

@@ -25,7 +25,7 @@ class Method(Generic[RequestT]):
         scope: The scope that a token needs, or None if any valid token is enough.
         rows: The field path of the items, pairs, questions or entries.
         metrics: The field path of the metrics.
-        judges: The field path to name in an error if every request needs a judge, else "".
+        judges: The field path to name in an error if every request needs a judge; otherwise "".
         may_judge: The name of a field that needs a judge if it is set.
         metric: The metric's name if all requests use the same metric.
     """
@@ -45,7 +45,7 @@ class Method(Generic[RequestT]):
             raise _denied(caller, self.name, self.scope)
 
     def row_count(self, request: RequestT) -> int:
-        """Return the number of rows. If the method has no rows, return 1 if every request needs a judge, else 0."""
+        """Return the number of rows. Without rows, return 1 if every request needs a judge, and otherwise 0."""
         return len(attrgetter(self.rows)(request)) if self.rows else int(bool(self.judges))
 
     def specs(self, request: RequestT) -> Sequence[types_pb2.MetricSpec]:

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 32
 MAX_HEAD_BYTES: Final = 16 << 10
-"""Maximum size of request line and headers together."""
+"""Maximum size of the request line and the headers together."""
 REQUEST_S: Final = 5.0
 """Timeout for a client to send its request, and to read the reply."""
 _POLL_S: Final = 3600.0
@@ -148,7 +148,7 @@ class _HeadTooLargeError(Exception):
 
 
 class _Head:
-    """A reader for request line and headers, with a size limit."""
+    """A reader for the request line and the headers, with a size limit."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -90,7 +90,7 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections(wanted: int) -> int:
-    """Return the wanted number of connections, or fewer if there are too few file descriptors."""
+    """Return the wanted number of connections, or a smaller number if there are too few file descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted

@@ -164,7 +164,7 @@ class RpcTelemetry:
         self._results(metric, status.name).inc()
 
     def count_synthetic(self, generated: int, fallback: int) -> None:
-        """Count references with a generated synthetic answer, and references that got none."""
+        """Count references with a generated synthetic answer, and references that got no generated answer."""
         self._synthetic.labels("generated").inc(generated)
         self._synthetic.labels("fallback").inc(fallback)
 
@@ -229,7 +229,7 @@ class Snapshots:
 
 
 def _by_name(metrics: Iterable[Metric]) -> defaultdict[str, list[Sample]]:
-    """Return samples by name, without those for snapshot calls."""
+    """Return samples by name, without the samples of snapshot calls."""
     found: defaultdict[str, list[Sample]] = defaultdict(list)
     for metric in metrics:
         for sample in metric.samples:

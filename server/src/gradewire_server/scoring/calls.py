@@ -96,7 +96,7 @@ class ProgramRun(Generic[K, R]):
     """A program between two rounds.
 
     Attributes:
-        answers: The answers of the open round, in the order of its needs; placeholders for missing answers.
+        answers: The open round's answers in the order of its needs, with placeholders for missing answers.
         missing: The number of missing answers.
     """
 
@@ -108,7 +108,7 @@ class ProgramRun(Generic[K, R]):
 
 
 Done = Callable[[K, R | Failure, Cost], None]
-"""A callback at the end of a program, with its key, its result (INTERNAL if it raised an exception), and its cost."""
+"""A callback at the end of a program. It gets the program's key, result (INTERNAL after an exception) and cost."""
 
 
 T = TypeVar("T", bound=Hashable)
@@ -124,7 +124,7 @@ class PortCall(ABC, Generic[T]):
     operation = ""
     """OpenTelemetry's name for a model's operation."""
     weight = 1
-    """The size of an answer, in sentence vectors."""
+    """The size of an answer, as a multiple of a sentence vector's size."""
 
     def __init__(self, model: str = "") -> None:
         self.model = model
@@ -201,7 +201,7 @@ class PortCall(ABC, Generic[T]):
             yield from self._settle(run, [(slot, self._answer(positions)) for _, slot, positions in asks])
 
     def fail(self, failure: Failure) -> Iterator[AnyRun]:
-        """Hand `failure` to the runs instead of every answer; otherwise like `deliver`."""
+        """Hand `failure` to the runs in place of every answer; otherwise like `deliver`."""
         for run, asks in self._by_run():
             yield from self._settle(run, [(slot, failure) for _, slot, _ in asks])
 
@@ -302,7 +302,7 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
 
 
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):
-    """A call of an encoder or a grader, which reports sources and times.
+    """A call to an encoder or a grader, which reports sources and times.
 
     `ask` sets `_reply`, and `_failed` by text index.
     """

@@ -1,4 +1,4 @@
-"""Corpora of a request or a prepared set, with entries, digests, and document frequencies for weighting rare words."""
+"""The corpora of requests and prepared sets: entries, digests, and document frequencies, from which weights follow."""
 
 import asyncio
 from collections import OrderedDict
@@ -29,11 +29,11 @@ _MAX_REMEMBERED: Final = 4096
 """Maximum number of reference sets whose digests are remembered."""
 _MAX_HELD_ENTRIES: Final = 20_000
 _MAX_HELD_CHARACTERS: Final = 8_000_000
-"""Maximum size of a reference set that is kept in memory after reading, for a later count: about 20 MB in all."""
+"""Maximum number of characters in a reference set that stays in memory after reading, for a later count (20 MB)."""
 _OFF_LOOP_ENTRIES: Final = 512
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
-"""Maximum number of terms in all remembered corpora (about 250 bytes each). The corpus counted last always stays."""
+"""Maximum number of terms in all remembered corpora (about 250 bytes each). The last counted corpus is always kept."""
 _OFF_LOOP_CHARS: Final = 8_000
 """Number of characters above which a corpus is counted on a thread: about 5 ms of work."""
 T = TypeVar("T")
@@ -44,7 +44,7 @@ _UNNAMED: Final = Failure(
     "(`gradewire prepare FILE` with this metric)",
 )
 _EMPTY: Final = Failure(
-    Status.INVALID_INPUT, "references: no item of the request has valid references to count a corpus over"
+    Status.INVALID_INPUT, "references: no item in the request has valid references, so there is no corpus to count"
 )
 _NO_QUESTION: Final = Failure(
     Status.NOT_PREPARED,
@@ -76,9 +76,9 @@ def distinct_references(entries: ReferenceEntries, *, with_question: bool = Fals
 
 
 def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_question: bool = False) -> str:
-    """Return NAME:DOCUMENTS:DIGEST; DIGEST has 12 hex digits over the distinct entries, whatever their order.
+    """Return NAME:DOCUMENTS:DIGEST. DIGEST is a hash of the distinct entries in any order, 12 hex digits.
 
-    The digest with questions differs from the digest without.
+    The digest with questions differs from the digest without questions.
     """
     state = blake2b(digest_size=_DIGEST_BYTES, person=_WITH_QUESTION if with_question else b"")
     for question, references in sorted(entries):
@@ -103,7 +103,7 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
 
 
 async def digest_of(entries: ReferenceEntries) -> str:
-    """Return 32 hex digits over distinct normalised entries, whatever their order."""
+    """Return a hash of distinct normalised entries in any order, 32 hex digits."""
     if len(entries) > _OFF_LOOP_ENTRIES:
         return await asyncio.to_thread(_digest, entries)
     return _digest(entries)
@@ -136,7 +136,7 @@ class Corpora:
         return view
 
     async def digest_of(self, reference_set: str) -> str | Failure:
-        """Return 32 hex digits over a set's entries; NOT_PREPARED if the set is empty or incomplete."""
+        """Return the digest of a set's entries, 32 hex digits; NOT_PREPARED if the set is empty or incomplete."""
         if not reference_set:
             return _UNNAMED
         name = (self._namespace, reference_set)
@@ -154,7 +154,7 @@ class Corpora:
     ) -> DocumentFrequencies | Failure:
         """Return the document frequencies of a prepared set, or NOT_PREPARED.
 
-        `digest` is the digest, from `digest_of`, of the corpus to use; "" means the current corpus.
+        `digest` (from `digest_of`) selects the corpus to use; "" means the current corpus.
         """
         wanted = digest or await self.digest_of(reference_set)
         if isinstance(wanted, Failure):
@@ -217,7 +217,7 @@ class Corpora:
         return digest
 
     async def _entries(self, name: _Name, digest: str) -> ReferenceEntries | Failure:
-        """Return the entries of the corpus with this digest; UNAVAILABLE if the set has changed."""
+        """Return the entries of the corpus that has this digest, or UNAVAILABLE if the corpus has changed."""
         held = self._held.get((name, digest))
         if held is not None:
             return held
@@ -282,7 +282,7 @@ class RequestCorpora:
 
 
 def entries_of(pairs: Iterable[tuple[str, Sequence[str]]]) -> ReferenceEntries:
-    """Return the distinct entries, normalised and sorted, without entries that have no references or a blank one."""
+    """Return the distinct entries, normalised and sorted. Omit entries with a blank reference or no references."""
     return tuple(sorted({entry_of(*pair) for pair in pairs if check_references(tuple(pair[1])) is None}))
 
 

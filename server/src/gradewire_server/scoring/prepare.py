@@ -20,11 +20,11 @@ from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
 from gradewire_server.scoring.synthetic import SyntheticAnswer, WritingSettings, stands_for_itself, write_sentence
 
 ENTRIES_PER_CHUNK: Final = 64
-"""Number of entries in a chunk without a judge."""
+"""Number of entries in a chunk if no judge writes."""
 ENTRIES_PER_WRITTEN_CHUNK: Final = 32
 """Number of entries in a chunk if a judge writes: enough to keep it busy, and few enough for embedding to keep up."""
 SENTENCES_AT_ONCE: Final = 16
-"""Number of sentences that one call requests at a time: enough for full batches, few enough for other callers."""
+"""Number of sentences that one call requests at a time: enough for full batches, few enough to let other calls in."""
 PATIENCE: Final = 4
 """Maximum number of retries for a sentence, if the judge reports when it will be available again."""
 LONGEST_PAUSE_S: Final = 30.0
@@ -35,12 +35,12 @@ Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 @dataclass(slots=True)
 class WrittenCounts:
-    """The number of references that have a synthetic answer so far, by origin of the answer.
+    """Counts of the references that have a synthetic answer so far, by the answer's origin.
 
     Attributes:
         stored: References with a synthetic answer in the set, including answers from earlier calls.
         generated: Sentences that the judge wrote and the set keeps; a sentence for several entries counts once.
-        fallback: References that stand for themselves, because no valid sentence was found.
+        fallback: References that are used as their own synthetic answer, because no valid sentence was found.
     """
 
     stored: int = 0
@@ -55,7 +55,7 @@ class _Entry:
     Attributes:
         awaited: The number of sentences that the entry still waits for.
         failure: The first failure to get an answer.
-        faults: The reasons why references stand for themselves, by index.
+        faults: The reasons why references are used as their own synthetic answers, by index.
     """
 
     entry: ReferenceEntry
@@ -65,8 +65,8 @@ class _Entry:
     faults: dict[int, str] = field(default_factory=dict)
 
     def fault(self) -> Failure:
-        """Return a failure that lists the references that stand for themselves, with the reasons."""
-        named = "; ".join(f"references[{index}] stands for itself: {why}" for index, why in sorted(self.faults.items()))
+        """Return a failure that lists the references that are used as their own synthetic answers, and the reasons."""
+        named = "; ".join(f"references[{index}] is used unchanged: {why}" for index, why in sorted(self.faults.items()))
         return Failure(Status.UNPARSABLE, named)
 
 
@@ -76,7 +76,7 @@ class _Outcome:
 
     Attributes:
         failures: The failures of entries with a missing answer.
-        faults: The faults (UNPARSABLE) of complete entries with references that stand for themselves.
+        faults: The faults (UNPARSABLE) of complete entries with a reference that is used as its own synthetic answer.
     """
 
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -103,9 +103,9 @@ class AnswerWriter:
         self._counts = counts
 
     async def write(self, entries: Mapping[int, ReferenceEntry], outcome: _Outcome) -> AsyncGenerator[int]:
-        """Write answers for a chunk's entries that bring none, by index; yield the number of finished entries.
+        """Write the answers that the request does not contain, by entry index; yield the number of finished entries.
 
-        Fills in `outcome` at the end.
+        At the end, fill in `outcome`.
         """
         chunk = {index: _Entry(entry, [None] * len(entry.references)) for index, entry in entries.items()}
         await asyncio.gather(*map(self._look_up, chunk.values()))
@@ -137,7 +137,7 @@ class AnswerWriter:
         entry = work.entry
         work.failure = check_references(entry.references) or check_question(
             entry.question,
-            why="a synthetic answer is written from question and reference",
+            why="a synthetic answer is written from the question and the reference",
             where="with synthetic answers",
         )
         if work.failure is not None:
@@ -156,7 +156,7 @@ class AnswerWriter:
                 self._counts.fallback += 1
 
     async def _write_one(self, question: str, reference: str) -> SyntheticAnswer | Failure:
-        """Write a sentence and store it; if another call has stored a different sentence first, return that one."""
+        """Write and store a sentence; if another call has stored a different one first, return the stored sentence."""
         written = await self._write_with_retries(question, reference)
         if isinstance(written, Failure):
             return written
@@ -230,9 +230,9 @@ class PreparedChunk:
 
     Attributes:
         entries_done: The number of finished entries so far, including failed entries.
-        failures: The failures since the last progress: each entry's index and first failure. Despite an UNPARSABLE
-            failure, the entry is prepared: one of its references stands for itself.
-        answers: Each entry's index and its synthetic answers: for each reference, the answer or None.
+        failures: The failures since the last progress report: each entry's index and its first failure. An entry with
+            the failure UNPARSABLE is prepared, but uses one of its references as a synthetic answer.
+        answers: Each entry's index and synthetic answers, with None for a reference that has no answer.
     """
 
     entries_done: int
@@ -317,7 +317,7 @@ class Preparer:
                 failures.setdefault(index, broken)
 
     async def _store(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
-        """Store the synthetic answers that entries bring; an entry fails if its answers cannot be stored."""
+        """Store the synthetic answers in the entries; an entry fails if its answers cannot be stored."""
         given = [index for index, entry in enumerate(chunk) if entry.synthetic_answers]
         failures = await asyncio.gather(*(self._store_one(chunk[index]) for index in given))
         for index, failure in zip(given, failures, strict=True):
@@ -345,7 +345,7 @@ class Preparer:
             if by_reference.setdefault(reference, answer) != answer:
                 return Failure(
                     Status.INVALID_INPUT,
-                    f"synthetic_answers[{index}]: the entry contains its reference twice, with different answers",
+                    f"synthetic_answers[{index}]: its reference occurs twice, with different answers; use one answer",
                 )
         return await self._ports.reference_sets.store_prepared(self._reference_set, entry.question, by_reference)
 

@@ -47,7 +47,7 @@ MAX_TEXTS_PER_CALL = 2048
 """Number of open texts at which the runner sends calls before it starts more programs. It limits the vectors in
 memory."""
 MAX_CALLS = 8
-"""Maximum number of running calls while the runner starts more programs. Started programs never wait for each other."""
+"""Maximum number of running calls at which the runner starts more programs. Started programs are never held back."""
 MAX_JUDGE_CALLS = 64
 """Maximum number of running judge calls while the runner starts more judged programs. It allows full batches, but lets
 requests take turns in the judge's queue, and avoids rendering all prompts in advance."""
@@ -67,7 +67,7 @@ Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer
 
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
     """Return INVALID_PARAMETER, because there are no items to count a corpus over."""
-    return Failure(Status.INVALID_PARAMETER, f"corpus: a {need.corpus} corpus cannot be counted here")
+    return Failure(Status.INVALID_PARAMETER, f"corpus: this call cannot count a {need.corpus} corpus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class ProgramRunner(Generic[K, R]):
     ) -> None:
         """Run all programs to their end, in any order; cancelling this call cancels its port calls.
 
-        All `programs` start before the first of `judged`, so that none of them waits for a judge. A program's rounds
+        All `programs` start before the first of `judged`, so that they never wait for a judge. A program's rounds
         run on a thread if `is_large` is True for its key.
         """
         self._is_large = is_large

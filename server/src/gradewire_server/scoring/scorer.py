@@ -20,9 +20,9 @@ from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
-"""Maximum number of characters of an item to remember: long items rarely recur, and displace many short ones."""
+"""Maximum length of items whose results are remembered. Long items rarely recur and would displace many short ones."""
 _MAX_REQUESTS: Final = 1_024
-"""Maximum number of metrics (with parameters) whose results can be found; the least recently used is dropped first."""
+"""Maximum number of metrics (with parameters) whose results are remembered. The least recently used goes first."""
 ENTRY_BYTES: Final = 1_600
 """Maximum number of bytes of an entry without its texts; a test measures it."""
 _NUMBER_BYTES: Final = 32
@@ -31,11 +31,11 @@ _TEXT_BYTES: Final = 24
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _LARGE_CHARACTERS: Final = 8_192
-"""Number of characters above which an item's metrics run on a thread: word metrics need up to 0.4 µs for each
-character, `correctness` up to 1 µs."""
+"""Number of characters above which an item's metrics run on a thread. Word metrics need up to 0.4 µs per character,
+and `correctness` needs up to 1 µs."""
 
 RECALLED_AT_ONCE: Final = 64
-"""Maximum number of results to look up without a pause, which needs less than a millisecond."""
+"""Maximum number of results to look up without a pause. Looking them up takes less than a millisecond."""
 
 _Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
@@ -111,7 +111,7 @@ class RememberedResults:
             self.used_bytes -= oldest.size_bytes
 
     def _number_of(self, request: MetricRequest) -> int:
-        """Return a number for this object, which the planner reuses; comparing its parameters would cost more."""
+        """Return a number for this object. The planner reuses objects, so this is cheaper than comparing parameters."""
         known = self._numbers.get(id(request))
         if known is not None:
             self._numbers.move_to_end(id(request))
@@ -259,9 +259,9 @@ class Scorer:
             )
 
     def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
-        """Emit the remembered results of a few items, and return their indices; `score` computes the missing results.
+        """Emit the remembered results of a few items; return their index pairs. `score` computes the missing results.
 
-        This does not pause, so request at most RECALLED_AT_ONCE results.
+        The call does not pause, so request at most RECALLED_AT_ONCE results.
         """
         if not (mine := self._remembered(requests)):
             return set()
@@ -286,8 +286,7 @@ class Scorer:
     def corpora_of(self, items: Sequence[Item], *, reference_set: str = "", corpus_digest: str = "") -> RequestCorpora:
         """Return the corpora of a request; `items` are all its items, even if they are scored in several calls.
 
-        `corpus_digest` is the digest, from `corpus_digest()`, of the prepared corpus to use; "" means the current
-        corpus.
+        `corpus_digest` (from `corpus_digest()`) selects the prepared corpus to use; "" means the current corpus.
         """
         return RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest)
 
@@ -307,8 +306,8 @@ class Scorer:
     ) -> AsyncGenerator[PreparedChunk]:
         """Store synthetic answers and a corpus durably, and request everything that `score` needs for the references.
 
-        With `writing`, a judge writes missing synthetic answers. Yields progress after each chunk of entries, and while
-        the judge writes. If the caller stops, finished work is kept; repeating a finished call computes nothing. With
+        Yield progress after each chunk of entries, and while a judge writes. With `writing`, a judge writes missing
+        synthetic answers. If the caller stops, finished work is kept; repeating a finished call computes nothing. With
         `seal`, the corpus is stored even if no metric needs it. A sealed set accepts entries only with its `seal`.
         """
         metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
@@ -319,7 +318,7 @@ class Scorer:
 
 
 def _large_of(items: Sequence[Item]) -> Callable[[tuple[int, int]], bool]:
-    """Return a function that is True for the programs of items so long that a round could block the event loop."""
+    """Return a function that returns True for programs of long items, whose rounds could block the event loop."""
     large = {index for index, item in enumerate(items) if item.characters > _LARGE_CHARACTERS}
     return lambda key: key[0] in large
 

@@ -192,7 +192,7 @@ def _is_question(sentence: str, words: list[str], question: str, reference: str)
 
 
 def _beyond(words: Iterable[str], answer: Iterable[str]) -> set[str]:
-    """Return the words that the answer lacks, without articles."""
+    """Return the words, other than articles, that are not in the answer."""
     return set(words) - set(answer) - _ARTICLES
 
 
@@ -214,7 +214,7 @@ class ShownTexts:
 
 
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
-    """Return a flaw if a sentence repeats words of the prompt that occur in neither question nor reference.
+    """Return a flaw if a sentence repeats words of the prompt that occur neither in the question nor in the reference.
 
     The sentence must not be blank and must have at most MAX_WORDS words.
     """
@@ -235,8 +235,8 @@ def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str
 def is_about(sentence: str, question: str, reference: str) -> bool:
     """Return True if the sentence shares a content word with the question, not counting the reference's words.
 
-    Inflected words match if one is a prefix of the other ("swim", "swimming"). Also return True if the question has no
-    content word outside the reference.
+    Inflected words match if one is a prefix of the other ("swim", "swimming"). Also return True if all of the
+    question's content words occur in the reference.
     """
     answer = set(split_words(_head(reference)))
     asked = _content(split_words(_head(question))) - answer
@@ -308,7 +308,7 @@ class SyntheticAnswer:
 
     Attributes:
         tries: The number of sentences that the judge has written.
-        fault: The reason why a short reference stands for itself; "" otherwise.
+        fault: The reason why a short reference is used instead of a sentence; "" otherwise.
     """
 
     text: str
@@ -325,7 +325,7 @@ def write_sentence(question: str, reference: str, writing: WritingSettings) -> W
     The second prompt names the flaw, and starts the judge's sentence with the exact reference. Otherwise, a greedy
     judge would repeat its first sentence ("Moscow" for "Moskva"). Since the second sentence always contains the answer,
     it must also be about the question. A reference that is long or imitates chat markup stands for itself, without the
-    judge. Question and reference are NFC and not blank.
+    judge. `question` and `reference` are NFC and not blank.
 
     Returns:
         The synthetic answer, or the judge's failure; after a failure, the caller must store nothing.
@@ -379,7 +379,7 @@ def _without_opening(said: str, opening: str) -> str:
 
 
 def _joined(begun: str, said: str) -> str:
-    """Join the start of a sentence and the judge's continuation, which has lost the blank between them, if any."""
+    """Join the start of a sentence and the judge's continuation; restore the blank between them if it needs one."""
     if not begun or not said:
         return begun + said
     if said[: len(begun)].lower() == begun.lower():

@@ -52,7 +52,7 @@ class DiskConfig:
 
     Set it to use a fast local disk. Only gradewire may write to the directory; its processes may share it."""
     max_bytes: Annotated[Bytes, Setting("disk_max_bytes")] = 2 * GIB
-    """Limit the prediction store to this size. The reference store gets the same size, prepared answers half.
+    """Limit the prediction store to this size. The reference store gets the same size, and prepared answers get half.
 
     Raise it if /metrics shows misses for texts that were scored before; lower it on a small disk."""
     reference_max_bytes: BytesOrAuto = 0
@@ -98,7 +98,7 @@ class RedisConfig:
     slow_s: PositiveSeconds = 0.15
     """Maximum time to read a chunk. The circuit breaker counts a slower read as a failure, but its values are used."""
     failures_to_open: Count = 5
-    """Failures within `failure_window_s` that open the circuit breaker."""
+    """Number of failures within `failure_window_s` that open the circuit breaker."""
     failure_window_s: PositiveSeconds = 10.0
     open_s: PositiveSeconds = 1.0
     """Time between probes while the circuit breaker is open."""
@@ -134,7 +134,7 @@ class CacheConfig:
     redis: RedisConfig | None = None
     """If set, vectors and prepared answers go to Redis, not to disk."""
     max_pending_writes: Count = 65_536
-    """Maximum number of vectors waiting to be written to the second level. Further ones are dropped and counted."""
+    """Maximum number of vectors waiting to be written to the second level. Further vectors are dropped and counted."""
 
     def __post_init__(self) -> None:
         if not _NAMESPACE.fullmatch(self.namespace):
@@ -157,7 +157,7 @@ def allowed_cores() -> list[int]:
 
 
 def usable_cores(quota: Path = _QUOTA) -> int:
-    """Return the number of cores that this process may use, or fewer if its container has a CPU quota."""
+    """Return the number of cores that this process may use, at most its container's CPU quota (rounded up)."""
     cores = len(allowed_cores())
     try:
         limit, period = quota.read_text().split()
@@ -193,18 +193,18 @@ class ComputeConfig:
 
     The queue accepts the whole call that fills it. While it is full, new calls fail with UNAVAILABLE."""
     run_overhead_tokens: Count = 8
-    """Fixed cost of one run, in tokens: MiniLM needs 2 ms to stream its weights, and 0.26 ms for a token."""
+    """Fixed cost of one run, in tokens. MiniLM needs 2 ms to load its weights and 0.26 ms for each token."""
     padding_cost: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Cost of one padding token, in tokens. CPU graphs from `models build` compute padding only in attention."""
 
     @property
     def worker_count(self) -> int:
-        """Number of workers, with 0 resolved."""
+        """Number of workers: the setting, or one per core if the setting is 0."""
         return self.workers or usable_cores()
 
     @property
     def lone_thread_count(self) -> int:
-        """Number of threads for a single run, with 0 resolved. It is at most `worker_count`."""
+        """Number of threads for a run when no other run is active. It is at most `worker_count`."""
         return min(self.lone_run_threads or self.worker_count, self.worker_count)
 
 

@@ -66,7 +66,7 @@ class EmbeddedJudgeConfig:
 
     Set it for a mounted directory."""
     form: Form = "auto"
-    """The judge's model format. auto means int8 if that format is built and exact on this processor, else gguf.
+    """The judge's model format. auto means int8 if that format is built and exact on this processor, otherwise gguf.
 
     int8 runs in ONNX Runtime, gguf in llama.cpp."""
     threads: Annotated[Count, Setting("judge_threads")] = 1
@@ -90,9 +90,9 @@ class EmbeddedJudgeConfig:
     max_context_tokens: int = 4096
     """Maximum number of tokens in a prompt and its answer together. The model's own limit also applies."""
     max_sequences: int = 8
-    """Maximum number of answers that the judge writes, and of long items that it reads, in parallel."""
+    """Maximum number of answers that the judge writes in parallel, and of long items that it reads in parallel."""
     run_timeout_s: float = 30.0
-    """Timeout for one run, plus `token_timeout_s` for each token. After it, the server restarts the worker."""
+    """Timeout for one run, extended by `token_timeout_s` for each token. After the timeout, the worker is restarted."""
     token_timeout_s: float = 0.5
 
 
@@ -115,7 +115,7 @@ class RemoteJudgeConfig:
     assistant_prefill: Annotated[Prefill, Setting("judge_assistant_prefill")] = "auto"
     """Send the first words of the judge's answer with the prompt. auto does so for servers known to continue them.
 
-    Set yes if another server than vLLM or llama.cpp continues a partial answer. Changing it later changes scores."""
+    Set yes if a server other than vLLM or llama.cpp continues a partial answer. Changing it later changes scores."""
     reasoning_tokens: Annotated[CountOrAuto, Setting("judge_reasoning_tokens")] = 0
     """Let the judge write up to this many reasoning tokens before its answer.
 
@@ -125,7 +125,7 @@ class RemoteJudgeConfig:
 
     Set yes for vLLM, because its model list lacks this mark."""
     image_placeholder: str = ""
-    """Text that marks a picture in prompts for Triton's vLLM backend. If empty, Qwen's placeholder."""
+    """String that marks a picture in prompts for Triton's vLLM backend. If empty, Qwen's placeholder is used."""
     timeout_s: Annotated[PositiveSeconds, Setting("judge_timeout_s")] = 60.0
     """Timeout for one answer from the judge's server.
 
@@ -149,7 +149,9 @@ class RemoteJudgeConfig:
     attempts: int = 4
     """Maximum number of attempts per request."""
     max_prompt_characters: int = 24_000
-    """Maximum length of a prompt. A longer one's prediction is shortened. Only the judge's server can count tokens."""
+    """Maximum length of a prompt. If the prompt is longer, its prediction is shortened.
+
+    The limit is in characters because only the judge's server can count tokens."""
 
 
 def _embedded() -> Backend:
@@ -173,11 +175,11 @@ class JudgeConfig:
     max_queue_items: Count = 4096
     """Maximum number of questions that wait for a judge. Further questions fail with a retry delay."""
     embedded: EmbeddedJudgeConfig | None = None
-    """Settings for backend embedded."""
+    """Settings for the embedded backend."""
     host: str = ""
-    """The judge host's address (``unix:PATH``) if there are several server processes, else empty."""
+    """The judge host's address (``unix:PATH``) if there are several server processes; otherwise empty."""
     remote: RemoteJudgeConfig | None = None
-    """Settings for backends triton, openai and decisions."""
+    """Settings for the backends triton, openai and decisions."""
     images: ImageConfig = field(default_factory=ImageConfig)
     """Limits for the pictures that judges see."""
 

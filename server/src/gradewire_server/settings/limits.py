@@ -20,7 +20,7 @@ class Deadlines:
     """Time limits for calls, in seconds."""
 
     default_s: PositiveSeconds = 60.0
-    """Deadline for calls that set none. In a stream it is for each message's items."""
+    """Deadline for calls that set none. In a stream, it applies to each message's items."""
     max_s: Annotated[PositiveSeconds, Setting("max_deadline_s")] = 600.0
     """Maximum deadline of a call. The server shortens longer deadlines.
 
@@ -49,7 +49,7 @@ class Limits:
 
     Raise it for pictures or very long answers. Clients adapt to it."""
     stream_window_items: Count = 512
-    """Maximum number of unfinished items in one stream. Items whose results are not sent yet also count."""
+    """Maximum number of unfinished items in one stream. Items whose results have not been sent yet also count."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Limits"))
@@ -73,7 +73,7 @@ class Capacity:
 
     Raise it if callers prefer a late answer to a retry. A request that would miss its deadline is always refused."""
     max_connections: Annotated[Count, Setting("max_connections")] = 1000
-    """Maximum number of connections to the gRPC port. The server closes further ones.
+    """Maximum number of connections to the gRPC port. The server closes further connections.
 
     Raise it for more clients, up to the limit of file descriptors."""
 

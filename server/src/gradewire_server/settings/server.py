@@ -44,7 +44,7 @@ from gradewire_server.settings.transport import (
 )
 
 _JUDGE: Final = "judge"
-"""Stands for the judge among the names of `preload`."""
+"""The name that stands for the judge in `preload`."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Server"))
@@ -52,10 +52,9 @@ class ProcessesConfig:
     """Settings for the processes that share the gRPC port."""
 
     count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
-    """Run this many processes. 0 means one per two cores or per GiB of memory, whichever is fewer, at most 8, and 1
-    with device cuda.
+    """Run this many processes. 0 chooses a number by cores and memory: at most 8, and 1 with device cuda.
 
-    They share the gRPC port. Set 1 for debugging or if an orchestrator starts replicas, to run without a supervisor."""
+    0 means one for every two cores or every GiB of memory, whichever gives fewer. The processes share the gRPC port. Set 1 for debugging or if an orchestrator starts replicas, to run without a supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))
@@ -101,7 +100,7 @@ class Settings:
 
     @classmethod
     def load_share(cls, count: int, **values: Any) -> Self:
-        """Load like `load`, but for one of `count` processes. It gets its share of the limits."""
+        """Load the settings of one of `count` processes, with its share of the limits; otherwise like `load`."""
         return cls._of(share_of(_read(values), count), count)
 
     @classmethod
@@ -135,7 +134,10 @@ class Settings:
 
     @property
     def process_count(self) -> int:
-        """Number of processes, with 0 resolved. It raises SettingsError if the settings do not allow this number."""
+        """Number of processes: the setting, or the default number if the setting is 0.
+
+        Reading it raises SettingsError if the other settings do not allow this number.
+        """
         return process_count(self.given)
 
     def printable(self) -> dict[str, Any]:
@@ -143,7 +145,7 @@ class Settings:
         return {each.name: printable(self.given[each.name], secret=each.secret) for each in every_setting()}
 
     def to_toml(self) -> str:
-        """Return the output of `--print-settings`, a TOML file for `--config` once the stars are replaced."""
+        """Return the output of `--print-settings`. If you replace the stars, it is a valid TOML file for `--config`."""
         return "".join(
             f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in self.printable().items()
         )

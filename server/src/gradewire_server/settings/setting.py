@@ -52,9 +52,9 @@ class Setting:
     The first paragraph of the field's docstring is its help, the second says when to change it.
 
     Attributes:
-        name: The TOML key (``redis_url``), from which flag (``--redis-url``) and variable follow.
-        default: A function that returns the default. Without it the default is the field's; if the field has none, the
-            setting is unset.
+        name: The TOML key (``redis_url``). The flag (``--redis-url``) and the variable are derived from it.
+        default: A function that returns the default. Without this function, the field's own default applies, and a
+            field without a default is unset.
         everyday: True if `serve --help` shows the setting. `serve --help-all` shows every setting.
     """
 
@@ -208,7 +208,7 @@ class SettingField(NamedTuple):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The possible values of a ``choice``, else ()."""
+        """The possible values of a ``choice``; empty for other value types."""
         return get_args(self.field.annotation) if self.kind == "choice" else ()
 
     @property
@@ -223,13 +223,13 @@ class SettingField(NamedTuple):
         return text.lower() if kind == "boolean" else text
 
     def default_value(self) -> Any:
-        """Return the default. For a required field without one it is None, which switches the group off."""
+        """Return the default. If a required field has no default, return None, which switches its group off."""
         if self.setting.default is not None:
             return self.setting.default()
         return None if self.field.is_required() else self.field.default
 
     def flat_kind(self) -> Any:
-        """Return the type for the flat model. There a required field may be unset, and paths are not expanded."""
+        """Return the field's type in the flat model, where required fields may be unset and paths are not expanded."""
         kind, marks = self.field.annotation, [mark for mark in self.field.metadata if mark is not EXPANDED]
         if self.field.is_required():
             kind, marks = kind | None, [BeforeValidator(blank_is_none), *marks]  # type: ignore[operator,assignment]

@@ -107,7 +107,7 @@ def process_count(given: Mapping[str, Any], *, cores: int | None = None) -> int:
 def _single_process_reason(given: Mapping[str, Any]) -> str:
     """Return why these settings do not allow several processes, or "" if they do."""
     if sys.platform != "linux":
-        return "needs Linux: no other system spreads connections over processes that share a port"
+        return "needs Linux, because no other system spreads connections over processes that share a port"
     if given["disk_directory"] is None and given["redis_url"] is None:
         return "needs a shared store for prepared references: set disk_directory or redis_url"
     return ""

@@ -57,7 +57,7 @@ class ListenConfig:
 
     The port is for gRPC. Change it if another program uses the port."""
     http_port: Annotated[OptionalPort, Setting("http_port", everyday=True)] = 9464
-    """Serve /metrics, /healthz and /readyz on this port. 0 means any free port, empty means none.
+    """Serve /metrics, /healthz and /readyz on this port. 0 means any free port; an empty value means none.
 
     Change it if another program uses the port."""
     http_tls: Annotated[bool, Setting("http_tls")] = False
@@ -68,7 +68,7 @@ class ListenConfig:
     auth_tokens: Annotated[Tokens, Setting("auth_tokens")] = field(default=(), repr=False)
     """Accept only calls with one of these bearer tokens.
 
-    Set it if others can access the port. List the old and the new token to change one without downtime."""
+    Set it if others can access the port. To change a token without downtime, list both the old and the new one."""
     auth_tokens_file: Annotated[OptionalPath, Setting("auth_tokens_file", everyday=True)] = None
     """Read tenants from this TOML file: tokens, namespace, scopes, weight, quota.
 
@@ -107,7 +107,7 @@ class RewardsConfig:
     policy: Annotated[Literal["exclude", "raise", "hold", "value"], Setting("rewards_policy")] = "exclude"
     """Policy for samples that could not be scored.
 
-    Use hold if the server may restart during training. Without policy value no failed sample gets a reward."""
+    Use hold if the server may restart during training. Only with policy value do failed samples get a reward."""
     value: Annotated[OptionalFinite, Setting("rewards_value")] = None
     """Give this reward to samples that cannot be scored (policy value).
 
@@ -117,9 +117,9 @@ class RewardsConfig:
 
     Set it to punish completions that do not answer."""
     deadline_s: Annotated[PositiveSeconds, Setting("rewards_deadline_s")] = 60.0
-    """Give up a reward request after this time. With policy hold, retry for two thirds of it more.
+    """Give up a reward request after this time. With policy hold, retry for another two thirds of this time.
 
-    Keep the total below the framework's timeout. A caller may request a shorter one."""
+    Keep the total below the framework's timeout. A caller may request a shorter deadline."""
     max_failure_rate: Annotated[Share, Setting("rewards_max_failure_rate")] = 1.0
     """Fail a caller's requests above this share of failed rewards. 1 means never.
 
@@ -135,7 +135,7 @@ class HttpApiConfig:
     """Settings for the HTTP API, which a gateway in its own process serves."""
 
     port: Annotated[OptionalPort, Setting("http_api_port", everyday=True)] = None
-    """Serve the HTTP API (JSON for every method) on this port. 0 means any free port, empty means no HTTP API.
+    """Serve the HTTP API (JSON for every method) on this port. 0 means any free port; an empty value means no HTTP API.
 
     Set it for browsers, frameworks and other callers that do not use gRPC."""
     host: Annotated[str, Field(min_length=1), Setting("http_api_host")] = "127.0.0.1"
@@ -145,7 +145,7 @@ class HttpApiConfig:
     names: Annotated[Names, Setting("http_api_names")] = ()
     """Accept only HTTP API requests that are addressed to these host names.
 
-    Set it for a public name. If empty, the API accepts loopback names on a loopback address, else any name."""
+    Set it for a public name. If empty, the API accepts loopback names on a loopback address, otherwise any name."""
     max_requests: Annotated[Count, Setting("http_api_max_requests")] = 128
     """Maximum number of HTTP API requests in progress. Further requests get status 429.
 
@@ -185,7 +185,7 @@ class TracingConfig:
     Raise it to see rare faults, lower it under load. OTEL_TRACES_SAMPLER overrides it."""
 
     def settings(self) -> TracingSettings:
-        """Return these settings in the format that both server and gateway use."""
+        """Return these settings in the format that both the server and the gateway use."""
         return TracingSettings(self.endpoint.strip(), self.sample_ratio)
 
 

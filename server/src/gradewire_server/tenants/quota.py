@@ -28,7 +28,7 @@ def text_tokens(size_bytes: int) -> int:
 
 @dataclass(slots=True)
 class Level:
-    """The tokens left in a bucket at the time `seen_s`. A negative number is a debt."""
+    """The tokens left in a bucket at the time `seen_s`. If `left` is negative, it is a debt."""
 
     size: float
     left: float

@@ -63,7 +63,7 @@ def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
         # The parser's message contains the line, the column, and at most one character of the text.
         raise TokensFileError(f"is not valid TOML: {error}") from None
     if not tables:
-        raise TokensFileError("has no tenant, so nobody could call; write a table [NAME] with a token for each tenant")
+        raise TokensFileError("has no tenant, so all calls would fail; add a table [NAME] with a token for each tenant")
     tenants = tuple(_tenant(name, table) for name, table in tables.items())
     own = tables.get(own_namespace)
     if own is not None and "namespace" not in own:
@@ -134,7 +134,7 @@ def _hashes(value: object) -> list[bytes]:
             raise ValueError("must be 64 hex digits: the SHA-256 of the token without a newline")
     digests = [bytes.fromhex(text) for text in texts]
     if _EMPTY_SHA256 in digests:
-        raise ValueError("is the digest of an empty token")
+        raise ValueError("is the digest of an empty token; use a token that is not empty")
     return digests
 
 
@@ -170,4 +170,4 @@ def _check_distinct(tenants: tuple[Tenant, ...]) -> None:
         for digest in tenant.token_sha256:
             other = owners.setdefault(digest, tenant.name)
             if other != tenant.name:
-                raise TokensFileError(f"[{tenant.name}] token: [{other}] has the same token; give each its own")
+                raise TokensFileError(f"[{tenant.name}] token: [{other}] has the same token; give each tenant its own")

@@ -32,7 +32,7 @@ class TokenTable:
 
     The table finds a token by a keyed hash of the token's SHA-256. Without the key, nobody can construct tokens whose
     hashes share a prefix. So the time of a lookup reveals neither a token's length, nor how much of it is correct, nor
-    its owner. A lookup takes as long among a thousand tenants as with one.
+    its owner. A lookup takes the same time with a thousand tenants as with one.
     """
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
@@ -59,7 +59,7 @@ class TokensFile:
     its quota. Processes that serve together share their `levels`.
 
     Raises:
-        TokensFileError: The file cannot be read or is invalid. The message names file, table and key.
+        TokensFileError: The file cannot be read or is invalid. The message names the file, the table and the key.
     """
 
     def __init__(self, path: Path, own_namespace: str = "", *, levels: SharedLevels | None = None) -> None:

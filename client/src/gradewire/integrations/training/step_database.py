@@ -227,7 +227,7 @@ def _exported(sequence: int, scores: bytes, digest: bytes | None) -> dict[str, A
     try:
         return {"sequence": sequence, **_undamaged(sequence, scores, digest).to_dict()}
     except ValueError as error:
-        problem = f"the scores are damaged in {_DATABASE} ({error})"
+        problem = f"the scores in {_DATABASE} are damaged ({error})"
         return {"sequence": sequence, "state": StepState.CORRUPT, "problem": problem}
 
 

@@ -242,7 +242,7 @@ def _no_knee_note(knee: Knee) -> str:
         return "no knee: the run was interrupted before the server kept up with a rate"
     if knee.client_limited:
         return "NO RESULT: the client was the bottleneck at every rate. Use more --client-processes"
-    return "no knee: the server kept up with no rate that was tried"
+    return "no knee: the server could not keep up with any of the rates"
 
 
 def _ms(seconds: float, digits: int = 1) -> Value:

@@ -1,4 +1,4 @@
-"""Find verdicts and denials: a yes where the reference begins with no, and a "not" before the reference's words."""
+"""Find verdicts and denials: a "yes" if the reference begins with "no", and a "not" before the reference's words."""
 
 import re
 from collections.abc import Sequence

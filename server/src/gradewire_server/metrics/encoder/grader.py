@@ -25,7 +25,7 @@ _RIGHT = 0.5
 
 
 def graded_texts(item: Item, references: Sequence[int]) -> tuple[GradedTexts, ...]:
-    """Return question, reference and answer for each of these reference indices; a blank question becomes ""."""
+    """Return the question, a reference and the answer for each reference index; a blank question becomes ""."""
     question = "" if is_blank(item.question) else item.question[:MAX_CHARACTERS]
     answer = item.prediction[:MAX_CHARACTERS]
     return tuple((question, item.references[index][:MAX_CHARACTERS], answer) for index in references)

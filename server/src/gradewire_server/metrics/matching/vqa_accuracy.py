@@ -171,7 +171,7 @@ class SoftVqaAccuracy(VqaAccuracy):
     info = MetricInfo(
         name="soft_vqa_accuracy",
         version=2,
-        description="VQA accuracy with 1 - character error rate instead of equality; all references count.",
+        description="VQA accuracy with (1 - character error rate) instead of equality; all references count.",
         citation="Hu et al. 2022, PromptCap: Prompt-Guided Task-Aware Image Captioning",
     )
 

@@ -29,7 +29,7 @@ _WORDS: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
 
 _POINTS: Final = 5
 _ENOUGH: Final = 3
-"""Minimum number of points at which both formulas must have values to be equal."""
+"""Number of points at which both formulas need values. With fewer, they are not equal."""
 _TOLERANCE: Final = 1e-9
 _MAX_FACTORIAL: Final = 170
 _PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}

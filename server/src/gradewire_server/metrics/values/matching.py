@@ -303,7 +303,7 @@ class ValueMatcher:
 
     @cached_property
     def _joined(self) -> tuple[Value, ...]:
-        """The answer's values if "1, 776" is one number; empty if the answer has no such blank after a comma."""
+        """The answer's values if "1, 776" is read as one number; empty if no comma between digits precedes a space."""
         written = plain(self._answer)
         joined = _PARTED.sub(",", written)
         return () if joined == written else values_of(joined)
