@@ -142,7 +142,7 @@ class _JsonProcess:
                     _log.warning("the process for large JSON was lost (exit status %s, %r)", status, error)
                 continue
             except BaseException:
-                self._end()  # its next reply would belong to this body
+                self._end()  # otherwise the next body would get the reply to this one
                 raise
             if isinstance(problem, Problem):
                 raise ProblemError(problem)

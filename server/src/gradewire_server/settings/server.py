@@ -54,7 +54,8 @@ class ProcessesConfig:
     count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
     """Run this many processes. 0 chooses a number by cores and memory: at most 8, and 1 with device cuda.
 
-    0 means one for every two cores or every GiB of memory, whichever gives fewer. The processes share the gRPC port. Set 1 for debugging or if an orchestrator starts replicas, to run without a supervisor."""
+    It is one for every two cores or every GiB of memory, whichever gives fewer. Set 1 for debugging, or if an
+    orchestrator starts replicas, to run without a supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))

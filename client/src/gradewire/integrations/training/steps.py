@@ -113,7 +113,7 @@ class StepHeader:
 
     Attributes:
         metrics: Metric identifiers by label; None for the server's default metrics.
-        reference_set: The name of the call's reference set, or "" if there is none.
+        reference_set: The name of the call's reference set; "" if the call has none.
     """
 
     step: int

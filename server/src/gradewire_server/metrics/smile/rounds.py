@@ -109,8 +109,9 @@ def possibly_closest(
 SHORTLIST = 3
 """Number of windows of each length that are embedded out of context."""
 NEAR_TIE = 1e-3
-"""Windows whose cosine is within this distance of the last shortlisted window's are embedded as well, so that a near-tie
-does not decide the result."""
+"""Windows whose cosine is within this distance of the last shortlisted window's are embedded as well.
+
+So a near-tie does not decide the result."""
 
 
 def needs_ranking(texts: SmileTexts) -> bool:
