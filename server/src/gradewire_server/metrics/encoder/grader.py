@@ -1,4 +1,4 @@
-"""Metric `grader`: a trained model's probability that an answer is right, with the best reference."""
+"""Metric `grader`: a trained model's probability that an answer is right, given the best reference."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _RIGHT = 0.5
 
 
 def graded_texts(item: Item, references: Sequence[int]) -> tuple[GradedTexts, ...]:
-    """Return question, reference and answer for each of these reference indices; a blank question becomes ""."""
+    """Return the question, the reference and the answer for each reference index; a blank question becomes ""."""
     question = "" if is_blank(item.question) else item.question[:MAX_CHARACTERS]
     answer = item.prediction[:MAX_CHARACTERS]
     return tuple((question, item.references[index][:MAX_CHARACTERS], answer) for index in references)
@@ -45,7 +45,7 @@ class GraderParameters(Parameters):
 
 
 class Grader(NothingToPrepare):
-    """The logistic function of the highest logit over references; ties go to the first reference."""
+    """The logistic function of the highest logit among all references; ties go to the first reference."""
 
     info = MetricInfo(
         name="grader",
