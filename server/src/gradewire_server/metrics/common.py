@@ -33,7 +33,8 @@ P = TypeVar("P", bound=Parameters)
 A = ParamSpec("A")
 
 TIE = 1e-6
-"""Values closer than this count as equal, so that rounding in a matrix product does not decide between equal texts."""
+"""Values that differ by less than this count as equal, so that rounding in a matrix product does not decide between
+equal texts."""
 
 
 def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int:
@@ -45,7 +46,8 @@ def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int
 
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
-"""Maximum number of characters of a question before answers. A thousand references need a thousand copies of it."""
+"""Maximum number of characters in a question that is put before answers. A thousand references need a thousand copies
+of the question."""
 _UNSEEN: Final = FILLERS | {BLANK_PATTERN}
 _EMPTY_LETTERS: Final = "".join(sorted(filter(str.isalnum, FILLERS)))
 """The Hangul fillers, which are invisible letters."""
@@ -57,8 +59,8 @@ _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
 def is_blank(text: str) -> bool:
     """Return True if a text shows nothing to a reader.
 
-    A blank text contains only white space, control and format characters (Cc, Cf, for example zero-width spaces),
-    Hangul fillers, variation selectors and other default ignorable characters of Unicode, and Braille's blank.
+    A blank text contains only white space, control and format characters (Cc and Cf, such as zero-width spaces), Hangul
+    fillers, variation selectors, Unicode's other default ignorable characters, and the Braille blank.
     """
     if _WORD_CHARACTER.search(text):
         return False  # nearly every call returns here, after the first character
@@ -78,7 +80,7 @@ def check_references(references: tuple[str, ...]) -> Failure | None:
         return Failure(Status.INVALID_INPUT, "references: give at least one right answer")
     for index, reference in enumerate(references):
         if is_blank(reference):
-            return Failure(Status.INVALID_INPUT, f"references[{index}]: is blank. Remove it or write the answer")
+            return Failure(Status.INVALID_INPUT, f"references[{index}]: is blank. Remove or replace this reference")
     return None
 
 
@@ -94,11 +96,11 @@ def check_item(item: Item) -> Failure | None:
 
 
 def check_question(
-    question: str, *, why: str = "this metric compares answers with their question", where: str = "before answers"
+    question: str, *, why: str = "this metric compares answers with their question", where: str = "for this metric"
 ) -> Failure | None:
     """Return INVALID_INPUT if the question is blank or too long; `why` and `where` complete the message."""
     if is_blank(question):
-        return Failure(Status.INVALID_INPUT, f"question: is blank; {why}")
+        return Failure(Status.INVALID_INPUT, f"question: is blank, but {why}")
     if len(question) > MAX_QUESTION_CHARACTERS:
         message = f"question: has {len(question)} characters; at most {MAX_QUESTION_CHARACTERS} are allowed {where}"
         return Failure(Status.INVALID_INPUT, message)
@@ -106,12 +108,12 @@ def check_question(
 
 
 def cut_warning(*cut: bool) -> tuple[ResultWarning, ...]:
-    """Return TRUNCATED if any argument is True, that is, if a text of the item was cut."""
+    """Return the warning TRUNCATED if any argument is True, which means that a text of the item was cut."""
     return (ResultWarning.TRUNCATED,) if any(cut) else ()
 
 
 class FailureError(Exception):
-    """A failure that ends a metric's program, which then returns `result`."""
+    """Raised to end a metric's program with a failure; the program then returns `result`."""
 
     def __init__(self, failure: Failure, result: MetricResult | None = None) -> None:
         super().__init__(failure.message)
@@ -126,7 +128,7 @@ def stop_at(failure: Failure | None) -> None:
 
 
 def expect(asked: Rounds[T | Failure]) -> Rounds[T]:
-    """Return the answer to a need; raise FailureError if it is a failure."""
+    """Return the answer to a need; raise FailureError if the answer is a failure."""
     answer = yield from asked
     if isinstance(answer, Failure):
         raise FailureError(answer)
@@ -153,7 +155,7 @@ def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concate
 def preparing(
     run: Callable[Concatenate[T, ReferenceEntry, A], Preparation],
 ) -> Callable[Concatenate[T, ReferenceEntry, A], Preparation]:
-    """Decorate a metric's `prepare`: check the references, and return the failure of a FailureError."""
+    """Decorate a metric's `prepare`: check the references, and return a FailureError's failure."""
 
     @wraps(run)
     def preparation(metric: T, entry: ReferenceEntry, /, *args: A.args, **kwargs: A.kwargs) -> Preparation:
@@ -183,7 +185,7 @@ def sentence_needs(model: str, prediction: str, references: tuple[str, ...]) -> 
 
 
 def embed_references(model: str, texts: tuple[str, ...]) -> Preparation:
-    """Request the vectors of references, to prepare them."""
+    """Prepare references by requesting their vectors."""
     yield from expect(ask(Embed(model, texts, Tier.REFERENCE)))
     return None
 
@@ -194,7 +196,7 @@ def is_cut(*answers: Vectors) -> bool:
 
 
 def take_choices(parameters: Parameters) -> None:
-    """Convert each field whose default is an enum member to its enum; for `__post_init__`.
+    """Convert each field whose default is an enum member to that enum. Call this in `__post_init__`.
 
     Raises:
         ParameterError: A value is not in its enum; the message lists the enum's values.
@@ -212,19 +214,19 @@ def take_choices(parameters: Parameters) -> None:
 
 
 def check_readable(metadata: ModelMetadata) -> None:
-    """Raise ParameterError if a fit for the metric is unreadable, because results would differ without the fit."""
+    """Raise ParameterError if a fit for the metric is unreadable, because ignoring the fit would change results."""
     for _, reason in metadata.unreadable:
         raise ParameterError("model", reason)
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderParameters(Parameters):
-    """The parameters of a metric that compares vectors, and the base of other metrics' parameters.
+    """The parameters of a metric that compares vectors, and the base class of other metrics' parameters.
 
     `calibration` names the source of a fitted threshold.
 
     Raises:
-        ParameterError: A choice does not exist, or the threshold is not a finite number.
+        ParameterError: A choice is unknown, or the threshold is not a finite number.
     """
 
     model: str = ""
@@ -250,21 +252,21 @@ class EncoderParameters(Parameters):
 
 
 class NothingToPrepare:
-    """A base of metrics that need no preparation."""
+    """The base class of metrics that need no preparation."""
 
     def prepare(self, entry: ReferenceEntry, parameters: object) -> Preparation:
-        """Check the references; request nothing."""
+        """Check the references without requesting anything."""
         del parameters
         yield from ()
         return check_references(entry.references)
 
 
 class TextMetric(NothingToPrepare, ABC, Generic[P]):
-    """A base of metrics that need neither an encoder nor a judge."""
+    """The base class of metrics that need neither an encoder nor a judge."""
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """Grade an item; request nothing."""
+        """Grade an item without requesting anything."""
         del metadata
         yield from ()
         return self.grade(item, parameters)
@@ -275,7 +277,7 @@ class TextMetric(NothingToPrepare, ABC, Generic[P]):
 
 
 class MatchMetric(TextMetric[Parameters]):
-    """A base of metrics without parameters whose score is 1 if a reference matches, otherwise 0."""
+    """The base class of metrics without parameters whose score is 1 if a reference matches, and 0 otherwise."""
 
     parameters_type = Parameters
 
@@ -287,4 +289,4 @@ class MatchMetric(TextMetric[Parameters]):
 
     @abstractmethod
     def matches(self, item: Item) -> Iterable[bool]:
-        """Return True or False for each reference, in order: whether it matches the prediction."""
+        """Return, for each reference in order, whether the reference matches the prediction."""

@@ -10,7 +10,7 @@ from gradewire_server.domain.metric import Metric, MetricInfo
 
 
 def _found() -> Iterator[Metric[Any]]:
-    """Yield the metrics of all subpackages: a module's objects with an `info`, and objects of its classes with one."""
+    """Yield the metrics in all subpackages: objects that have an `info`, and an instance of each class that has one."""
     package = import_module(__name__.rpartition(".")[0])
     for room in iter_modules(package.__path__, f"{package.__name__}."):
         if room.ispkg:
@@ -35,7 +35,7 @@ def _by_name() -> dict[str, Metric[Any]]:
     """Return the metrics by name, in the order of types.proto.
 
     Raises:
-        TypeError: Two metrics have the same name, or types.proto lacks one.
+        TypeError: Two metrics have the same name, or types.proto lacks a metric.
     """
     found: dict[str, Metric[Any]] = {}
     for metric in _found():

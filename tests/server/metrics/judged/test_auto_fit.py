@@ -30,10 +30,10 @@ def read(**changes: Any) -> AutoFit:
         ({"delta": 0.0}, "delta"),
         ({"risks": []}, "risks"),
         ({"risks": [*ENTRIES, {"share": 0.01, "accepts_from": 0.8}]}, "must ascend"),
-        ({"risks": [*ENTRIES, {"share": 0.05, "accepts_from": 0.95}]}, "must not accept less"),
+        ({"risks": [*ENTRIES, {"share": 0.05, "accepts_from": 0.95}]}, "must not have a higher accepts_from"),
         (
             {"budgets": [{"share": 0.0, "accepts_from": 0.9}, {"share": 0.5, "accepts_from": 0.6}]},
-            "must not accept more",
+            "must not have a lower accepts_from",
         ),
         ({"budgets": ENTRIES}, "must begin at 0"),
         ({"correctness_fit": "no"}, "correctness_fit"),

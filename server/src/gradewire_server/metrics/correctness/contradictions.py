@@ -17,7 +17,7 @@ _MOST_CLAUSES: Final = 32
 _NO_ANTONYMS: Final = FUNCTION_WORDS | {"more", "less", "most", "least", "here", "there", "many", "few"}
 """Words whose antonym alone is no contradiction: "83 or more" is "at least 83"."""
 _KEPT_TEXTS: Final = 64
-"""Maximum number of cached texts, like for `folded_words`."""
+"""Maximum number of cached texts, as for `folded_words`."""
 _NEAR_SPELLING: Final = 0.75
 _NEAR: Final = 6
 """Number of words to look back for a negation."""
@@ -45,10 +45,10 @@ def contradiction_features(
     `said` contains the answer's words with their other forms, and `asked` the question's words.
 
     Returns:
-        `swapped`: if a sentence of the answer replaces a word of the reference that the question lacks, the share of
-        the reference's words that the sentence keeps (0 to below 1); otherwise 0. `opposite`: 1 if the answer contains
-        an antonym of a reference word, reverses a comparison, or differs in a negation; otherwise 0. It is also 0 if
-        two of these cancel out ("A is older than B", "B is younger than A").
+        `swapped`: the share of the reference's words (0 to below 1) that a sentence of the answer keeps, if the
+        sentence replaces a reference word that is not in the question; otherwise 0. `opposite`: 1 if the answer
+        contains an antonym of a reference word, reverses a comparison, or differs in a negation; otherwise 0. It is
+        also 0 if two of these changes cancel out ("A is older than B", "B is younger than A").
     """
     reference = clause_words(best.raw)[:_MOST_WORDS]
     new = frozenset(word for word in reference if word not in asked and word not in FUNCTION_WORDS and word not in said)
@@ -116,7 +116,7 @@ def _has_unnegated(opposites: frozenset[str], clauses: Sequence[Sequence[str]]) 
 
 
 def _reverses_comparison(reference: Sequence[str], sentence: Sequence[str]) -> bool:
-    """Return True if a sentence names only after "than" what the reference compares: "B is older than A"."""
+    """Return True if what the reference compares occurs in a sentence only after "than": "B is older than A"."""
     than = sentence.index("than") if "than" in sentence else 0
     if not 0 < than < len(sentence) - 1 or sentence[than - 1] in _NO_COMPARATIVES:
         return False
@@ -132,9 +132,9 @@ def _differs_in_negation(
 ) -> bool:
     """Return True if either the reference or the answer's closest clause contains a negation, but not both.
 
-    The reference's longest clause is compared with the clause of the answer that shares the most words with it, at
-    least half: "No, it does not" has two negations but negates once. After a negative question, both forms mean the
-    same, so return False.
+    The reference's longest clause is compared with the answer's clause that shares the most words with it, provided
+    that this clause contains at least half of the words. Clauses are compared because "No, it does not" has two
+    negations but negates once. After a negative question, both forms mean the same, so return False.
     """
     reference = max(references, key=lambda words: len(_counted(words)), default=())[:_MOST_WORDS]
     counted = _counted(reference)

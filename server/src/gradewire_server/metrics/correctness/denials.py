@@ -13,7 +13,7 @@ from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 _MOST_REFERENCES: Final = 32
 _EITHER_WAY: Final = NEGATIONS | {"mind", "false"}
 _BEGIN: Final = 400
-"""Number of characters at the beginning of a text in which to look for yes or no."""
+"""Number of characters at the beginning of a text in which to look for "yes" or "no"."""
 _LED: Final = re.compile(
     r"[\s'\"*_`\u2018\u201c-]*(?:(?:the |my )?answer(?: is)?\b[\s:*_'\"]*)?"
     r"(?:(?P<yes>yes|yeah|yep|yup|true|correct|affirmative)|(?P<no>no|nope|nah|false|incorrect))\b"
@@ -25,14 +25,14 @@ _FIRST_CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|althou
 _NEAR: Final = 8
 """Number of words to look back for a negation before the reference's first word."""
 _MOST_BETWEEN: Final = 1
-"""Maximum number of words between negation and match, not counting small words, the question's, and words of opinion.
+"""Maximum number of words between negation and match, except small words, words of opinion and the question's words.
 
 With more words, the negation is about something else: "He did not go to school to help his father".
 """
 _HELD: Final = 2 / 3
 """Minimum share of a reference's words in a clause that states or denies the reference."""
 _MOST_FRAME: Final = 32
-"""Maximum number of words of a reference to look for its opposite; a longer reference is an essay."""
+"""Maximum number of words in a reference whose opposite is searched for; a longer reference is an essay."""
 _MOST_DENIED: Final = 8
 
 _DENIALS: Final = NEGATIONS | {"false", "incorrect"}
@@ -53,7 +53,7 @@ _IMPLIED: Final = frozenset({"without", "too", "against"})
 """Small words that negate by themselves: "too hot to drink"."""
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
-"""Number of words in the reference for each additional word that its opposite may contain."""
+"""Number of words in the reference that allow one additional word in its opposite."""
 _CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
 """Words whose antonym means the same if the sides swap: "B is below A" is "A is above B"."""
 # A punctuation mark inside a number or a name ("10:30", "J.K. Rowling") does not end a clause.
@@ -63,7 +63,7 @@ _CLAUSE_END: Final = re.compile(
 
 
 def led_verdict(text: str) -> bool | None:
-    """Return True if a text begins with a yes, False if it begins with a no, and None otherwise.
+    """Return True if a text begins with "yes" or the like, False if it begins with "no" or the like, otherwise None.
 
     "No, it does not", "yes because" and "False. The ..." count; "No one knows", "no water is lost", "true love" and
     "Yes Minister" do not.
@@ -74,13 +74,13 @@ def led_verdict(text: str) -> bool | None:
 
 
 def verdict_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """Compare an answer's yes or no with the references'; the best reference is the first.
+    """Compare the "yes" or "no" of an answer with the references; the first reference is the best.
 
     Returns:
-        `verdict`: 1 if answer and best reference agree, 0 if not, NaN if either has no verdict. After a yes-or-no
-        question, a negation in the first clause counts as no. `verdict_conflict`: 1 if the best reference begins with
-        yes or no, the answer begins with the opposite, and no other reference agrees with the answer; otherwise 0. It
-        is always 0 after a question that contains a negation or "mind".
+        `verdict`: 1 if the answer and the best reference agree, 0 if not, NaN if either has no verdict. After a
+        yes-or-no question, a negation in the first clause counts as "no". `verdict_conflict`: 1 if the best reference
+        begins with "yes" or "no", the answer begins with the opposite, and no other reference agrees with the answer;
+        otherwise 0. It is always 0 after a question that contains a negation or "mind".
     """
     best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
@@ -112,9 +112,9 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
     """Return True if an answer denies the words of its references, or states the first reference's opposite.
 
     An answer denies a reference if "not" or the like comes shortly before the reference's words in all clauses that
-    contain most of them, unless it states another reference without a negation. "not only" is not a negation. If
-    question or references contain a negation, nothing is denied. The opposite differs from the reference only by an
-    antonym or a negation.
+    contain most of them, unless the answer states another reference without a negation. "not only" is not a negation.
+    If the question or a reference contains a negation, nothing is denied. The opposite differs from the reference only
+    by an antonym or a negation.
     """
     references = references[:_MOST_DENIED]
     if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question.raw)):
@@ -134,7 +134,7 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
 
 
 def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
-    """Return True if an answer is a reference with "not" or "never" inside: "The sky is not blue"."""
+    """Return True if an answer is a reference with "not" or "never" inserted: "The sky is not blue"."""
     words = clause_words(answer.raw)
     places = [place for place, word in enumerate(words) if word in NEGATIONS]
     wanted = [word for word in clause_words(reference.raw) if word not in _SMALL]
@@ -147,7 +147,7 @@ def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
 
 
 def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, begin: str) -> bool | None:
-    """Return True if an answer denies a reference, False if it states it, and None if it lacks the reference."""
+    """Return True if an answer denies a reference, False if it states the reference, and None if it does neither."""
     named = frozenset(word for word in reference.content if word not in question.distinct)
     named = named or frozenset(reference.content)
     if len(named.intersection(answer.words)) < _HELD * len(named):

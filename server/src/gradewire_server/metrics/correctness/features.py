@@ -74,7 +74,7 @@ _CANDIDATES: Final = 8
 """Maximum number of references whose values are compared."""
 
 MAX_REFERENCES_CHARACTERS: Final = 8_192
-"""Maximum number of characters that features use of all references together, starting with the best reference."""
+"""Maximum number of characters that features use from all references together, starting with the best reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Feature:
 FEATURES: Final = tuple(Feature(name, **promises) for name, promises in VOCABULARY["features"].items())
 """The features, in order."""
 GRADER: Final = Feature("grader", 1, 0.25)
-"""The grader's highest logit over references; only used if the parameters name a grader."""
+"""The grader's highest logit among the references; used only if the parameters name a grader."""
 
 
 def features_of(grader: str) -> tuple[Feature, ...]:
@@ -121,8 +121,8 @@ class CorrectnessInputs:
 def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
     """Request what SMILE needs for a checked item, and read the answer to its end, in pieces if necessary.
 
-    Windows in context work as well here as windows that are embedded on their own, which are most of SMILE's cost. The
-    question is not embedded, since answers after the question would add half of SMILE's cost
+    Windows in context work as well here as windows that are embedded separately, and separate windows are most of
+    SMILE's cost. The question is not embedded, since answers after the question would add half of SMILE's cost
     (benchmarks/latency/correctness_cost.py).
     """
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_WEIGHT)

@@ -74,7 +74,7 @@ def _band(held_out: ConformalForm, confidence: float) -> Band:
 
 
 class FitError(ValueError):
-    """An unusable stored fit. The message says why it cannot be used."""
+    """Raised when a stored fit cannot be used. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class CorrectnessFit:
         return bool((features[self.rules] >= 1).any())
 
     def band(self, confidence: float, position: ItemPosition | None = None) -> Band:
-        """Return the band of uncertain verdicts at `confidence` in (0, 1), which is wider for far positions."""
+        """Return the band of uncertain verdicts at `confidence`, in (0, 1); the band is wider for far positions."""
         near, far = _band(self.form.conformal, confidence), self.form.far
         if position is None:
             return near
@@ -158,7 +158,7 @@ def check_identity(identity: str, named: str | None) -> None:
 
 
 def fit_id(text: str) -> str:
-    """Return the ID of a fit in results: 12 hex digits of its stored text's SHA-256."""
+    """Return the ID that results give for a fit: the first 12 hex digits of its stored text's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 

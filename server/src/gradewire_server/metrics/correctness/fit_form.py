@@ -61,7 +61,7 @@ class _Form(BaseModel):
 
 
 class FeatureForm(_Form):
-    """A feature. With width 0, its splits are hard. Servers ignore `rules_out` here and use the metric's."""
+    """A feature. With width 0, its splits are hard. Servers ignore `rules_out` here and use the metric's own value."""
 
     name: str
     monotone: Literal[-1, 0, 1]
@@ -100,7 +100,7 @@ class TreesForm(_Form):
 
 
 class MapForm(_Form):
-    """A map from log-odds to a probability, linear between the points and constant outside."""
+    """A map from log-odds to a probability, linear between the points and constant beyond the outermost points."""
 
     columns_alike = ("log_odds", "probability")
 
@@ -256,7 +256,7 @@ class VersionedForm(BaseModel):
 
 
 class FitForm(VersionedForm):
-    """A whole fit of `correctness`. `map` and `conformal` are for items near the fitted rows."""
+    """A stored fit of `correctness`. `map` and `conformal` are for items near the fitted rows."""
 
     model: str
     model_digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

@@ -68,7 +68,7 @@ _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].sp
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
-    """Return the number of candidates that an answer names in addition to a reference, without a choice; 0 to 8.
+    """Return the number of candidates, 0 to 8, that an answer names in addition to a reference without choosing one.
 
     Only answers that consist of candidates count: "Lyon or Paris", "Lyon? Paris? Nice?", "it could be Lyon, or else
     Paris", "yes and no", and lists of at least five candidates with one right one. These do not count: two names for
@@ -120,7 +120,8 @@ def _other_candidates(
 ) -> list[frozenset[str]]:
     """Return the candidates that are not right.
 
-    Return none if no candidate contains a reference, or if `several` candidates may be right and more than one is.
+    Return an empty list if no candidate contains a reference. Also return an empty list if more than one candidate is
+    right and `several` is True, which means that several candidates may be right.
     """
     known = frozenset().union(*(reference.distinct for reference in references))
     wanted = [frozenset(each.content).difference(asked) or frozenset(each.content) for each in references]
@@ -138,7 +139,7 @@ def _other_candidates(
 
 
 def _candidates(text: str) -> list[frozenset[str]]:
-    """Return the words of each candidate between "or", commas and the like; empty if one is a clause."""
+    """Return the words of each candidate between "or", commas and the like; empty if a candidate is a clause."""
     found: list[frozenset[str]] = []
     for part in _COMMA.split(_MARK.sub(",", _OR.sub(",", text))):
         words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()

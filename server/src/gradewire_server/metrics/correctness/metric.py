@@ -64,7 +64,7 @@ def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
 
 
 def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
-    """Return the indices of SMILE's best reference and of up to two more, by the share of their words in the answer.
+    """Return the indices of SMILE's best reference and of the two others with the largest share of words in the answer.
 
     Vectors are not used, because their last bits differ between batches and would decide between equally close
     references.

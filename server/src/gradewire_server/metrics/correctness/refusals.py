@@ -58,7 +58,7 @@ _REFUSES: Final = re.compile(
 _IN_EACH_THAT_REFUSES: Final = ("no", "n't", "unable", "impossible", "insufficient", "unanswerable")
 """Substrings to search for first; each phrase that refuses contains at least one."""
 _OF_ONE_SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|me|we|our)\b")
-"""Words of the first person. If a reference uses it, an answer in the first person quotes somebody and is no
+"""First-person words. If a reference contains one, an answer in the first person quotes somebody and is not a
 refusal."""
 _EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b|\b(?:more|further|better) than\b")
 _RECKONS: Final = re.compile(
@@ -131,7 +131,7 @@ def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText
 def _answers(text: str, new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
     """Return True if a clause contains most of a reference's new words, and repeats the question or calculates.
 
-    With `loosely`, after a refusal to answer exactly, each clause with these words answers.
+    With `loosely`, which is for text after a refusal to answer exactly, any clause with these words answers.
     """
     asked = frozenset(question.content)
     for clause in _CLAUSE_END.split(text):

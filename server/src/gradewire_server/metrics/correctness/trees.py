@@ -26,7 +26,7 @@ MAX_LEVELS: Final = 64
 
 
 class TreeError(ValueError):
-    """Nodes that are not valid trees or violate a monotone constraint."""
+    """Raised when nodes are not valid trees or violate a monotone constraint."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,9 +136,9 @@ def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
 
 
 def _check_monotone(nodes: TreesForm, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
-    """Raise TreeError unless, in each monotone split, all leaves on one side are at least those on the other side.
+    """Raise TreeError if, in a monotone split, a leaf on the better side has a lower value than one on the worse side.
 
-    A higher value of the feature then never takes an item to a worse leaf, whatever the thresholds.
+    A higher value of the feature then never takes an item to a worse leaf, whatever the thresholds are.
     """
     lowest, highest = nodes.value.copy(), nodes.value.copy()
     for level in reversed(levels):

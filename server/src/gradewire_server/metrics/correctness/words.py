@@ -20,11 +20,11 @@ from gradewire_server.metrics.text.words import split_words
 from gradewire_server.metrics.values.numerals import ORDINALS, SMALL, TENS
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters that features use of a prediction or question, after leading white space."""
+"""Maximum number of characters that features use from a prediction or question, after leading white space."""
 MAX_WORDS: Final = 2_048
-"""Maximum number of words that features use of a prediction or question."""
+"""Maximum number of words that features use from a prediction or question."""
 MAX_REFERENCE_CHARACTERS: Final = 512
-"""Maximum number of characters that features use of one reference."""
+"""Maximum number of characters that features use from one reference."""
 
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
 """The features and the words that they look for."""
@@ -73,7 +73,7 @@ _MOST_INITIALS: Final = 6
 _SHORT_ANSWER: Final = 8
 """Maximum number of words of an answer that may be a name as a whole, even without capital letters."""
 _MOST_WORDS: Final = 64
-"""Maximum number of words of a reference whose other forms are searched."""
+"""Maximum number of a reference's words whose other forms are searched for."""
 
 _MAX_REFERENCE_WORDS: Final = 32
 _MAX_ANSWER_WORDS: Final = 256
@@ -259,7 +259,7 @@ def _initials_of_names(answer: FeatureText) -> Iterator[str]:
 def spelling_features(
     candidates: Sequence[FeatureText], best: FeatureText, answer: FeatureText, asked: Collection[str]
 ) -> dict[str, float]:
-    """Return features for similar spellings, 0 to 1 each.
+    """Return features for similar spellings, each from 0 to 1.
 
     `best` is SMILE's best reference, and `candidates` are references by recall, highest first.
 
@@ -337,8 +337,8 @@ def missing_features(
 
     Returns:
         `head_recall`: 1 if the answer contains the head of the reference's phrase. `modifier_recall`: the share of all
-        words but the head. `name_recall`: the share of words that the dictionary lacks, mostly names. `member_recall`:
-        for a list, the share of its parts that the answer contains completely.
+        words except the head. `name_recall`: the share of words that the dictionary lacks, mostly names.
+        `member_recall`: for a list, the share of the list's parts that the answer contains completely.
     """
     core = core_of(best)
     new = [word for word in dict.fromkeys(core.content) if word not in asked]

@@ -1,7 +1,7 @@
-"""BERTScore: greedy token matching by cosine, one prediction with many references at a time.
+"""BERTScore: greedy token matching by cosine, for one prediction and many references at once.
 
 Source: Zhang et al. 2020, "BERTScore", equations of section 3 (recall, precision, F1, importance weighting, baseline
-rescaling). Like in the package bert-score 0.3.13, the special tokens around a text have no weight, but may be matched.
+rescaling). As in the package bert-score 0.3.13, the special tokens around a text have no weight, but may be matched.
 """
 
 from collections.abc import Sequence
@@ -51,14 +51,14 @@ _COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 def match(
     prediction: TokenVectors, references: Sequence[TokenVectors], corpus: DocumentFrequencies | None, question_end: int
 ) -> NDArray[np.float64]:
-    """Compare a prediction, which must have a token with a weight, with each reference.
+    """Compare a prediction with each reference. At least one token of the prediction must have a weight.
 
     With a `corpus`, rare tokens weigh more; None means equal weights. See `weights` for `question_end`.
 
     Returns:
-        float64[references, 3]: precision, recall and F1, -1 to 1 each. F1 is 0 unless precision and recall are
-        positive, because otherwise they have no harmonic mean. The row of a reference without weights is -inf, because
-        it has no recall.
+        float64[references, 3]: precision, recall and F1, each from -1 to 1. F1 is 0 unless precision and recall are
+        positive, because otherwise they have no harmonic mean. If no token of a reference has a weight, its row is
+        -inf, because the reference has no recall.
     """
     values = np.full((len(references), 3), -np.inf)
     weighed = [weights(reference, corpus, question_end) for reference in references]
@@ -86,7 +86,7 @@ def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end
     """Return the weight of each token, at least 0.
 
     All weights are 0 if the text was cut before its answer begins. `question_end` is the number of characters in the
-    question before the answer; 0 without a question.
+    question before the answer, or 0 without a question.
     """
     counted = text.ids >= 0
     if not (counted & (text.offsets[:, 1] > question_end)).any():
@@ -125,10 +125,10 @@ class BertscoreParameters(EncoderParameters):
         return self.idf
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with layer and threshold.
+        """Return the parameters with the layer and the threshold filled in.
 
         Raises:
-            ParameterError: The model lacks the layer or its baseline, or see `EncoderParameters.resolved`.
+            ParameterError: The model lacks the layer or its baseline, or its fit is unreadable.
         """
         layers = {each.number: each for each in metadata.token_layers}
         number = metadata.bertscore_layer if self.layer is None else self.layer
@@ -231,13 +231,13 @@ def _check_prediction(
     if weights(prediction, corpus, question_end).any():
         return None
     if not (prediction.ids >= 0).any():
-        return Failure(Status.EMPTY_PREDICTION, "prediction: has no token of the encoder")
+        return Failure(Status.EMPTY_PREDICTION, "prediction: contains no token that the encoder knows")
     return Failure(Status.INVALID_INPUT, "prediction: " + _why_weightless(corpus))
 
 
 def _why_weightless(corpus: DocumentFrequencies | None) -> str:
     if corpus is None:
-        return "has no tokens that the encoder reads, or the question before it fills the encoder's input"
+        return "has no tokens that the encoder reads, or the question before the answer fills the encoder's input"
     return f"has no token with a weight, since each token is in all {corpus.documents} references of {corpus.name}"
 
 

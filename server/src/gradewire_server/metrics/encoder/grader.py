@@ -1,4 +1,4 @@
-"""Metric `grader`: a trained model's probability that an answer is right, with the best reference."""
+"""Metric `grader`: a trained model's probability that an answer is right, given the best reference."""
 
 import math
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class GraderParameters(Parameters):
 
 
 class Grader(NothingToPrepare):
-    """The logistic function of the highest logit over references; ties go to the first reference."""
+    """The logistic function of the highest logit among all references; ties go to the first reference."""
 
     info = MetricInfo(
         name="grader",

@@ -17,7 +17,7 @@ from gradewire_server.metrics.common import (
 
 
 def closest_reference(prediction: Vectors, references: Vectors, threshold: float | None) -> MetricResult:
-    """Return the largest cosine of a prediction and a reference; ties go to the first reference.
+    """Return the largest cosine between the prediction and a reference; ties go to the first reference.
 
     Without a `threshold`, there is no verdict.
     """
@@ -33,7 +33,7 @@ def closest_reference(prediction: Vectors, references: Vectors, threshold: float
 
 
 class Sbert:
-    """The largest cosine of the prediction and a raw reference; ties go to the first reference."""
+    """The largest cosine between the prediction and a reference, both unnormalised; ties go to the first reference."""
 
     info = MetricInfo(
         name="sbert",

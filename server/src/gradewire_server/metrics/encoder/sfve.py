@@ -1,4 +1,4 @@
-"""Metric `sfve`: cosines of sentence vectors with the question before both answers; a long question is cut."""
+"""Metric `sfve`: the cosine of sentence vectors, with the question before both the prediction and the reference."""
 
 from dataclasses import replace
 from typing import Final
@@ -23,7 +23,7 @@ from gradewire_server.metrics.common import (
 from gradewire_server.metrics.encoder.sbert import closest_reference
 
 _SIZES: Final = tuple(size for power in range(4, 15) for size in (2**power, 3 * 2 ** (power - 1)))
-"""The numbers of characters to try for a long question, 16 to 24,576."""
+"""Lengths to try for a long question, from 16 to 24,576 characters."""
 _SHORTEST_ANSWER: Final = "a"
 _NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: fills the encoder's input, with no space for an answer")
 
@@ -31,8 +31,8 @@ _NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: fills the encoder's i
 def question_with_room(model: str, question: str) -> Rounds[str]:
     """Return the longest end of a non-blank question that leaves space for an answer in the encoder's input.
 
-    If the encoder cut inside the question, all answers would look equal. The kept end has one of _SIZES, starts at the
-    beginning of a word, and fits twice, so that it fills at most half of the encoder's input.
+    If the encoder cut the text within the question, all answers would look equal. The kept end has one of the lengths
+    in _SIZES, starts at the beginning of a word, and would fit twice, so it fills at most half of the encoder's input.
 
     Raises:
         FailureError: Not even the question's last word leaves space (INVALID_INPUT).
@@ -64,7 +64,7 @@ def _end(text: str, size: int) -> str:
 
 
 class Sfve:
-    """The largest cosine of the prediction and a reference, each after the question; ties go to the first reference."""
+    """The largest cosine of the prediction and a reference, both after the question; ties go to the first reference."""
 
     info = MetricInfo(
         name="sfve",

@@ -24,9 +24,10 @@ _EXACT_MATCH: Final = ExactMatch()
 
 
 def is_sampled(item: Item, share: float, seed: int) -> bool:
-    """Return True if an answer is in the sample, which is a `share` (0 to 1) of all answers; seeds are independent.
+    """Return True if an answer is in the sample, which contains a `share` (0 to 1) of all answers.
 
-    The result depends on question, references, prediction and captions, but not on ID and group.
+    Different seeds give independent samples. The result depends on the question, the references, the prediction and the
+    captions, but not on the ID and the group.
     """
     if share <= 0:
         return False
@@ -37,7 +38,7 @@ def is_sampled(item: Item, share: float, seed: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cheap:
-    """An OK result without a judge, the name of its metric, and its confidence: EXACT, or 0.5 to 1."""
+    """An OK result of a metric without a judge, the metric's name, and the result's confidence: EXACT, or 0.5 to 1."""
 
     by: str
     result: MetricResult
@@ -119,7 +120,7 @@ def _parts(cheap: _Cheap, judged: MetricResult | None, band: Band, fit: AutoFit,
 
 def _decided(cheap: _Cheap, judged: MetricResult | None, band: Band, parts: AutoParts) -> MetricResult:
     if parts.reason == "band" and judged is not None:
-        # If the judge fails, the result has its status. Falling back to a different verdict would hide the failure.
+        # If the judge fails, return the judge's status. Falling back to a different verdict would hide the failure.
         return replace(judged, parts=parts)
     result = cheap.result
     # This metric's band decides about the warning, not the one-point band of `correctness`.

@@ -45,7 +45,7 @@ Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
 
 
 class EntryForm(BaseModel):
-    """The minimum confidence for a verdict without the judge, for a risk or budget; None means never."""
+    """The minimum confidence at which a risk or budget allows a verdict without the judge; None means never."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -54,13 +54,13 @@ class EntryForm(BaseModel):
 
 
 class AutoFitForm(VersionedForm):
-    """A whole fit. Additional fields are provenance and statistics, which affect no verdict.
+    """A stored fit. Additional fields are provenance and statistics, which affect no verdict.
 
     Attributes:
         correctness_fit: The identity of the `correctness` fit whose probabilities this fit uses.
         judge_digest: At least the first 12 digits of the judge's digest.
         prompt_digest: At least the first 12 digits of the prompt's digest.
-        delta: The error probability of each risk bound, which holds with probability 1 - delta.
+        delta: The probability that a risk bound does not hold.
         asked_below: The confidence below which the judge is worth its cost; None if it never is.
     """
 
@@ -81,15 +81,15 @@ class AutoFitForm(VersionedForm):
         for entries in (self.risks, self.budgets):
             shares = [entry.share for entry in entries]
             if sorted(set(shares)) != shares:
-                raise ValueError("risks and budgets must ascend")
+                raise ValueError("risks and budgets must be in ascending order")
         edges = [_edge(entry) for entry in self.risks]
         if edges != sorted(edges, reverse=True):
-            raise ValueError("a larger risk must not accept less")
+            raise ValueError("a larger risk must not have a higher accepts_from")
         edges = [_edge(entry) for entry in self.budgets]
         if edges != sorted(edges):
-            raise ValueError("a larger budget must not accept more")
+            raise ValueError("a larger budget must not have a lower accepts_from")
         if self.budgets[0].share > 0:
-            raise ValueError("budgets must begin at 0")
+            raise ValueError("the first budget must be 0")
         return self
 
 
@@ -109,7 +109,7 @@ class AutoParameters(Parameters):
     `prompts` is not a parameter, but the library that contains the judge metric's prompt.
 
     Raises:
-        ParameterError: A choice does not exist, a share is out of range, both `risk` and `judge_budget` are set, `fit`
+        ParameterError: A choice is unknown, a share is out of range, both `risk` and `judge_budget` are set, `fit`
             is not 8 to 64 hex digits, or the judge metric's prompt has no field for captions.
     """
 
@@ -163,7 +163,8 @@ class AutoParameters(Parameters):
         """Return the parameters with the model's fit.
 
         Raises:
-            ParameterError: The fit is missing or unusable, is not the requested fit, or has no risk as small as `risk`.
+            ParameterError: The fit is missing or unusable, is not the requested fit, or has no entry for a risk as
+                small as `risk`.
         """
         check_readable(metadata)
         found = find_fit(metadata, self)
@@ -186,15 +187,15 @@ class AutoParameters(Parameters):
 class Band:
     """Two limits for the confidence in a verdict without the judge.
 
-    A verdict is accepted from `accepts_from` on; infinity means never. Below `asked_below`, the judge decides. Between
-    the two limits, the verdict is uncertain.
+    A verdict is accepted if its confidence is at least `accepts_from`; infinity means never. Below `asked_below`, the
+    judge decides. Between the two limits, the verdict is uncertain.
     """
 
     accepts_from: float
     asked_below: float
 
     def holds(self, confidence: float) -> bool:
-        """Return True if no cheap metric is sure enough of a verdict with this confidence."""
+        """Return True if this confidence is too low to accept a verdict without the judge."""
         return confidence < self.accepts_from
 
     def asks(self, confidence: float) -> bool:
@@ -241,7 +242,7 @@ def read_auto_fit(text: str) -> AutoFit | str:
 
 
 def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, str] | str:
-    """Return the model's fit for a judge metric and a judge, and the fit's source; without a usable fit, a message.
+    """Return the model's fit for a judge metric and a judge, and the fit's source; or a message if no fit can be used.
 
     If `metadata` names no judge, a fit for any judge is used.
     """

@@ -1,7 +1,7 @@
 """Have a judge choose the better of two answers, in both orders.
 
-Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F: with or without references, each answer first
-once, and a tie if the judge chooses it.
+Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F. The judge may see references or not, sees each
+answer first once, and may choose a tie.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def winner_of(probabilities: tuple[float, float, float]) -> Winner:
 def decide(said: Sequence[Winner], decision: CompareDecision) -> Winner | None:
     """Return a pair's winner from the winners in both orders; None if the orders contradict each other.
 
-    BOTH requires the same winner in both orders. With MAJORITY, a win and a tie are also a win.
+    BOTH requires the same winner in both orders. With MAJORITY, a win and a tie together also count as a win.
     """
     found = set(said)
     if len(found) == 1:
@@ -102,7 +102,8 @@ _FIRST, _SECOND, _TIE = 1.0, 0.0, 0.5
 class Order:
     """A pair in one of its orders, with the judge's answers by step name.
 
-    `probabilities` are of answer A, answer B and a tie. `extracted` is True if they were extracted from the reason.
+    `probabilities` are those of answer A, answer B and a tie. `extracted` is True if they were extracted from the
+    reason.
     """
 
     first: Winner
@@ -115,7 +116,7 @@ class Order:
 
     @property
     def reason(self) -> str:
-        """The judge's reason; empty if the prompt requests no reason or the judge wrote none."""
+        """The judge's reason; empty if the prompt requests no reason or the judge wrote no reason."""
         return self.answers.get("reason", "")
 
     @property
@@ -177,7 +178,7 @@ class PairRounds(Exchange):
         return MetricResult(_POINTS[Winner.TIE], warnings=self.warnings, compared=compared)
 
     def failed(self, failure: Failure) -> MetricResult:
-        """Return a result without a winner; if the judge answered without a clear verdict, with its answers."""
+        """Return a result without a winner. If the judge answered, but without a clear verdict, include its answers."""
         result = MetricResult.failed(failure)
         if failure.status not in {Status.UNPARSABLE, Status.INCONSISTENT}:
             return result
@@ -253,8 +254,8 @@ def _rendered(variant: Variant, fields: dict[str, str], answers: tuple[str, ...]
 
 
 def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
-    """Return INVALID_INPUT if something that the judge needs is missing, EMPTY_PREDICTION if an answer is blank."""
-    failure = check_question(pair.question, why="a judge needs it to compare answers", where="before two answers")
+    """Return INVALID_INPUT if something that the judge needs is missing, or EMPTY_PREDICTION if an answer is blank."""
+    failure = check_question(pair.question, why="a judge needs it to compare answers", where="in a comparison")
     if failure is None and parameters.references:
         failure = check_references(pair.references)
     if failure is None and parameters.image and not pair.images:
@@ -277,7 +278,7 @@ def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRou
     """Ask a judge about a pair that passes `check_pair`, with both orders in the same round.
 
     If the judge cuts or rejects a long answer, both answers are cut to half of the longer answer's length and shown
-    again, repeatedly if needed. If the judge would see no difference between the answers, it is not asked.
+    again, repeatedly if needed. If the answers would look the same to the judge, the judge is not asked.
 
     Raises:
         FailureError: An order has no verdict.
@@ -300,7 +301,7 @@ def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRou
 
 
 def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool) -> Rounds[Failure | None]:
-    """Ask all steps in both orders, then try to extract unreadable verdicts; return a failure or None.
+    """Ask the judge all steps in both orders, then try to extract unreadable verdicts; return a failure or None.
 
     With `shortens`, stop if an answer is too long, because the caller will show the pair again with shorter answers.
     """
@@ -341,7 +342,7 @@ def _extract(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
 def _round(
     asked: PairRounds, model: str, step: Step, asking: Sequence[tuple[Order, JudgePrompt]], delimiters: Delimiters
 ) -> Rounds[None]:
-    """Ask one step in the given orders; raise FailureError for any failure except an unreadable answer."""
+    """Ask the judge one step in the given orders; raise FailureError for any failure except an unreadable answer."""
     if not asking:
         return
     answers = yield from ask_step(model, step, [prompt for _, prompt in asking])

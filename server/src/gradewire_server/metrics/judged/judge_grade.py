@@ -1,4 +1,4 @@
-"""A judge's grade from 0 to 5 and its verdict yes or no.
+"""A judge's grade from 0 to 5 and its verdict, "yes" or "no".
 
 Source: SMILE, appendix A.1 (styles match and extract), after Maaz et al. 2024, "Video-ChatGPT".
 """
@@ -15,7 +15,7 @@ from gradewire_server.metrics.judged.metric import ADVICE, BinaryParameters, Jud
 
 @dataclass(frozen=True, slots=True)
 class JudgeGradeParameters(BinaryParameters):
-    """The parameters of `judge_grade`; `style` decides if the judge writes key facts first."""
+    """The parameters of `judge_grade`; `style` determines whether the judge writes key facts first."""
 
     metric: ClassVar[str] = "judge_grade"
 
@@ -39,4 +39,4 @@ JUDGE_GRADE: Final = JudgedMetric(
     JudgeGradeParameters,
     Scale("grade", lowest=0.0, highest=5.0, verdict="verdict"),
 )
-"""The metric `judge_grade`; a prediction is right if the verdict is yes."""
+"""The metric `judge_grade`; a prediction is right if the verdict is "yes"."""

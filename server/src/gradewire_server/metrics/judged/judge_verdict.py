@@ -1,4 +1,4 @@
-"""A judge's verdict yes or no, at once or after its thoughts.
+"""A judge's verdict, "yes" or "no", given at once or after its thoughts.
 
 Source: KNVQA-Eval, section on language models as evaluators (plain, step by step, and with reasons).
 """
@@ -16,7 +16,7 @@ from gradewire_server.metrics.judged.references import View
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdictParameters(BinaryParameters):
-    """The parameters of `judge_verdict`. The score is the probability of yes (expected), or 1 or 0 (most_probable)."""
+    """The parameters of `judge_verdict`. With `expected`, the score is the probability of "yes"; otherwise 1 or 0."""
 
     metric: ClassVar[str] = "judge_verdict"
 
@@ -46,4 +46,4 @@ JUDGE_VERDICT: Final = JudgedMetric(
     JudgeVerdictParameters,
     Scale("verdict", lowest=0.0, highest=1.0, verdict="verdict", shown=False),
 )
-"""The metric `judge_verdict`; a prediction is right if the verdict is yes."""
+"""The metric `judge_verdict`; a prediction is right if the verdict is "yes"."""

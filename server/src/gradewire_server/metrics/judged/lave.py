@@ -20,8 +20,8 @@ class LaveParameters(BinaryParameters):
     """The parameters of `lave` (see types.proto).
 
     Raises:
-        ParameterError: See `JudgeParameters`; or `reference_filter` is out of range, or the prompt lacks the
-            demonstrations.
+        ParameterError: For a reason in `PromptParameters`, or because `reference_filter` is out of range or the prompt
+            lacks the demonstrations.
     """
 
     metric: ClassVar[str] = "lave"
@@ -82,4 +82,4 @@ LAVE: Final = JudgedMetric(
     LaveParameters,
     Scale("rating", lowest=1.0, highest=3.0),
 )
-"""The metric `lave`. For a binary question, a rule compares the yes or no of prediction and references by default."""
+"""The metric `lave`. By default, a rule grades binary questions by the "yes" or "no" in prediction and references."""

@@ -36,7 +36,7 @@ from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step
 from gradewire_server.metrics.prompts.template import PromptError
 
 WITHSTANDS_BELOW: Final = 0.5
-"""Score against a wrong key (for judge_grade, probability of yes) from which the guard does not trust the judge.
+"""Minimum score against a wrong key (for judge_grade, the probability of "yes") at which the guard distrusts the judge.
 
 Chosen on the development half of docs/research/attacks.md: 0.3 and 0.4 cost more right answers, and 0.65 lets more
 attacks through.
@@ -54,13 +54,13 @@ ADVICE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PromptParameters(Parameters):
-    """The base of parameters with a prompt file; `metric` is the metric's name.
+    """The base class of parameters with a prompt file; `metric` is the metric's name.
 
     `prompts` is not a parameter, but the library that resolves `prompt` (NAME/VERSION@DIGEST, or a file's text).
 
     Raises:
-        ParameterError: A choice does not exist; or the prompt does not exist, cannot be parsed, lacks the variant, or
-            has no field for the requested caption.
+        ParameterError: A choice is unknown, or the prompt does not exist, cannot be parsed, lacks the variant, or has
+            no field for the requested caption.
     """
 
     metric: ClassVar[str]
@@ -106,7 +106,7 @@ class PromptParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class JudgeParameters(PromptParameters):
-    """The base of a judge metric's parameters (see types.proto)."""
+    """The base class of a judge metric's parameters (see types.proto)."""
 
     value: LabelValue = LabelValue.EXPECTED
     references: ShownReferences = ShownReferences.AUTO
@@ -120,7 +120,7 @@ class JudgeParameters(PromptParameters):
 
 @dataclass(frozen=True, slots=True)
 class BinaryParameters(JudgeParameters):
-    """The base of parameters for metrics in which a rule may grade answers to binary questions."""
+    """The base class of parameters for metrics in which a rule may grade answers to binary questions."""
 
     binary: BinaryQuestions = BinaryQuestions.RULE
 
@@ -257,12 +257,12 @@ def ask_judge(model: str, file: PromptFile, variant_name: str, item: Item, view:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A linear map from a judge's choice to the score: `lowest` to 0, `highest` to 1.
+    """A linear map from a judge's choice to the score: `lowest` becomes 0, and `highest` becomes 1.
 
     Attributes:
         step: The prompt's step whose labels are the scale.
-        verdict: The step whose yes or no is the verdict; empty if the score decides.
-        shown: True if the parts contain the value; False if the score equals it.
+        verdict: The step whose "yes" or "no" is the verdict; empty if the score decides.
+        shown: True if the result's parts contain the value; False if the value equals the score.
     """
 
     step: str
@@ -291,7 +291,7 @@ class _Verdict:
     other_key_score: float | None = None
 
     def compare_with_key(self, other: "_Verdict") -> "_Verdict":
-        """Return the verdict with a lower score and as wrong if the judge also accepts the answer for a wrong key."""
+        """Return this verdict, but wrong and with a lower score if the judge accepts the answer for a wrong key."""
         belief = other.score if other.yes_probability is None else other.yes_probability
         if belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)
@@ -309,7 +309,7 @@ class JudgedMetric(Generic[P]):
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """Grade in one round for each step of the prompt's variant, or two with the guard; none if the rule decides."""
+        """Grade in one round (two with the guard) for each step of the prompt's variant, or without a judge by rule."""
         del metadata
         stop_at(check_judged(item))
         if parameters.view.image and not item.images:

@@ -35,7 +35,7 @@ _OPPOSITES: Final = (
 )  # fmt: skip
 """Opposites of judges' labels and of words of praise, for answers that use them as ordinary words."""
 _MOST_WORDS: Final = 4
-"""Maximum number of words of a reference that is a choice ("it is the left"). In a longer reference, "left" is an
+"""Maximum number of words in a reference that is a choice ("it is the left"). In a longer reference, "left" is an
 ordinary word."""
 _CHOICE_WORD: Final = re.compile(r"\w+")
 _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")
@@ -65,7 +65,7 @@ PLACEHOLDER: Final = "[...]"
 
 _LABEL_WORD: Final = re.compile(r"\w+")
 _LEAST_LETTERS: Final = 4
-"""Minimum number of letters of a long word. Labels without a long word (yes, no, 3, A) are ordinary words, and are
+"""Minimum number of letters in a long word. Labels without a long word (yes, no, 3, A) are ordinary words, and are
 removed only after "Rating" and the like."""
 
 _PRAISE: Final = "correct|right|true|accurate|valid|perfect|flawless|exact|acceptable|accepted|spot on|the truth|a fact"
@@ -234,7 +234,7 @@ def _is_long(word: str) -> bool:
 
 
 def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int | None) -> str:
-    """Return the name of the demonstration set for a question: `kind`, or the first set in the file; "" for none."""
+    """Return the name of the demonstration set for a question, preferably `kind`; "" means no demonstrations."""
     if not variant.demonstrations or shots == 0:
         return ""
     return next((name for name in (kind, *DEMONSTRATION_SETS) if name in file.demonstrations), "")
@@ -269,7 +269,7 @@ def judge_prompt(
     answers: Mapping[str, str],
     images: tuple[Image, ...] = (),
 ) -> JudgePrompt:
-    """Return the prompt for the first step without an answer; `answers` are the earlier steps' answers by name."""
+    """Return the prompt for the first step that has no answer yet; `answers` are the earlier steps' answers by name."""
     step = next(step for step in variant.steps if step.name not in answers)
     done = [step for step in variant.steps if step.name in answers]
     before = [previous_answers(done, answers)] if done else []
@@ -287,13 +287,13 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
 
 
 def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
-    """Return a judge's turn: a line with opening and answer for each step."""
+    """Return a judge's turn: a line with the opening and the answer for each step."""
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 
 
 def _demonstrated(file: PromptFile, variant: Variant, demonstration: Demonstration, view: View) -> dict[str, str]:
     counted = without_rare(count_references(demonstration.references), view.share)
-    # With AUTO, demonstrations show the references of CLOSEST, so that the prompts are equal if the item's are.
+    # With AUTO, demonstrations show the same references as with CLOSEST, so only the item's turn can differ.
     choice = ShownReferences.ALL if view.references is ShownReferences.ALL else ShownReferences.CLOSEST
     shown = choose_shown(counted, demonstration.prediction, file.references, choice)
     references = write_references(shown.counted, file.references, variant.delimiters)
@@ -321,7 +321,7 @@ def check_judged(item: Item) -> Failure | None:
 
 
 def kind_of_question(item: Item, counted: CountedReferences) -> str:
-    """Return the demonstration set for a question: "binary", "short" for one about an image, "long" about a text.
+    """Return the demonstration set for a question: "binary", "short" if it is about an image, "long" if about a text.
 
     A question is about an image if the item has captions or its references are annotators' votes. The prediction has
     no influence, so that all answers to a question get the same prompt.

@@ -1,4 +1,4 @@
-"""References for a judge: count, choose and write them, grade yes or no by rule, and make wrong keys for the guard."""
+"""Count, choose and write references for a judge, grade "yes" or "no" by rule, and make wrong keys for the guard."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ _MOST_CHARACTERS: Final = 256
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
-"""Share of an alias's letter runs in an answer from which the two count as sharing a word, apart from endings."""
+"""Minimum share of an alias's letter runs in an answer for the two to count as sharing a word, apart from endings."""
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
@@ -81,7 +81,7 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Share of a key's words from which an answer counts as containing the key; any text may contain a single word."""
+"""Minimum share of a key's words in an answer that counts as containing the key; any text may contain a single word."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",
@@ -132,11 +132,11 @@ def reference_key(text: str) -> str:
 
 
 def count_references(references: Sequence[str]) -> CountedReferences:
-    """Count equal references, and decide if they are annotators' votes or aliases.
+    """Count equal references, and decide whether they are annotators' votes or aliases.
 
-    References are votes if one occurs twice, word for word. They are also votes if the most common reference is yes or
-    no, or if they contain both yes and no, since one alias would hide the disagreement. Otherwise they are aliases;
-    lists of aliases may repeat a word in a different case, so counts mean nothing.
+    References are votes if one occurs twice, word for word. They are also votes if the most common reference is "yes"
+    or "no", or if they contain both "yes" and "no", since one alias would hide the disagreement. Otherwise they are
+    aliases. Lists of aliases may repeat a word in a different case, so their counts mean nothing.
     """
     first: dict[str, int] = {}
     counts: Counter[str] = Counter()
@@ -170,7 +170,7 @@ def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
 
 @dataclass(frozen=True, slots=True)
 class ChosenReferences:
-    """References to show to a judge, with single spaces; `cut` is True if any was cut or omitted for its length."""
+    """References to show to a judge, with single spaces; `cut` is True if any were cut, or omitted for their length."""
 
     counted: CountedReferences
     cut: bool
@@ -184,10 +184,10 @@ class ChosenReferences:
 def choose_shown(
     counted: CountedReferences, prediction: str, form: ReferenceForm, choice: ShownReferences = ShownReferences.CLOSEST
 ) -> ChosenReferences:
-    """Return the references to show to a judge, limited by the form's number and by MAX_WORDS words in all.
+    """Return the references to show to a judge, limited to the form's maximum number and to MAX_WORDS words in total.
 
     Of votes, the most frequent are shown. Of aliases, the closest to the prediction are shown, in their given order:
-    since a right answer needs to match only one alias, the most different aliases help a judge least. With AUTO, all
+    since a right answer needs to match only one alias, the least similar aliases help a judge least. With AUTO, all
     aliases are shown if the closest alias shares no word with the prediction.
     """
     ranked, most = _ranked(counted, prediction, form, choice)
@@ -230,15 +230,16 @@ def write_references(counted: CountedReferences, form: ReferenceForm, delimiters
 
 
 def is_binary(counted: CountedReferences) -> bool:
-    """Return True if the most common reference is yes or no; `counted` is from `count_references`."""
+    """Return True if the most common reference is "yes" or "no"; `counted` is from `count_references`."""
     return counted.keys[0] in {"yes", "no"}
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Return True if a prediction's yes or no agrees with most references; None if the judge must decide.
+    """Return whether a prediction's "yes" or "no" agrees with most references; None if the judge must decide.
 
-    The judge must decide if the most common reference is neither yes nor no, the question is no yes-or-no question
-    ("Who wrote it?" about a band named Yes), the prediction is neither clearly, or yes and no are equally frequent.
+    The judge must decide if the most common reference is neither "yes" nor "no", the question is not a yes-or-no
+    question ("Who wrote it?" about a band named Yes), the prediction is not clearly "yes" or "no", or both are equally
+    frequent among the references.
     """
     if not is_binary(count_references(references)) or not asks_yes_or_no(question):
         return None
@@ -247,13 +248,13 @@ def rule_verdict(question: str, references: Sequence[str], prediction: str) -> b
 
 
 def majority(references: Sequence[str]) -> bool | None:
-    """Return True if most references mean yes, False if most mean no, None for a draw."""
+    """Return True if most references mean "yes", False if most mean "no", and None for a draw."""
     said = Counter(map(leading_verdict, references))
     return None if said[True] == said[False] else said[True] > said[False]
 
 
 def says_key(item: Item, share: float) -> bool:
-    """Return True if the prediction contains at least half of a reference's words, or letter runs.
+    """Return True if the prediction contains at least half of a reference's words, or half of its letter runs.
 
     Words of the question do not count, nor do single Latin letters, articles and the like, because every text contains
     them. If a reference has no words that count, the prediction must equal it. References with less than `share` of the

@@ -18,13 +18,13 @@ from gradewire_server.metrics.text.words import split_words
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
-    """Yield True for each reference whose words the prediction contains in sequence; "party" does not contain "art"."""
+    """Yield, for each reference, whether the prediction contains its words in order; "party" does not contain "art"."""
     whole = f" {' '.join(prediction.words)} "
     return (f" {' '.join(reference.words)} " in whole for reference in references)
 
 
 class EasyMatch(MatchMetric):
-    """1 if a reference occurs in the prediction, both in SMILE's normal form, otherwise 0."""
+    """A score of 1 if a reference occurs in the prediction (both in SMILE's normal form), and 0 otherwise."""
 
     info = MetricInfo(
         name="easy_match",
@@ -43,7 +43,7 @@ def _padded(text: str) -> str:
 
 
 class LexicalMatch(MatchMetric):
-    """1 if a reference occurs in the prediction, both in SQuAD's normal form, otherwise 0."""
+    """A score of 1 if a reference occurs in the prediction (both in SQuAD's normal form), and 0 otherwise."""
 
     info = MetricInfo(
         name="lexical_match",

@@ -1,6 +1,6 @@
 """Value match: the share of a reference's dates, quantities and other values that the prediction contains.
 
-This project made the rules, without a publication; see docs/reference/metrics.md.
+The rules are this project's own and have not been published; docs/reference/metrics.md describes them.
 """
 
 from typing import Final
@@ -15,9 +15,9 @@ from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
 
 _MAX_REFERENCES: Final = 64
-"""Maximum number of references to compare, since each costs time for every value of the prediction."""
+"""Maximum number of references to compare, because each takes time for every value in the prediction."""
 _MAX_WANTED: Final = 128
-"""Number of values in the references after which no more references are compared."""
+"""Once the compared references contain this many values, the remaining references are skipped."""
 _NO_VALUES: Final = Failure(
     Status.INVALID_INPUT,
     "references: contain no value to compare (a date, a quantity, an ordinal, a formula). Use a metric that compares "
@@ -31,10 +31,10 @@ _SOME_WITHOUT: Final = Failure(
 
 
 class ValueMatchMetric(TextMetric[Parameters]):
-    """The share of the best reference's values that the prediction contains, 0 if it contradicts a value.
+    """The share of the best reference's values that the prediction contains, or 0 if it contradicts one of them.
 
-    The first of equally good references counts. The status is INVALID_INPUT if no reference contains values, or if one
-    contains no values and the prediction lacks values of every other reference.
+    The first of equally good references counts. The status is INVALID_INPUT if no reference contains values. It is also
+    INVALID_INPUT if one reference contains no values and the prediction lacks a value of the best reference.
     """
 
     info = MetricInfo(

@@ -42,7 +42,7 @@ _CONTRACTIONS: Final = {
     for word in (*_REGULAR, *_IRREGULAR)
     for mark in re.finditer("'", word)
 }
-"""Contractions by their spellings without one apostrophe."""
+"""The contractions, keyed by their spellings with one apostrophe left out."""
 
 
 def tidy(text: str) -> str:
@@ -72,7 +72,7 @@ _ENOUGH: Final = 3
 """Number of annotators who must agree for a full score."""
 _ROUNDING: Final = 1e-9
 MAX_CHARACTERS: Final = 4096
-"""Maximum number of characters to compare, since an edit distance costs the product of both lengths."""
+"""Maximum number of characters to compare, because the time for an edit distance grows with both lengths' product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class VqaAccuracyParameters(Parameters):
     `verdict_cut` is above 0 and at most 1. Without it, each metric has its own rule for the verdict.
 
     Raises:
-        ParameterError: A choice does not exist, or `verdict_cut` is out of range.
+        ParameterError: A choice is unknown, or `verdict_cut` is out of range.
     """
 
     consensus: VqaConsensus = VqaConsensus.LEAVE_ONE_OUT
@@ -97,12 +97,17 @@ class VqaAccuracyParameters(Parameters):
 
 _ALONE: Final = Failure(
     Status.INVALID_INPUT,
-    "references: consensus=leave_one_out needs at least two, one from each annotator. For one, set consensus=single",
+    "references: consensus=leave_one_out needs at least two references, one from each annotator. With only one "
+    "reference, set consensus=single",
 )
 
 
 def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tuple[str, ...]]:
-    """Return prediction and references in comparable form; FailureError if leaving one annotator out leaves none."""
+    """Return the prediction and the references in comparable form.
+
+    Raises:
+        FailureError: Leaving out one annotator would leave no annotator.
+    """
     if parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
         raise FailureError(_ALONE)
     references = tuple(map(tidy, item.references))
@@ -113,7 +118,7 @@ def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tupl
 
 
 def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
-    """Return the score from `agreements`, each annotator's agreement with the prediction, 0 to 1."""
+    """Return the score, 0 to 1, from `agreements`, each annotator's agreement with the prediction (0 to 1)."""
     if consensus is VqaConsensus.SINGLE:
         return max(agreements)
     total = math.fsum(agreements)
@@ -123,7 +128,7 @@ def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> flo
 
 
 def is_at_least(score: float, cut: float) -> bool:
-    """Return True if a score is at least `cut`, except for rounding errors."""
+    """Return True if a score is at least `cut`, allowing for rounding errors."""
     return score >= cut - _ROUNDING
 
 
@@ -153,7 +158,10 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
 
 
 def character_similarity(prediction: str, reference: str) -> float:
-    """Return 1 - edit distance / reference length, at least 0; an empty reference equals only an empty prediction."""
+    """Return 1 minus the edit distance divided by the reference's length, but at least 0.
+
+    An empty reference equals only an empty prediction.
+    """
     if not reference:
         return float(not prediction)
     # One edit per reference character already means 0, so this limit ends the search early for a long prediction.
@@ -163,7 +171,7 @@ def character_similarity(prediction: str, reference: str) -> float:
 
 
 class SoftVqaAccuracy(VqaAccuracy):
-    """VQA accuracy in which an annotator's agreement is 1 - character error rate.
+    """VQA accuracy in which an annotator's agreement is 1 minus the character error rate.
 
     `matched_reference` is the first of the closest answers. Without `verdict_cut`, there is no verdict.
     """

@@ -1,4 +1,4 @@
-"""Sentence BLEU over all references at once, with sacrebleu's results.
+"""Sentence BLEU over all references at once, with the same results as sacrebleu.
 
 Source: Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation"; Post 2018, "A Call for
 Clarity in Reporting BLEU Scores" (tokenisation 13a); Chen and Cherry 2014 (smoothing 3, named exp in sacrebleu).

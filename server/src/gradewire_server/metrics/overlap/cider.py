@@ -55,7 +55,7 @@ def ngrams(words: Sequence[str]) -> Counter[Ngram]:
 def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, int]:
     """Return the number of documents with each n-gram; a document is the references of one entry.
 
-    N-grams that occur in only one document are omitted: they weigh the same as unknown n-grams, and are most of a
+    N-grams that occur in only one document are omitted. They weigh the same as unknown n-grams, and make up most of a
     corpus.
     """
     # Find n-grams in several documents by their hashes, since tuples of all n-grams would need ten times the memory.
@@ -84,7 +84,7 @@ class CiderParameters(Parameters):
     """The parameters of `cider`.
 
     Raises:
-        ParameterError: `corpus` does not exist or is NONE.
+        ParameterError: `corpus` is not a known choice, or is NONE.
     """
 
     corpus: Corpus = Corpus.REQUEST
@@ -164,7 +164,7 @@ def _grade(item: Item, corpus: DocumentFrequencies) -> MetricResult:
 
 
 def _vector(words: list[str], corpus: DocumentFrequencies) -> _Vector:
-    """Return each n-gram's count times its idf; an unknown n-gram counts like an n-gram in one document."""
+    """Return each n-gram's count times its idf; an unknown n-gram weighs as much as an n-gram in one document."""
     log_documents = math.log(corpus.documents)
     frequency = corpus.counts.get
     weights: tuple[dict[Ngram, float], ...] = tuple({} for _ in range(MAX_ORDER))

@@ -1,4 +1,4 @@
-"""METEOR: align the words of a prediction and a reference, with a penalty for broken order.
+"""METEOR: align the words of a prediction and a reference, with a penalty for a different word order.
 
 Source: Banerjee and Lavie 2005, section 2. Where the paper leaves details open, this follows NLTK
 (`nltk.translate.meteor_score`): words are paired from the end, each with its last free partner, and synonyms are looked
@@ -57,7 +57,7 @@ class IndexedWords:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The aligned pairs of a prediction and a reference, unordered, and the reference's free words by stem."""
+    """The pairs of matching words in two texts, unordered, and the reference's free (unpaired) words by stem."""
 
     pairs: tuple[Pair, ...]
     free: WordPositions
@@ -79,7 +79,7 @@ def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment
 
 
 def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dict[str, None]:
-    """Return the prediction's stems that are free in an alignment in which the reference also has free words."""
+    """Return the stems of prediction words that are free in at least one alignment with free reference words."""
     taken = [alignment.taken for alignment in alignments if alignment.free]
     if not taken:
         return {}
@@ -136,7 +136,7 @@ def _positions(words: Iterable[tuple[int, str]]) -> WordPositions:
 
 
 def count_chunks(pairs: Sequence[Pair]) -> int:
-    """Return the number of chunks (runs of pairs that are adjacent in both texts), 0 without pairs."""
+    """Return the number of chunks (runs of pairs that are adjacent in both texts), or 0 without pairs."""
     ordered = sorted(pairs)
     follows = sum(1 for (a, b), (c, d) in pairwise(ordered) if (c, d) == (a + 1, b + 1))
     return len(ordered) - follows
@@ -147,7 +147,7 @@ class MeteorParameters(Parameters):
     """The parameters of `meteor` (see types.proto).
 
     Raises:
-        ParameterError: A value is out of range, or `synonyms` does not exist.
+        ParameterError: A value is out of range, or `synonyms` is not a known choice.
     """
 
     synonyms: MeteorSynonyms = MeteorSynonyms.WORDNET

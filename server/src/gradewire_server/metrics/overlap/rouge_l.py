@@ -19,7 +19,7 @@ from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
 
 _UNSTEMMED_CHARACTERS: Final = 3
-"""Maximum length of a word that is not stemmed, like in the published program."""
+"""Maximum length of words that are never stemmed, as in the published program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RougeLParameters(Parameters):
     """The parameters of `rouge_l` (see types.proto).
 
     Raises:
-        ParameterError: `measure` does not exist.
+        ParameterError: `measure` is not a known choice.
     """
 
     measure: Measure = Measure.F1

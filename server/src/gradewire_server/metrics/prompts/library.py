@@ -48,15 +48,15 @@ _MESSAGES: Final = {
 }
 _FORMAT: Final = 1
 _MAX_DEPTH: Final = 32
-"""Maximum depth of nested arrays and tables. The parser recurses for each level; at Python's recursion limit,
+"""Maximum depth of nested arrays and tables. The parser recurses for each level, and at Python's recursion limit,
 finalizers would fail, too."""
 _SIGNS: Final = re.compile(
     r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*'''
     r"|[\[\]{},=]",
     re.DOTALL,
 )
-"""A pattern for the signs to count, and for strings and comments, whose signs do not count. It never backtracks, not
-even in an unclosed string."""
+"""A pattern that matches the signs to count, and also strings and comments, because signs in them do not count. The
+pattern never backtracks, even in an unclosed string."""
 _MAX_VALUES: Final = 2000
 """Maximum number of commas and equals signs outside strings. The parser needs 2 µs for each; a large file has 200."""
 _MAX_PARSER_CHARACTERS: Final = 160
@@ -365,7 +365,7 @@ class PromptLibrary:
         return tuple(self._files.values())
 
     def find(self, metric: str, prompt: str) -> PromptFile:
-        """Return the file that a `prompt` parameter means for a metric, or for "synthetic" answers.
+        """Return the file that the `prompt` parameter selects for a metric, or for "synthetic" answers.
 
         The parameter is NAME/VERSION, NAME/VERSION@DIGEST (at least 8 hex digits), or the text of a file; "" means the
         metric's default file.
@@ -413,7 +413,7 @@ def _inline(text: str) -> PromptFile:
 
 @lru_cache(maxsize=64)
 def _read_once(text: str) -> PromptFile | PromptError:
-    """Return the parsed text of a prompt file, or the error. It is cached: parsing needs 10 ms, and texts recur."""
+    """Return a prompt file's parsed text, or the error; cached because parsing needs 10 ms and the same texts recur."""
     if len(text) > MAX_PROMPT_BYTES:
         return PromptError("", f"has {len(text)} characters; at most {MAX_PROMPT_BYTES} bytes are allowed")
     if "=" not in text:

@@ -14,8 +14,8 @@ from typing import Final
 from gradewire_server.metrics.text.folding import folded, seen
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters of a text that a judge sees. A thousand words usually have half of this, but a single
-word may have a million."""
+"""Maximum number of characters of a text that a judge sees. A thousand words usually have half as many characters, but
+a single word may have a million."""
 
 _ROLES: Final = ("system", "user", "assistant", "human", "instruction", "instructions", "input", "output", "response")
 _TAG: Final = re.compile(r"[<\uff1c](?=[^\W\d]|0x|[/!|\uff5c<\uff1c\[])")
@@ -36,7 +36,7 @@ class Delimiters:
         names: Field labels and openings that end with a colon ("Question", "Rating"), without the colon.
         openings: Openings that do not end with a colon ("The answer is").
         labels: The steps' labels ("correct").
-        announcing: Openings of steps with labels, without a colon ("Rating", "The answer is").
+        announcing: Openings of steps with labels, without the final colon ("Rating", "The answer is").
     """
 
     names: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def any_of(texts: tuple[str, ...]) -> str:
 
 
 def _enough(text: str, most: int) -> str:
-    """Return the visible beginning of a text, with more than `most` words or MAX_CHARACTERS if the text has them."""
+    """Return a text's visible beginning that has more than `most` words or MAX_CHARACTERS, or else the whole text."""
     kept: list[str] = []
     words = characters = 0
     for piece in _slices(text):

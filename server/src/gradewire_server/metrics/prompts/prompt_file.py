@@ -32,7 +32,7 @@ _ASKED: Final = frozenset({"question", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """The requirements for a step: it has generated text, or labels with values in a range.
+    """The requirements for a step: it has either generated text, or labels whose values are in a range.
 
     Each of `values_used` must have a label, and messages list the values with `described`. If `values_used` is empty,
     all values in the range are allowed.
@@ -102,7 +102,7 @@ SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
 class Step:
     """A line of the judge's turn, "OPENING ANSWER"; only the first step may have an empty opening.
 
-    The answer is one of the labels, with values on the metric's scale, or a text of at most `max_tokens`.
+    The answer is one of the labels, with values on the metric's scale, or a text of at most `max_tokens` tokens.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Variant:
     Attributes:
         system_with_image: The instructions for items with images; if empty, the other instructions are used.
         steps: The lines of the judge's turn, at least one.
-        correct_from: The score (or probability of yes) from which an answer counts as right.
+        correct_from: The minimum score (or probability of "yes") of an answer that counts as right.
         delimiters: The texts that an item must not imitate.
     """
 
@@ -134,7 +134,7 @@ class Variant:
     delimiters: Delimiters
 
     def instructions(self, *, caption: bool, image: bool) -> str:
-        """Return the instructions for images if `image`, or else for captions if `caption`, or else the plain ones."""
+        """Return the instructions for items with images, with captions but no images, or with neither."""
         if image and self.system_with_image:
             return self.system_with_image
         return self.system_with_caption if caption else self.system

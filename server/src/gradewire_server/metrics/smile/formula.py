@@ -39,12 +39,13 @@ PRESET_WEIGHT: Final = {
 class SmileParameters(EncoderParameters):
     """The parameters of `smile` (see types.proto); `calibration` names the source of a fitted weight or threshold.
 
-    If `sentence_weight` (0 to 1) is None, `resolved` sets it to the model's fitted weight, or else the preset's. If
-    `threshold` is None, it sets the threshold that was fitted for the model with this preset, mode and weight. Without
-    a fit, the bin decides, and the result is UNCALIBRATED.
+    If `sentence_weight` (0 to 1) is None, `resolved` sets it to the model's fitted weight, or else to the preset's
+    weight. If `threshold` is None, `resolved` sets it to the threshold that was fitted for the model with this preset,
+    mode and weight. Without a fit, the bin decides, and the result is UNCALIBRATED.
 
     Raises:
-        ParameterError: See `EncoderParameters`; or `sentence_weight` is not a finite number from 0 to 1.
+        ParameterError: For a reason in `EncoderParameters`, or because `sentence_weight` is not a finite number from 0
+            to 1.
     """
 
     preset: SmilePreset = SmilePreset.V1
@@ -60,7 +61,7 @@ class SmileParameters(EncoderParameters):
 
     @property
     def weight(self) -> float:
-        """`sentence_weight`, or the preset's weight if it is None."""
+        """`sentence_weight`, or the preset's weight if `sentence_weight` is None."""
         return PRESET_WEIGHT[self.preset] if self.sentence_weight is None else self.sentence_weight
 
     @property
@@ -69,10 +70,10 @@ class SmileParameters(EncoderParameters):
         return self.synthetic is SyntheticMode.PREPARED
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with weight and threshold; a fitted threshold is valid only with the fitted weight.
+        """Return the parameters with weight and threshold set; a fitted threshold is valid only with the fitted weight.
 
         Raises:
-            ParameterError: Weight or threshold is unset, and the model's fit is unreadable.
+            ParameterError: The weight or the threshold is unset, and the model's fit is unreadable.
         """
         if self.sentence_weight is not None and self.threshold is not None:
             return self
@@ -103,7 +104,7 @@ def value_outcome(item: Item, matched_reference: int) -> str | None:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _known_outcome(question: str, reference: str, prediction: str) -> Outcome | None:
-    """Return the outcome for short texts. It is cached, since it is most of the cost of an item with cached vectors."""
+    """Return the outcome for short texts; cached, since it is most of an item's cost if the vectors are cached, too."""
     return match_values(question, reference, prediction).outcome
 
 
@@ -126,7 +127,7 @@ def smile_bin(score: float) -> int:
 def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
     """Return the term m for each reference: the share of N(r)'s distinct words that occur in N(y), 0 to 1.
 
-    With REFERENCE_CODE, repeated words count repeatedly. With PAPER, m is 1 if N(y) contains the whole N(r), otherwise
+    With REFERENCE_CODE, a repeated word counts each time. With PAPER, m is 1 if N(y) contains the whole N(r), otherwise
     0.
     """
     if preset is SmilePreset.PAPER:
@@ -155,7 +156,7 @@ class Similarities:
 
 
 def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
-    """Return the keyword terms that need no encoder: a window that equals N(r) has cosine 1 and is the closest."""
+    """Return the keyword terms that need no encoder, because a window that equals N(r) is the closest (cosine 1)."""
     return {index: Keyword(1.0, texts.keywords[index].text) for index in texts.held}
 
 
@@ -184,10 +185,10 @@ def closest_windows(
 
 
 def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: SmileParameters) -> tuple[int, ...]:
-    """Return those of `texts.open_references` that can match or beat the best reference in `texts.held`.
+    """Return the `texts.open_references` that can match or beat the best reference in `texts.held`.
 
-    Skipping the rest does not change the result: even with the closest possible window (cosine 1), their scores would
-    be lower than a known score.
+    Skipping the others does not change the result, because their scores would be lower than a known score even with the
+    closest possible window (cosine 1).
     """
     if not (texts.held and texts.open_references):
         return texts.open_references

@@ -30,7 +30,7 @@ class WordsInContext:
     Attributes:
         sums: float32[tokens + 1, dims]; row i is the sum of the first i token vectors.
         bounds: intp[words + 1], the index of each word's first token.
-        read: intp[words + 1]; element i is the number of words with a token among the first i. Words beyond the
+        read: intp[words + 1]; element i is the number of the first i words that have a token. Words beyond the
             encoder's limit have no token.
     """
 
@@ -54,7 +54,7 @@ class WordsInContext:
         """Return the start and vector of each window of `length` words: intp[windows] and float32[windows, dims].
 
         Rows have length 1. A window with a word that the encoder did not read is skipped, because its vector would
-        cover only a part of it.
+        cover only a part of the window.
         """
         starts = np.flatnonzero(self.read[length:] - self.read[:-length] == length)
         vectors = self.sums[self.bounds[starts + length]] - self.sums[self.bounds[starts]]
@@ -63,10 +63,10 @@ class WordsInContext:
 
 
 def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
-    """Return the keyword terms of `texts.open_references` by index, only from vectors in context.
+    """Return the keyword terms of `texts.open_references` by index, computed only from vectors in context.
 
     `keywords` are e(N(r)) of the open references, float32[open, dims], rows of length 1. Ties go to the first window.
-    If the encoder read no window of a length in full, e(y) stands for the first window.
+    If the encoder read no window of a length in full, e(y) is used as the first window's vector.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     found = {}
@@ -90,8 +90,8 @@ def possibly_closest(
 ) -> dict[int, tuple[str, ...]]:
     """Return the windows of each length that may be the closest to a reference, in order of position.
 
-    If cosines are off by at most `error`, the closest window and all that tie with it are within twice the error of the
-    window that appears closest.
+    If cosines are off by at most `error`, the closest window and all windows that tie with it are within twice the
+    error of the window that appears closest.
 
     `vectors` are approximate vectors of `texts.candidates`, float32[windows, dims]; `keywords` are exact e(N(r)) of the
     open references, float32[open, dims]. All rows have length 1.
@@ -122,9 +122,9 @@ def needs_ranking(texts: SmileTexts) -> bool:
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
     """Return the windows of each length that are closest in context to a reference, in order of position.
 
-    If a length has at most SHORTLIST windows, all are returned; otherwise the SHORTLIST closest, and windows within
-    NEAR_TIE of the last of these. Windows with a word that the encoder did not read are skipped; if none is left, the
-    first SHORTLIST windows are returned. See `closest_in_context` for `keywords`.
+    If a length has at most SHORTLIST windows, return all of them. Otherwise, return the SHORTLIST closest windows and
+    the windows within NEAR_TIE of the last one. Skip windows with a word that the encoder did not read; if no window is
+    left, return the first SHORTLIST windows. See `closest_in_context` for `keywords`.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     chosen = {}
@@ -156,7 +156,7 @@ def closest_texts(
     *,
     most: int | None = None,
 ) -> tuple[str, ...]:
-    """Return the SHORTLIST distinct windows with the highest similarity, and windows within NEAR_TIE of the last.
+    """Return the SHORTLIST distinct windows with the highest similarity, and windows within NEAR_TIE of the last one.
 
     `starts` are the indices of windows' first words, ascending. `window_at` returns the window at such an index, or
     None to skip it. At most `most` windows are returned, in order of position.

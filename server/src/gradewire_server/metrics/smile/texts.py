@@ -82,8 +82,8 @@ class SmileTexts:
         sentences: For each reference, the raw reference or its synthetic answer.
         keywords: N(r) of each reference.
         windows: The distinct windows of N(y); empty if windows are used only in context.
-        held: The indices of references whose N(r) is a window. Their keyword similarity is 1 without the encoder, since
-            no window can be closer to a text than the text itself.
+        held: The indices of references whose N(r) is a window. Their keyword similarity is 1 and needs no encoder,
+            since no window can be closer to a text than the text itself.
         open_references: The indices of references whose keyword similarity needs the encoder, ascending.
     """
 
@@ -133,7 +133,7 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
 
 
 def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
-    """Return texts whose windows are used only in context: no window is omitted, and references are the sentences.
+    """Return texts with windows that are used only in context, all of them, and with the references as sentences.
 
     Only the prediction's first `end` characters and their first `most_words` words are used.
     """
@@ -153,7 +153,8 @@ def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, .
     if len(synthetic_answers) != len(references):
         return Failure(
             Status.INVALID_INPUT,
-            f"synthetic_answers: {len(synthetic_answers)} for {len(references)} references. Give one each, in order",
+            f"synthetic_answers: has {len(synthetic_answers)} answers for {len(references)} references. Give one for "
+            "each reference, in the same order",
         )
     for index, answer in enumerate(synthetic_answers):
         if is_blank(answer):

@@ -33,11 +33,11 @@ near-ties."""
 MAX_PIECES: Final = 64
 """Maximum number of pieces; 2,000 English words need about 15 pieces for an encoder of 256 tokens."""
 _OVERLAP: Final = 0.25
-"""Share of a piece that the next piece repeats, so that few windows are in neither."""
+"""Share of a piece that the next piece repeats, so that few windows are complete in neither of the two."""
 _LAST: Final = 0.9
-"""Minimum relative length of the last piece: a few words alone would be compared like a short answer."""
+"""Minimum relative length of the last piece, because a few words alone would be compared like a short answer."""
 _AHEAD: Final = 1.5
-"""Length of the next input, relative to the previous piece that the encoder read; the encoder drops the excess."""
+"""Length of the next input, relative to what the encoder read of the previous piece; the encoder drops the excess."""
 _LEAST_CHARACTERS: Final = 256
 _WORD_CHARACTERS: Final = 64
 """Maximum number of characters to look back for the beginning of a word."""
@@ -45,10 +45,10 @@ _WORD_CHARACTERS: Final = 64
 MAX_CHARACTERS: Final = 16_384
 """Maximum number of characters to read, after leading blanks."""
 MAX_WORDS: Final = 2_048
-"""Maximum number of words to look for windows in."""
+"""Maximum number of words in which to look for windows."""
 _MAY_BE_CUT: Final = 512
-"""Number of characters above which an answer's tokens are requested first, to find out if the encoder reads it to the
-end. It does for most shorter answers, and then `fast` needs fewer rounds."""
+"""Number of characters above which an answer's tokens are requested first, to find out whether the encoder reads the
+whole answer. The encoder reads most shorter answers to the end, and then `fast` needs fewer rounds."""
 
 
 def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
@@ -65,7 +65,7 @@ class Pieces(ABC):
     """The pieces of an answer that have been read so far.
 
     The argument `keywords` contains e(N(r)) of `texts.open_references`, float32[open, dims], and the argument
-    `sentences` the vectors of all sentences, float32[references, dims]; all rows have length 1. The attribute
+    `sentences` contains the vectors of all sentences, float32[references, dims]; all rows have length 1. The attribute
     `sentences` contains, for each reference's sentence, the largest cosine with a piece so far.
     """
 
@@ -118,7 +118,7 @@ class ClosestPiece(Pieces):
     def keywords(self) -> dict[int, Keyword]:
         """Return the keyword terms of the references in `texts.open_references`, by index.
 
-        If no window of a length was read in full, the closest piece stands for the first window.
+        If no window of a length was read in full, the closest piece is used as the first window.
         """
         found = {}
         words = self._texts.words.words
@@ -148,10 +148,10 @@ class RankedPieces(Pieces):
         near[starts] = np.maximum(near[starts], cosines.max(axis=1))
 
     def shortlist(self, lengths: Iterable[int]) -> Rounds[dict[int, tuple[str, ...]]]:
-        """Return the windows of these lengths that are closest in context, or the first windows if none was read.
+        """Return the windows of these lengths that are closest in context, or the first ones if no window was read.
 
-        Each length has 1 to MAX_NEAR distinct windows, in order of position. This requests nothing, but pauses after
-        each length, since many equally close windows take long to sort.
+        Each length has 1 to MAX_NEAR distinct windows, in order of position. This method requests nothing, but pauses
+        after each length, since many equally close windows take long to sort.
         """
         chosen = {}
         for length in lengths:
@@ -188,7 +188,7 @@ def gather_to_the_end(texts: SmileTexts, parameters: SmileParameters, *, end: in
 
 
 def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> Rounds[bool]:
-    """Add all pieces of a text to `pieces`; `tokens` are the first piece's. Return True if a part was not read."""
+    """Add all pieces of a text to `pieces`; return True if a part was not read. `tokens` belong to the first piece."""
     begin = 0
     if not _read_to(tokens, 0):  # blanks before the answer filled the encoder's input
         begin = len(text) - len(text.lstrip())
@@ -218,7 +218,7 @@ def _read_to(tokens: TokenVectors, begin: int) -> int:
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """Return the beginning of the word at position `at`, or `at` if the word begins too far away; above `after`."""
+    """Return where the word at position `at` begins, or `at` if that is too far away; always more than `after`."""
     at = max(at, after + 1)
     for place in range(at, max(after, at - _WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():

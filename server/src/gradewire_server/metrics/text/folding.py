@@ -52,10 +52,10 @@ def seen(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return a text for comparisons, with one character for each original one, at the same position.
+    """Return a text for comparisons, with one character for each character of the original, at the same position.
 
-    Apostrophes, quotation marks, dashes and colons become ASCII, full-width and styled letters plain, and letters lower
-    case.
+    Apostrophes, quotation marks, dashes and colons become ASCII characters. Full-width and styled letters become plain
+    letters, and all letters become lower case.
     """
     return text.translate({ord(character): _folded(character) for character in set(text)})
 
@@ -91,7 +91,7 @@ def _runs(characters: str) -> re.Pattern[str]:
 
 
 _BESIDE: Final = ("<super>", "<sub>", "<circle>", "<square>", "<fraction>")
-"""Compatibility forms that may be part of a word or only follow it: footnotes, units, list numbers."""
+"""Compatibility forms that may be part of a word or only follow it, such as footnote marks, units and list numbers."""
 _NO_LETTERS: Final = frozenset({"Mn", "Mc", "Me", "Cf"})
 
 
@@ -103,7 +103,7 @@ class Reading:
     places: Sequence[int]
 
     def original(self, begin: int, end: int) -> tuple[int, int]:
-        """Return the range in the original text of a non-empty range in the reading."""
+        """Return the original text's range for a non-empty range of the reading."""
         return self.places[begin], self.places[end - 1] + 1
 
 
@@ -144,7 +144,7 @@ def _plain_or_beside(character: str) -> str:
 
 
 def with_marks(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Return the range `begin` to `end`, extended by adjacent marks and invisible characters, which belong to it."""
+    """Return the range `begin` to `end`, extended to include adjacent marks and invisible characters."""
     while begin and category(text[begin - 1]) == "Cf":
         begin -= 1
     while end < len(text) and category(text[end]) in _NO_LETTERS:

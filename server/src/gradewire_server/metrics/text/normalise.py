@@ -21,7 +21,7 @@ PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 
 @cache
 def lemma_table() -> Mapping[str, str]:
-    """Return the lemmas of all words that are not their own lemma (about 33,000); read once, in 0.1 s.
+    """Return the lemmas of all words that are not their own lemma: about 33,000, which are read once, in 0.1 s.
 
     lemminflect's own look-up copies an entry each time (5 µs and more), and reads the file four times as slowly. Unlike
     a cache, a table of fixed size does not grow with unknown words.
@@ -36,7 +36,7 @@ def lemma_table() -> Mapping[str, str]:
 
 @cache
 def known_words() -> frozenset[str]:
-    """Return the dictionary's lower-case words (about 70,000), with inflections and few names, without numbers."""
+    """Return the dictionary's lower-case words (about 70,000), with inflections and a few names, but no numbers."""
     return frozenset(word for word, _, _ in _rows() if word == word.lower())
 
 
@@ -101,16 +101,16 @@ _KNOWN_TEXTS = 4096
 """Maximum number of texts whose words are cached: references recur with every answer to their question."""
 _KNOWN_CHARACTERS = 256
 _LONG_CHARACTERS = 8192
-"""Number of characters above which a regular expression is too slow: if it deletes every third character of a megabyte,
-it blocks all other work for half a second."""
-# From the first to the last word character of a run without white space; N deletes the punctuation around a word.
+"""Number of characters above which a regular expression is too slow. To delete every third character of a megabyte, a
+regular expression blocks all other work for half a second."""
+# Match from the first to the last word character in a run without white space. N deletes the punctuation around a word.
 _WORD = re.compile(r"\w(?:\S*\w)?")
 _RUN = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """N(x) of a non-blank text, and its words, at least one.
+    """The normal form N(x) of a non-blank text x, and the words of N(x). There is at least one word.
 
     If the text contains no word characters, N(x) is the text in lower case, split at white space.
     """

@@ -49,9 +49,9 @@ def _measure(letters: str) -> int:
 
 
 def _is_short(letters: str) -> bool:
-    """Return Porter's *o: True if the letters end with consonant, vowel, consonant (not w, x or y).
+    """Return Porter's *o: True if the letters end with a consonant, a vowel, and a consonant other than w, x or y.
 
-    NLTK adds words that are only a vowel and a consonant.
+    In NLTK, *o also holds for words that consist of one vowel and one consonant.
     """
     shape = _shape(letters)
     return shape == "vc" or (shape.endswith("cvc") and letters[-1] not in "wxy")

@@ -59,7 +59,7 @@ def _character_class(numbers: Iterable[int]) -> str:
 
 
 def _compiled_word() -> re.Pattern[str]:
-    """Return a pattern for a word, or for one letter of an unspaced script; unlike Python's words, with marks."""
+    """Return a pattern for a word with its combining marks, or for a single letter of a script without spaces."""
     # Use character classes, because an alternation for each character is ten times as slow on a long text.
     assigned = range(_UNSPACED[-1].stop)
     letters = [number for number in assigned if chr(number).isalnum()]
@@ -100,7 +100,7 @@ def first_words(text: str) -> tuple[list[str], bool]:
 def words_of_references(
     references: Sequence[str], words_of: Callable[[str], tuple[list[str], bool]]
 ) -> tuple[list[list[str]], bool]:
-    """Return each reference's words, at most MAX_REFERENCE_WORDS in all, and True if any were omitted."""
+    """Return each reference's words, at most MAX_REFERENCE_WORDS in total, and True if any words were omitted."""
     kept: list[list[str]] = []
     room = MAX_REFERENCE_WORDS
     cut = False

@@ -1,4 +1,4 @@
-"""Find short English answers that clearly say yes or no."""
+"""Find short English answers that clearly mean "yes" or "no"."""
 
 import re
 import tomllib
@@ -25,21 +25,21 @@ _AUXILIARIES: Final = frozenset(_WORDS["auxiliaries"].split())
 _QUESTION_WORDS: Final = _AUXILIARIES.union(_WORDS["questioning"].split())
 _SHORT: Final[Mapping[str, str]] = _WORDS["short_forms"]
 _DOUBT: Final = frozenset(_WORDS["doubt"].split())
-"""Words that cast doubt on a preceding yes or no."""
+"""Words that cast doubt on a preceding "yes" or "no"."""
 _AGAINST: Final = {True: _DOUBT.union(_WORDS["against_yes"].split()), False: _DOUBT.union(_WORDS["against_no"].split())}
-"""By verdict, the words that cast doubt on it or are of the opposite verdict."""
+"""For each verdict, the words that cast doubt on it or express the opposite verdict."""
 _ELLIPTIC_WORDS: Final = 4
 """Number of words of the longest ellipsis, "it is not any". An ellipsis may end a clause ("no, sir it is")."""
 
 
 def leading_verdict(text: str) -> bool | None:
-    """Return True if a text means yes, False if it means no; None if it means neither or both, or is doubtful.
+    """Return True if a text means "yes", False if it means "no", and None if it means neither or both, or is doubtful.
 
     The text may begin with "answer:" or "the answer is". Apart from that, one of these rules must hold:
 
     - The first clause is "yes", "yeah", "yep", "yup", "yea", "aye", or "no", "nope", "nah", "nay", optionally followed
       by "it is" or "it is not". The rest of the text neither retracts the verdict nor casts doubt on it: it contains no
-      word of the opposite verdict, no negation after a yes, no "but", "or", "maybe", "sorry", no "I", "we" or "you".
+      word of the opposite verdict, no negation after "yes", and no "but", "or", "maybe", "sorry", "I", "we" or "you".
     - The whole text is a word or phrase like "true", "false", "never", "not really", "of course not".
     - The whole text is a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any". "It is a
       cat" and "it is not a cat" mean neither, because the question may be about a different animal.

@@ -26,11 +26,11 @@ MONTH_NAMES: Final = {
     **{name[:3]: number for number, name in enumerate(_WORDS["months"].split(), 1)},
     "sept": 9,
 }
-"""The numbers of months by name and short name."""
+"""Each month's number, by the month's name and short name."""
 WEEKDAYS: Final = {
     f"{name}{plural}": number for number, name in enumerate(_WORDS["weekdays"].split()) for plural in ("", "s")
 }
-"""The numbers of weekdays by name."""
+"""Each weekday's number, by the weekday's name."""
 SEASONS: Final = _WORDS["seasons"]
 """The first and last month of each season in the northern hemisphere."""
 DECADES: Final = {name: 10 * number for number, name in enumerate(_WORDS["decades"].split(), 2)}
@@ -152,7 +152,7 @@ def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
 
 
 def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Return a date and the index after it, without regard to words like "early" and "between" around it."""
+    """Return a date and the index after it, regardless of words like "early" and "between" around the date."""
     token = tokens[at]
     if token.word:
         return _by_word(tokens, at)
@@ -224,7 +224,7 @@ def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _is_month(tokens: Sequence[Token], at: int) -> bool:
-    """Return True if a single word means a month; "may" and "march" may be verbs, "Sep" and "Dec" names."""
+    """Return True if a single word means a month; "may" and "march" may be verbs, and "Sep" and "Dec" may be names."""
     token = tokens[at]
     if token.lower not in _WORDS_TOO:
         return True
@@ -259,7 +259,7 @@ def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Return a four-digit year and the index after it; None if a unit or a sign shows that it is a number."""
+    """Return a four-digit year and the index after it; None if a unit or a sign shows that it is an ordinary number."""
     year = full_year_at(tokens, at)
     if year is None or lower_at(tokens, at + 1) in _NO_YEAR:
         return None
@@ -275,7 +275,7 @@ def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
-    """Narrow a decade, century or year to its early, middle or late part if the word before it says so."""
+    """Narrow a decade, century or year to its early, middle or late part if "early" or the like precedes it."""
     before = start - 1 - (lower_at(tokens, start - 1) == "-")
     stage = _WORDS["stages"].get(lower_at(tokens, before))
     if stage is None or date.days is None or date.month:

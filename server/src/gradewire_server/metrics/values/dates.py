@@ -25,13 +25,13 @@ _MINUTES_PAST: Final = phrases(_WORDS["minutes_past"])
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time of day: the minute since midnight, and True if it is known to be in the morning or in the afternoon."""
+    """A time of day: the minutes since midnight, and whether the half of the day (a.m. or p.m.) is known."""
 
     minute: int
     half_known: bool
 
     def equals(self, reference: "Time") -> bool:
-        """Return True if this time of an answer equals the reference's; without "am" or "pm", it matches both."""
+        """Return True if this time of an answer equals the reference's; a time without "am" or "pm" matches both."""
         apart = (self.minute - reference.minute) % _DAY_MINUTES
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
 
@@ -112,7 +112,7 @@ class Date:
         days: The first and last day, counted from the year 0; None without a year.
         month: The month, 1 to 12, if the date is a month or a day.
         weekday: The day of the week, 0 to 6, or None.
-        ranged: True if the text contains beginning and end: "1914-1918".
+        ranged: True if the text gives both the first and the last date: "1914-1918".
         hedged: True if the date is approximate.
         number: The year if it may also be an ordinary number; otherwise None.
     """
@@ -174,7 +174,7 @@ class Date:
         return self.ranged and any(lower <= year * _YEAR and (year + 1) * _YEAR - 1 <= upper for year in years)
 
     def coarser_than(self, reference: "Date") -> bool:
-        """Return True if this date of an answer contains the reference's, like a year contains a day."""
+        """Return True if this date of an answer contains the reference's, as a year contains a day."""
         if self.days is None or self.ranged or reference.days is None or reference.ranged:
             return False
         return self.days[0] <= reference.days[0] and reference.days[1] <= self.days[1]

@@ -178,7 +178,7 @@ class Formula:
 
 
 def parse(signs: Sequence[Sign]) -> Formula | None:
-    """Parse tokens, in linear time and without recursion; return None if they are no formula."""
+    """Parse tokens, in linear time and without recursion; return None if they do not form a formula."""
     parser = _Parser()
     return parser.formula() if all(map(parser.takes, signs)) else None
 

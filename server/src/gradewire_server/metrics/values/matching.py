@@ -73,7 +73,7 @@ class Question:
         scale: The scale of the requested number: 1e6 for "in millions".
         words: The question's words of at least four letters.
         denies: True if the question contains a negation.
-        counted: The nouns to count: "legs" in "how many legs has it".
+        counted: The nouns to count: "legs" in "how many legs does it have".
         direction: 1 if the question asks for a rise, -1 for a fall, 0 for neither or both.
     """
 
@@ -141,7 +141,7 @@ def opposed(value: Value, reference: Value, question: Question) -> bool:
 
 
 def in_place_of(value: Value, reference: Value) -> bool:
-    """Return True if an answer's value contradicts a reference's: it differs, but has the same kind and unit."""
+    """Return True if an answer's value contradicts a reference's, because it differs but has the same kind and unit."""
     ours: Any = value.content
     theirs: Any = reference.content
     return type(ours) is type(theirs) and bool(ours.contradicts(theirs))
@@ -179,7 +179,7 @@ def _scaled(quantity: Quantity, scale: float) -> Quantity:
 
 
 def ordered_list(reference: str, question: str) -> tuple[str, ...] | None:
-    """Return a list's items, each as its words; None if the reference is no list or its order does not matter.
+    """Return the words of each item in a list; None if the reference is not a list or its order does not matter.
 
     The order of items between commas matters only if the question asks for it: "in order", "sort", "rank".
     """
@@ -233,8 +233,8 @@ class ValueMatch:
     Attributes:
         outcomes: The kind and outcome of each value of the reference that the question does not contain. If the
             question contains all values, all are compared; if the reference has no values, this is empty.
-        coarser: The number of missing dates for which the answer has a less precise date, like only the year.
-        extra: The number of the answer's values of the same kinds that are in neither question nor reference.
+        coarser: The number of missing dates for which the answer has a less precise date, such as only the year.
+        extra: The number of the answer's values of the same kinds that are in neither the question nor the reference.
     """
 
     outcomes: tuple[tuple[Kind, Outcome], ...] = ()
@@ -287,7 +287,7 @@ NOTHING: Final = ValueMatch()
 
 
 class ValueMatcher:
-    """A matcher for one answer and any number of references. Question and answer are parsed once, on demand."""
+    """A matcher for one answer and any number of references. The question and the answer are parsed once, on demand."""
 
     def __init__(self, question: str, answer: str) -> None:
         self._question = question
@@ -350,7 +350,7 @@ class ValueMatcher:
         return Outcome.MISSING
 
     def _replaces(self, value: Value, wanted: Value) -> bool:
-        """Return True if an equal value answers the question: it is not denied, opposed or about another thing."""
+        """Return True if an equal value answers the question, and is not denied, opposed or about something else."""
         if value.denied and not wanted.denied and not self._question_of.denies:
             return False
         if opposed(value, wanted, self._question_of):
@@ -360,9 +360,9 @@ class ValueMatcher:
         return not self._counts_other_things(value, wanted)
 
     def _counts_other_things(self, value: Value, wanted: Value) -> bool:
-        """Return True if a value counts other things than the question, and the answer counts these, too.
+        """Return True if a value counts something that was not requested, and another value counts what was requested.
 
-        Example: "eight" in "six legs and eight eyes", if the question asks for legs.
+        An example is "eight" in "six legs and eight eyes", if the question asks for legs.
         """
         counted = self._question_of.counted
         if not counted or not value.noun.endswith("s") or value.noun in {wanted.noun, *counted, *_NO_NOUNS}:
@@ -374,6 +374,6 @@ def match_values(question: str, reference: str, answer: str) -> ValueMatch:
     """Compare an answer's values with a reference's; the question may be empty.
 
     The question determines which values the answer may omit, the precision of a date, the scale of a number ("in
-    millions"), and if the order of a list matters.
+    millions"), and whether the order of a list matters.
     """
     return ValueMatcher(question, answer).match(reference)

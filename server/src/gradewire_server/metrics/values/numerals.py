@@ -115,7 +115,7 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the factor from the words after a number ("million", "k"), 1 without any, and the index after it."""
+    """Return the factor from the words after a number ("million", "k"), and the index after them; 1 without a word."""
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1
@@ -217,7 +217,7 @@ def _with_half(tokens: Sequence[Token], at: int, numeral: Numeral, scale: float)
 
 
 def _counted(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the value of consecutive number words and the index after them; -1 as index if they are an ordinal."""
+    """Return the value of consecutive number words and the index after them, or -1 as the index after an ordinal."""
     total = current = 0.0
     last = float("inf")  # the magnitude of the last word in the current group; only a smaller one may follow
     end = at

@@ -96,7 +96,7 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Parse a number in a name, at its token: "Apollo 11", "World War Two", "Part III". "WWII" is a single token."""
+    """Parse a name's number, which begins at a token: "Apollo 11", "World War Two"; "WWII" is a single token."""
     token = tokens[at]
     war = _WORDS["abbreviated_wars"].get(token.lower)
     if war:
@@ -169,7 +169,7 @@ def _name(tokens: Sequence[Token], at: int) -> str:
 
 
 def _noun(tokens: Sequence[Token], at: int) -> tuple[str, int]:
-    """Return the noun after an ordinal (of a capitalised name, the last word), and the index after it."""
+    """Return the noun (or the last word of a capitalised name) after an ordinal, and the index after the noun."""
     if at >= len(tokens) or not tokens[at].word or tokens[at].lower in _NO_NOUNS:
         return "", at
     end = at + 1

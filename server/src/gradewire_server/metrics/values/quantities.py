@@ -43,7 +43,7 @@ _OTHER_UNIT_TOLERANCE: Final = 0.006
 """Relative tolerance between different units, whose conversion factors are often rounded."""
 _HEDGED_TOLERANCE: Final = 0.05
 _MANY: Final = 10_000.0
-"""Minimum of a number with only one or two significant digits that counts as rounded."""
+"""Minimum size at which a number with only one or two significant digits counts as rounded."""
 _ROUND_TOLERANCE: Final = 0.005
 _SIGNIFICANT: Final = 2
 
@@ -137,7 +137,7 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
 
 
 def _degrees(one: Quantity, other: Quantity) -> bool:
-    """Return True if one is in degrees of a temperature scale and one in plain degrees: "32 °F" and "32 degrees"."""
+    """Return True if one quantity has a temperature scale and the other is in plain degrees: "32 °F", "32 degrees"."""
     return "degree" in {one.unit_name, other.unit_name} and (_temperatures(one) or _temperatures(other))
 
 
@@ -216,7 +216,7 @@ def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] |
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
-    # If a power is too large to be a number, its exponent must not become a number of its own.
+    # If a power is too large to be a number, its exponent must not become a separate number.
     numeral = None if lower_at(tokens, at - 1) == "^" else numeral_at(tokens, at)
     if numeral is None:
         return None
@@ -347,7 +347,7 @@ def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> tuple[Quantity, int, int]:
-    """Return the quantity with sign, hedge, bound and direction from the words around it, and both its indices."""
+    """Return the quantity with sign, hedge, bound and direction from the words around it, and its start and end."""
     start, sign = _sign_before(tokens, first)
     if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
         sign = -1

@@ -139,7 +139,7 @@ _BEGINNERS: Final = frozenset({
 })  # fmt: skip
 """Words that may begin a value."""
 _ALL_BEGINNERS: Final = (_BEGINNERS - {"a", "an"}).union(SCALES, _WORDS["beginners_without_digits"].split())
-"""Words to search for in a text without digits; without them, it contains no value that begins with a word."""
+"""Words to search for in a text without digits. Without any of them, no value in the text begins with a word."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
 _LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
 _WORD: Final = re.compile(r"[a-z]+")

@@ -83,7 +83,7 @@ def plain(text: str) -> str:
 
 
 def _both_ends(text: str) -> str:
-    """Return the start and the end of a text, MAX_CHARACTERS in all, without partial words and numbers."""
+    """Return the start and the end of a text, MAX_CHARACTERS in total, without partial words and numbers."""
     head, tail = text[: MAX_CHARACTERS - _TAIL - 1], text[-_TAIL:]
     return f"{_LAST_PIECE.sub('', head)}\n{_FIRST_PIECE.sub('', tail)}"
 
@@ -197,11 +197,11 @@ def tokens_are(tokens: Sequence[Token], at: int, *texts: str) -> bool:
 
 
 Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], T]]]
-"""Phrases, as their words, and their meanings, by first word."""
+"""Phrases and their meanings, grouped by the phrases' first words. Each phrase is a tuple of its words."""
 
 
 def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
-    """Convert phrases, which are words between blanks, to the form for `phrase_at`; the first match counts."""
+    """Group phrases, which are words separated by blanks, for `phrase_at`; the first match counts."""
     found = defaultdict(list)
     for phrase, meaning in meanings.items():
         words = tuple(phrase.split())

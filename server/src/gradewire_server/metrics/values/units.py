@@ -58,7 +58,7 @@ INCH: Final = Unit(_DIMENSIONS["length"], 0.0254)
 
 
 def _units(table: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table, with a unit instead of the factor at each row's end."""
+    """Yield the rows of a table, with the factor at the end of each row replaced by a unit."""
     for name, rows in table.items():
         for *names, factor in rows:
             yield *names, Unit(_DIMENSIONS[name], factor)
@@ -109,8 +109,8 @@ CURRENCIES: Final = MappingProxyType(
         "pence": _money("GBP", 0.01),
     }
 )
-"""The currencies by the lower-case word before or after an amount. "Pound" is a mass, except if the amount that it is
-compared with is in "£"."""
+"""The currencies by the lower-case word before or after an amount. "Pound" is a mass, unless the other amount in a
+comparison is in "£"."""
 
 _SHARES: Final = phrases(_WORDS["shares"])
 _DEGREES: Final = frozenset(_WORDS["degrees"].split())
