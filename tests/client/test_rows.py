@@ -65,6 +65,8 @@ def test_any_text_is_a_list_or_none(text: str) -> None:
         "(Paris)",
         "(1, 2)",
         "{1, 2}",
+        "{[]}",
+        "{['a'], ['b']}",
         "[Paris] is right",
         "['a', 'b'] or so",
         "['a' 'b', 'c']",

@@ -120,7 +120,7 @@ def _python_list(text: str) -> list[Any] | tuple[str, ...] | None:
         if _QUOTED_ONLY.fullmatch(outside):
             return [ast.literal_eval(found[0].replace("\n", "\\n")) for found in _QUOTED.finditer(text)]
         value = None if "QQ" in outside else ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # TypeError: a set of lists
         return None
     if isinstance(value, list):
         return value

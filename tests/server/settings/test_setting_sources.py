@@ -142,7 +142,6 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
             {"judge_backend": "triton", "judge_url": "grpcs://host", "judge_remote_model": "m"},
             "judge_url must be HOST:PORT",
         ),
-        ({"judge_backend": "openai", "judge_url": "grpcs://host:1", "judge_remote_model": "m"}, "begin with http://"),
         ({"backend": "cloud"}, "backend: .*--backend"),
         ({"port": "x"}, r"port: .*--port.*GRADEWIRE_PORT"),
         ({"port": 70000}, "port: "),

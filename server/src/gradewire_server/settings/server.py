@@ -194,8 +194,6 @@ def _judge_problems(given: Mapping[str, Any]) -> Iterator[str]:
         yield f'preload: "{_JUDGE}" needs a judge. Set judge_backend, or remove "{_JUDGE}"'
     if url and judges == "triton" and not is_triton_address(url):
         yield "judge_url must be HOST:PORT of Triton's gRPC port (8001 by default), or grpcs://HOST:PORT"
-    if url and judges in {"openai", "decisions"} and not url.lower().startswith(("http://", "https://")):
-        yield f"judge_url must begin with http:// or https:// for judge_backend {judges}"
 
 
 def _missing_libraries(given: Mapping[str, Any]) -> Iterator[str]:
