@@ -21,9 +21,9 @@ from tests.support.servers.server_process import ServerProcess
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _EVERY_S: Final = 0.05
 _MIB: Final = 1 << 20
-_SHARE_MIB: Final = 341
+_SHARE_MIB: Final = 409
 """The gateway's share of a `memory_limit` of 1 GiB, and bounds as of such a server."""
-_BOUNDS: Final = {"max_body_bytes": 14 * _MIB, "max_bytes_in_flight": 85 * _MIB}
+_BOUNDS: Final = {"max_body_bytes": 14 * _MIB, "max_bytes_in_flight": 82 * _MIB}
 _LARGE: Final = json.dumps(
     {"items": [{"references": ["a"], "prediction": f"a {n}" * 20} for n in range(600)], "metrics": [{"exactMatch": {}}]}
 ).encode()

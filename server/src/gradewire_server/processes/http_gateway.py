@@ -30,9 +30,9 @@ _OWNER: Final = "owner"
 """Name of a file in a server's directory. The server keeps it locked while it runs."""
 _BACKLOG: Final = 512
 _MODULE: Final = "gradewire_gateway.serving"
-_BODIES: Final = 24
+_BODIES: Final = 28
 """Divisor for a body's share of the gateway's memory."""
-_IN_FLIGHT: Final = 4
+_IN_FLIGHT: Final = 5
 """Divisor for the share of the gateway's memory that all bodies and replies in flight may use."""
 _START_S: Final = 60.0
 _SILENT_S: Final = 30.0

@@ -34,8 +34,8 @@ _MOST_BY_DEFAULT: Final = 8
 _SUPERVISOR_BYTES: Final = 64 * MIB
 _JUDGE_HOST_BYTES: Final = 96 * MIB
 """Memory of the judge host. Judges' workers never count in memory_limit."""
-_GATEWAY_SHARE: Final = 3
-"""Divisor for the HTTP gateway's share of memory_limit."""
+_GATEWAY_SHARE: Final = 2 / 5
+"""The HTTP gateway's share of memory_limit."""
 _MAX_GATEWAY_BYTES: Final = 640 * MIB
 _DIVIDED_BYTES: Final = (
     "memory_max_bytes",
@@ -64,7 +64,7 @@ def _share_bytes(limit: int) -> int:
 
 def gateway_bytes(limit: int) -> int:
     """Return the HTTP gateway's share of a memory limit, which includes its child process for large JSON."""
-    return min(_MAX_GATEWAY_BYTES, limit // _GATEWAY_SHARE)
+    return min(_MAX_GATEWAY_BYTES, int(limit * _GATEWAY_SHARE))
 
 
 def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
