@@ -319,7 +319,10 @@ class Messages(Generic[RequestT]):
     async def send(self, replies: AsyncGenerator[Message], held: StreamMemory | None = None) -> None:
         """Send replies as they arrive; raise DeadlineExceededError if the caller does not read for `stall_s`."""
         # Send the headers first. gRPC cannot send a status to a call that stalls while it sends headers and a reply.
-        await self.context.send_initial_metadata(((ACCEPTED_KEY, "1"),))
+        try:
+            await self.context.send_initial_metadata(((ACCEPTED_KEY, "1"),))
+        except aio.InternalError as error:  # the caller has gone, and gRPC has not reported it yet
+            raise asyncio.CancelledError from error
         stall_s = self.served.deadlines.stall_s
         async with aclosing(replies):
             async for reply in replies:
