@@ -38,7 +38,7 @@ class Sbert:
     info = MetricInfo(
         name="sbert",
         version=1,
-        description="Largest cosine of the sentence vectors of prediction and references.",
+        description="Largest cosine between the sentence vectors of the prediction and a reference.",
         minimum=-1.0,
         citation="Reimers and Gurevych 2019, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks, EMNLP",
         needs_model=True,

@@ -69,7 +69,7 @@ class Sfve:
     info = MetricInfo(
         name="sfve",
         version=1,
-        description="Largest cosine of the sentence vectors of prediction and references, each after the question.",
+        description="Largest cosine between the sentence vectors of prediction and reference, both after the question.",
         minimum=-1.0,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         needs_model=True,

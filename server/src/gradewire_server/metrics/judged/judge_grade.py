@@ -31,7 +31,7 @@ JUDGE_GRADE: Final = JudgedMetric(
     MetricInfo(
         name="judge_grade",
         version=3,
-        description="A language model's grade, 0 to 5, and its verdict yes or no; the score is grade / 5.",
+        description="A language model's grade, 0 to 5, and its yes-or-no verdict; the score is grade / 5.",
         citation="Maaz et al. 2024, Video-ChatGPT, ACL; SMILE, appendix A.1",
         needs_judge=True,
         advice=ADVICE,

@@ -38,7 +38,7 @@ JUDGE_VERDICT: Final = JudgedMetric(
     MetricInfo(
         name="judge_verdict",
         version=3,
-        description="Probability with which a language model answers yes when asked if the prediction is right.",
+        description='Probability that a language model answers "yes" when asked whether the prediction is right.',
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023",
         needs_judge=True,
         advice=ADVICE,

@@ -74,7 +74,7 @@ LAVE: Final = JudgedMetric(
     MetricInfo(
         name="lave",
         version=3,
-        description="A language model's rating, 1 to 3, of the prediction, given question and references.",
+        description="A language model's rating, 1 to 3, of the prediction, given the question and references.",
         citation="Mañas, Krojer and Agrawal 2024, Improving Automatic VQA Evaluation Using Large Language Models, AAAI",
         needs_judge=True,
         advice=ADVICE,

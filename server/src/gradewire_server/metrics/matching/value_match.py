@@ -41,7 +41,7 @@ class ValueMatchMetric(TextMetric[Parameters]):
         name="value_match",
         version=1,
         description="Share of a reference's dates, quantities and other values that the prediction contains, in any "
-        "notation; 0 if it contradicts one.",
+        "notation; 0 if the prediction contradicts one of them.",
         citation="gradewire's own; see docs/reference/metrics.md",
     )
     parameters_type = Parameters

@@ -138,7 +138,7 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
     info = MetricInfo(
         name="vqa_accuracy",
         version=2,
-        description="Share of annotators with the predicted answer, as the VQA challenge counts; all references count.",
+        description="Share of annotators who gave this answer, by the VQA challenge's rule; all references count.",
         citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
     )
     parameters_type = VqaAccuracyParameters
@@ -179,7 +179,7 @@ class SoftVqaAccuracy(VqaAccuracy):
     info = MetricInfo(
         name="soft_vqa_accuracy",
         version=2,
-        description="VQA accuracy with 1 - character error rate instead of equality; all references count.",
+        description="VQA accuracy with 1 minus the character error rate instead of equality; all references count.",
         citation="Hu et al. 2022, PromptCap: Prompt-Guided Task-Aware Image Captioning",
     )
 

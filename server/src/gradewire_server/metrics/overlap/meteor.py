@@ -187,7 +187,7 @@ class Meteor(NothingToPrepare):
     info = MetricInfo(
         name="meteor",
         version=1,
-        description="METEOR: words matched exactly, by Porter stem and by WordNet synonym, with a penalty for order.",
+        description="METEOR: words matched exactly, by Porter stem or WordNet synonym, with a penalty for reordering.",
         citation="Banerjee and Lavie 2005, METEOR, ACL workshop; Lavie and Agarwal 2007, WMT",
         needs_synonyms=True,
     )
