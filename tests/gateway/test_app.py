@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,15 @@ import grpc.aio
 import httpx2
 import pytest
 from google.protobuf import json_format
-from tests.support.servers.gateway import JSON, LINES, SCORE, SCORE_STREAM, RunningGateway, gateway_over
+from tests.support.servers.gateway import (
+    JSON,
+    LINES,
+    SCORE,
+    SCORE_STREAM,
+    RunningGateway,
+    gateway_over,
+    gateway_over_method,
+)
 from tests.support.servers.wire import EXACT, SBERT, SMILE, Wire, item, request, until, wire_server
 
 from gradewire_gateway import upstream
@@ -284,21 +290,6 @@ async def test_a_stream_that_fails_at_once_is_a_problem(gateway: RunningGateway)
         assert reply.json()["field"].endswith(field)
 
 
-@asynccontextmanager
-async def gateway_over_stream(handle: Any) -> AsyncIterator[RunningGateway]:
-    """A gateway over a server whose only method is ScoreStream."""
-    server = grpc.aio.server()
-    methods = {"ScoreStream": grpc.stream_stream_rpc_method_handler(handle)}
-    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("gradewire.v1.Scoring", methods)])
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        async with gateway_over(f"127.0.0.1:{port}") as gateway:
-            yield gateway
-    finally:
-        await server.stop(None)
-
-
 async def test_nothing_is_written_to_a_stream_before_the_server_accepts_it() -> None:
     """grpc.aio reports INTERNAL instead of the reason for a refusal if the stream ends during a write."""
     arrived: list[bool] = []
@@ -310,7 +301,7 @@ async def test_nothing_is_written_to_a_stream_before_the_server_accepts_it() -> 
         context.set_trailing_metadata(((REQUEST_ID_KEY, "1"),))
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "send a token")
 
-    async with gateway_over_stream(refuse) as gateway:
+    async with gateway_over_method("ScoreStream", grpc.stream_stream_rpc_method_handler(refuse)) as gateway:
         reply = await gateway.client.post(SCORE_STREAM, content=CONFIG + b"\n" + ITEMS, headers=LINES)
     assert problem(reply)[:2] == (401, "unauthenticated")
     assert arrived == [False]
@@ -330,7 +321,7 @@ async def test_a_stream_to_a_server_that_does_not_say_that_it_accepts_goes_on(
         while await context.read() is not grpc.aio.EOF:
             await context.write(scoring_pb2.ScoreStreamResponse().SerializeToString())
 
-    async with gateway_over_stream(answer) as gateway:
+    async with gateway_over_method("ScoreStream", grpc.stream_stream_rpc_method_handler(answer)) as gateway:
         reply = await gateway.client.post(SCORE_STREAM, content=CONFIG + b"\n" + ITEMS, headers=LINES)
     assert reply.status_code == 200
     assert len(reply.text.splitlines()) == 2

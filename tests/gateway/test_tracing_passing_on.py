@@ -5,8 +5,7 @@ from typing import Any
 
 import grpc
 import pytest
-from grpc import aio
-from tests.support.servers.gateway import SCORE, RunningGateway, gateway_over
+from tests.support.servers.gateway import SCORE, RunningGateway, gateway_over_method
 
 from gradewire_proto.v1 import scoring_pb2
 
@@ -22,16 +21,9 @@ async def answer(_request: Any, context: Any) -> bytes:
 
 @pytest.fixture
 async def gateway() -> AsyncIterator[RunningGateway]:
-    server = aio.server()
     method: Any = grpc.unary_unary_rpc_method_handler(answer)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("gradewire.v1.Scoring", {"Score": method}),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        async with gateway_over(f"127.0.0.1:{port}") as running:
-            yield running
-    finally:
-        await server.stop(0)
+    async with gateway_over_method("Score", method) as running:
+        yield running
 
 
 async def test_context_and_what_is_said_of_events_go_on(gateway: RunningGateway) -> None:

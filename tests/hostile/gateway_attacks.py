@@ -37,21 +37,21 @@ RESPONSES: Final = json.dumps(
 ).encode()
 FEWER_RESPONSES: Final = json.dumps({"verify_responses": [{"reward": n % 2} for n in range(60_000)]}).encode()
 HUGE: Final = json.dumps({"items": [_ITEM] * 1000, "metrics": _METRICS}).encode()
-"""Of 40 kB, with a reply of 4 MB."""
+"""A body of 40 kB, with a reply of 4 MB."""
 HUGE_LINES: Final = b"\n".join(
     json.dumps(line).encode() for line in ({"config": {"metrics": _METRICS}}, {"items": {"items": [_ITEM] * 1000}})
 )
 LARGE: Final = json.dumps(
     {"items": [{"references": ["a"], "prediction": "a" * 7_000}] * 1900, "metrics": _METRICS[:1]}
 ).encode()
-"""Of 13 MB."""
+"""A body of 13 MB."""
 WIDE: Final = json.dumps(
     {"items": [{"references": ["a"], "prediction": "\U0001f600" + "a" * 14_000_000}], "metrics": _METRICS[:1]},
     ensure_ascii=False,
 ).encode()
-"""Of 14 MB, for which Python needs 4 bytes a character."""
+"""A body of 14 MB. Python stores its text in 4 bytes per character."""
 SOME: Final = json.dumps({"items": [_ITEM] * 4000, "metrics": []}).encode()
-"""Of 160 kB, which the process for large JSON reads."""
+"""A body of 160 kB, which the gateway's process for large JSON reads."""
 
 
 @asynccontextmanager

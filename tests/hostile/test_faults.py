@@ -28,7 +28,7 @@ def score(stub: scoring_pb2_grpc.ScoringStub, count: int = 20) -> list[float]:
 
 
 @pytest.mark.parametrize("left_bytes", [pytest.param(count, marks=pytest.mark.hostile) for count in (4096, 0, 20_000)])
-def test_a_store_that_is_cut_short_under_the_server_is_made_anew(
+def test_a_store_that_is_cut_short_under_the_server_is_emptied(
     tmp_path: Path, left_bytes: int, figure: TakeFigure
 ) -> None:
     with (
@@ -47,8 +47,8 @@ def test_a_store_that_is_cut_short_under_the_server_is_made_anew(
         again = score(stub)
         changed = sum(abs(a - b) > 2e-4 for a, b in zip(before * 2, after + again, strict=True))
         assert figure(f"store cut to {left_bytes} bytes: scores changed, of 40", changed, bound="== 0").holds
-        anew = [line["event"] for line in server.log() if "and is now empty" in line["event"]]
-        assert len(anew) == 2  # once for each of the maps that were read; what is prepared was not asked for
+        emptied = [line["event"] for line in server.log() if "and is now empty" in line["event"]]
+        assert len(emptied) == 2  # once for each of the maps that were read; what is prepared was not asked for
         assert server.http("/healthz")[1]["degraded"] == []
 
 

@@ -27,7 +27,7 @@ _BOUNDS: Final = {"max_body_bytes": 14 * _MIB, "max_bytes_in_flight": 82 * _MIB}
 _LARGE: Final = json.dumps(
     {"items": [{"references": ["a"], "prediction": f"a {n}" * 20} for n in range(600)], "metrics": [{"exactMatch": {}}]}
 ).encode()
-"""Of 100 kB, which the gateway's process for large JSON reads."""
+"""A body of 100 kB, which the gateway's process for large JSON reads."""
 _LARGE_CALLS: Final = 10
 
 

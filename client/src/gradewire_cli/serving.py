@@ -71,7 +71,7 @@ def _option(info: SettingField) -> Option:
 @option("--print-settings", is_flag=True)
 @click.pass_context
 def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any) -> None:
-    """Start a server on this machine. SIGTERM or Ctrl-C stops it gracefully, and a second signal immediately."""
+    """Start a server on this machine. SIGTERM or Ctrl-C stops it gracefully; a second signal stops it immediately."""
     embedded = server_module("gradewire_cli.server_settings")
     given = {name: value for name, value in values.items() if value is not None}
     with one_line_errors():

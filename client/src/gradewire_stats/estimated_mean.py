@@ -62,7 +62,7 @@ def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
 
     The estimate is unbiased even if the cheap scores are poor; better scores make the interval narrower. The weight of
     each row's cheap score is tuned on other rows. Human labels can replace the judge if the labelled rows were drawn at
-    random. In a small sample, all verdicts can be equal, which gives no variance. So if all judged values are 0 or 1,
+    random. In a small sample, all verdicts can be equal, which gives no variance. So if every judged value is 0 or 1,
     the intervals are widened as if there were z² more rows, half of them right (Agresti and Coull 1998); the value is
     unchanged.
 

@@ -163,7 +163,7 @@ class CompareMode(StrEnum):
 
 
 class CompareDecision(StrEnum):
-    """Rules for the winner.
+    """Rules for choosing the winner.
 
     The judge gives one verdict for each order of the two answers.
     """

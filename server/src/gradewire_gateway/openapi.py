@@ -1,4 +1,6 @@
-"""The gateway's OpenAPI 3.1 document. It describes gRPC methods by their descriptors and others by ``openapi.json``.
+"""The gateway's OpenAPI 3.1 document.
+
+The gRPC methods are described from their descriptors; the other methods come from ``openapi.json``.
 
 The schemas of messages and enums are JSON Schemas (2020-12) for protobuf's JSON format.
 """

@@ -142,7 +142,7 @@ FILES = {
         ".csv",
         b"references,prediction\n2,2.0\na,cat\n",
         [{"references": ["2"], "prediction": "2.0"}, {"references": ["a"], "prediction": "cat"}],
-        says='written as "2.0" and left unchanged because other cells differ',
+        says='written as "2.0" and left unchanged, because other cells are not whole numbers',
     ),
     "pandas-numpy-scalars": RealFile(
         ".csv", b"references,prediction\n\"[np.str_('cat'), 'kitten']\",a cat\n[np.str_('2')],2\n"

@@ -13,6 +13,7 @@ import pytest
 from gradewire_server.processes import http_gateway as gateways
 from gradewire_server.processes.http_gateway import GatewayProcess, endpoint, gateway_settings, private_directory
 from gradewire_server.settings.server import Settings
+from gradewire_server.settings.shares import gateway_bytes
 
 
 async def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +30,22 @@ async def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             with suppress(ProcessLookupError):
                 await gateway.kill()
+
+
+def test_bounds_stay_within_the_share_of_the_memory() -> None:
+    bounds = gateway_settings(Settings.load(http_api_port=0, memory_limit="1GiB"), "unix:x").bounds
+    assert bounds.max_body_bytes == gateway_bytes(1 << 30) // 28
+    assert bounds.max_bytes_in_flight == gateway_bytes(1 << 30) // 5
+    small = gateway_settings(Settings.load(http_api_port=0, memory_limit="1GiB", max_message_bytes="1MiB"), "unix:x")
+    assert small.bounds.max_body_bytes == 1 << 20
+
+
+def test_the_gateway_takes_its_share_from_the_server() -> None:
+    alone = Settings.load(memory_limit="1GiB")
+    beside = Settings.load(memory_limit="1GiB", http_api_port=0)
+    assert alone.memory.limit_bytes == 1 << 30
+    assert beside.memory.limit_bytes == (1 << 30) - gateway_bytes(1 << 30)
+    assert beside.capacity.max_bytes < alone.capacity.max_bytes
 
 
 _OWNER = """

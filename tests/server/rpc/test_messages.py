@@ -2,9 +2,13 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from google.protobuf.message import Message
+from grpc import aio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
@@ -15,7 +19,7 @@ from gradewire_server.memory import MemoryGuard, resident_bytes
 from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.turns import Permits
 from gradewire_server.rpc import messages
-from gradewire_server.rpc.messages import Receiver, StreamMemory, serialize_score
+from gradewire_server.rpc.messages import Messages, Receiver, StreamMemory, serialize_score
 from gradewire_server.rpc.sockets import Sockets
 
 _MIB = 1 << 20
@@ -218,3 +222,16 @@ async def test_pieces_are_the_whole(ids: list[str], at_once: int, server_s: floa
 async def test_what_is_too_large_is_not_built_to_its_end() -> None:
     reply = scoring_pb2.ScoreResponse(items=[scoring_pb2.ItemResult(id="x" * 1000)] * 5000)
     assert 100_000 < len(await serialize_score(reply, 100_000)) < 110_000
+
+
+async def test_a_call_whose_caller_has_gone_before_it_is_accepted_is_cancelled() -> None:
+    async def send_initial_metadata(_metadata: object) -> None:
+        raise aio.InternalError('Failed "execute_batch"')
+
+    async def replies() -> AsyncGenerator[Message]:
+        yield scoring_pb2.ScoreStreamResponse()
+
+    context: Any = SimpleNamespace(send_initial_metadata=send_initial_metadata)
+    absent: Any = None
+    with pytest.raises(asyncio.CancelledError):
+        await Messages(absent, absent, Receiver(), absent, context).send(replies())

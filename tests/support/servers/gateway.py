@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+import grpc
+import grpc.aio
 import httpx2
 
 from gradewire_gateway.serving import bind, serve
@@ -123,6 +125,20 @@ async def connections(port: int) -> AsyncIterator[Callable[..., Awaitable[RawCon
     finally:
         for connection in made:
             await connection.close()
+
+
+@asynccontextmanager
+async def gateway_over_method(name: str, handler: Any) -> AsyncIterator["RunningGateway"]:
+    """Runs one in front of a gRPC server whose only method is `name` of Scoring."""
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("gradewire.v1.Scoring", {name: handler})])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with gateway_over(f"127.0.0.1:{port}") as gateway:
+            yield gateway
+    finally:
+        await server.stop(None)
 
 
 @asynccontextmanager

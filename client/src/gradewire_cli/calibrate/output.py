@@ -139,8 +139,8 @@ def judge_line(fit: CascadeFit, judge: str) -> str:
     """Return a sentence that tells when auto calls the judge."""
     if fit.judged_below is None:
         return (
-            f"auto never uses the verdicts of {judge}, because they add nothing: the interval of their gain is above 0 "
-            "for no share of the least certain rows"
+            f"auto never uses the verdicts of {judge}, because they add nothing: however many of the least certain "
+            "rows are judged, the interval of their gain is never above 0"
         )
     share = max(each.share for each in fit.gains if each.adds)
     return (

@@ -158,10 +158,10 @@ def metrics_help() -> str:
             break_long_words=False,
             break_on_hyphens=False,
         )
-    judged = ", ".join(name for name, kind in METRIC_TYPES.items() if kind.asks_judge())
+    *judged, last = (name for name, kind in METRIC_TYPES.items() if kind.asks_judge())
     asked = textwrap.wrap(
-        f"{judged} ask a judge. A judge is a language model that takes seconds per row on a CPU. The word all excludes "
-        "these metrics. To add one, write for example all,lave.",
+        f"{', '.join(judged)} and {last} ask a judge. A judge is a language model that takes seconds per row "
+        "on a CPU. --metrics all excludes these metrics. To add one, write, for example, --metrics all,lave.",
         _HELP_COLUMNS,
     )
     return "\n".join(["\b", "Metrics and their parameters (NAME?KEY=VALUE&KEY=VALUE):", *lines, "", "\b", *asked])

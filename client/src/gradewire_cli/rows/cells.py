@@ -318,7 +318,7 @@ class CellNotes:
         if not example:
             return ""
         is_whole = column.name in self.reading.whole_number_columns
-        way_out = "left unchanged because other cells differ. Write them the same way as in the references"
+        way_out = "left unchanged, because other cells are not whole numbers. Write all cells as in the references"
         return f'whole numbers are written as "{example}" and ' + ('read without ".0"' if is_whole else way_out)
 
     def _separated(self, column: _Column) -> str:

@@ -123,7 +123,7 @@ def check_encoding(name: str | None) -> str:
     try:
         return codecs.lookup(name).name if name else ""
     except LookupError:
-        raise InputError(f"--encoding {name} is unknown. Use for example utf-8, utf-16, cp1252 or gb18030") from None
+        raise InputError(f"--encoding {name} is unknown. Use utf-8, utf-16, cp1252 or gb18030, for example") from None
 
 
 @contextlib.contextmanager

@@ -342,8 +342,8 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
 def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_run: bool, **options: Any) -> None:
     """Score the answers in one or more FILEs: JSONL, JSON, CSV, TSV, Parquet, Arrow, or - for standard input.
 
-    Write a row for each answer in order: {"id", "index", "scores": {metric: {"score", "status", …}}, …}. With --out,
-    rows go to a .jsonl, .csv, .tsv or .parquet file. If a row cannot be scored, its status says why.
+    Write one row per answer, in input order: {"id", "index", "scores": {metric: {"score", "status", …}}, …}. With
+    --out, rows go to a .jsonl, .csv, .tsv or .parquet file. If a row cannot be scored, its status says why.
     """
     output = Output.of(options)
     source, prices = input_file(options), prices_of(options)

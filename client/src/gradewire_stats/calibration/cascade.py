@@ -67,7 +67,7 @@ class CascadeRows:
         return CascadeRows(**columns, questions=list(compress(self.questions, kept)))
 
     def half(self, half: Half) -> "CascadeRows":
-        """Return the rows with questions in this half."""
+        """Return the rows whose questions are in this half."""
         return self.where(np.array([half_of(question) == half for question in self.questions], dtype=np.bool_))
 
     @property
@@ -93,7 +93,7 @@ class JudgeGain:
     """A judge compared with the cheap metrics, on the rows below a confidence.
 
     Attributes:
-        share: Maximum share of all rows that have a confidence below `below`.
+        share: At most this share of all rows has a confidence below `below`.
         below: Confidence below which the rows lie.
         rows: Number of judged rows below this confidence.
         cheap: The cheap metrics' accuracy on these rows; NaN without rows.

@@ -576,7 +576,7 @@ class _CompareDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Compa
     """An answer wins with two wins, or with a win and a tie. STATUS_INCONSISTENT if each answer wins once."""
 
 class CompareDecision(_CompareDecision, metaclass=_CompareDecisionEnumTypeWrapper):
-    """Rules for the winner. The judge gives one verdict for each order of the two answers."""
+    """Rules for choosing the winner. The judge gives one verdict for each order of the two answers."""
 
 COMPARE_DECISION_UNSPECIFIED: CompareDecision.ValueType  # 0
 COMPARE_DECISION_BOTH: CompareDecision.ValueType  # 1

@@ -60,7 +60,7 @@ def is_blank(text: str) -> bool:
     """Return True if a text shows nothing to a reader.
 
     A blank text contains only white space, control and format characters (Cc and Cf, such as zero-width spaces), Hangul
-    fillers, variation selectors, Unicode's other default ignorable characters, and the Braille blank.
+    fillers, variation selectors, Unicode's other default-ignorable characters, and the Braille blank.
     """
     if _WORD_CHARACTER.search(text):
         return False  # nearly every call returns here, after the first character

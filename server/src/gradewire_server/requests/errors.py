@@ -51,7 +51,7 @@ class DeadlineExceededError(RequestError):
 
 
 class ModelReplacedError(RequestError):
-    """A stream whose model was replaced. The results sent before remain valid."""
+    """A stream whose model was replaced. Results that were already sent remain valid."""
 
 
 class SetUnavailableError(RequestError):

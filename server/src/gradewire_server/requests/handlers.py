@@ -152,7 +152,10 @@ class Handlers:
         self._views: OrderedDict[str, Handlers] = OrderedDict()
 
     def within(self, namespace: str) -> "Handlers":
-        """Return the handlers for a tenant's namespace, or `self` for "". All share limits, permits and models."""
+        """Return the handlers for a tenant's namespace, or `self` for "".
+
+        All namespaces share the same limits, permits and models.
+        """
         if not namespace:
             return self
         view = self._views.get(namespace)

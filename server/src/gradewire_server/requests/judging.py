@@ -247,7 +247,7 @@ def _need(model: str, state: str, question: judging_pb2.DecisionQuestion, path: 
 def _options(options: Sequence[judging_pb2.DecisionOption], path: str) -> list[str]:
     """Return the options as lines of the prompt."""
     if not 2 <= len(options) <= len(LABELS):
-        raise InvalidRequestError(f"{path}.options", f"has {len(options)}, 2 to {len(LABELS)} are allowed")
+        raise InvalidRequestError(f"{path}.options", f"has {len(options)}; 2 to {len(LABELS)} are allowed")
     seen: set[str] = set()
     lines = []
     for index, option in enumerate(options):

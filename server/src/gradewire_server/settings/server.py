@@ -52,7 +52,7 @@ class ProcessesConfig:
     """Settings for the processes that share the gRPC port."""
 
     count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
-    """Run this many processes. 0 chooses a number by cores and memory: at most 8, and 1 with device cuda.
+    """Run this many processes. 0 chooses from the cores and the memory, up to 8; with device cuda it means 1.
 
     It is one for every two cores or every GiB of memory, whichever gives fewer. Set 1 for debugging, or if an
     orchestrator starts replicas, to run without a supervisor."""

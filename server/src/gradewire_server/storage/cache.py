@@ -157,7 +157,7 @@ class StorageTelemetry:
         def counter(name: str, what: str, labels: tuple[str, ...]) -> Counter:
             return Counter(f"{_PREFIX}_{name}", what, labels, registry=registry)
 
-        self.store_operations = counter("store_operations", "Calls of a second level.", _STORE_OPERATION)
+        self.store_operations = counter("store_operations", "Calls to the second-level store.", _STORE_OPERATION)
         self.store_errors = counter("store_errors", "Failed calls of a second level.", _STORE_OPERATION)
         self.store_rejected = counter("store_rejected_values", "Misses because a value failed its check.", ("store",))
         self.refused_macs = counter(

@@ -43,7 +43,10 @@ class Things:
         ]
 
     def shown(self, rng: Random) -> Draw | None:
-        """Ask for a visible thing: synonyms, plural, article. Wrong answers are siblings and antonyms."""
+        """Ask for a visible thing.
+
+        Right answers vary in word, plural and article. Wrong answers are siblings or antonyms.
+        """
         topic = rng.choices(tuple(_ASKED), self._weights)[0]
         met, every = self._topics[topic]
         synset = rng.choice(met if rng.random() < _MET else every)

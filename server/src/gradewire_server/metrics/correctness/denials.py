@@ -53,7 +53,7 @@ _IMPLIED: Final = frozenset({"without", "too", "against"})
 """Small words that negate by themselves: "too hot to drink"."""
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
-"""Number of words in the reference that allow one additional word in its opposite."""
+"""An opposite may have one more word for each of this many words in the reference."""
 _CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
 """Words whose antonym means the same if the sides swap: "B is below A" is "A is above B"."""
 # A punctuation mark inside a number or a name ("10:30", "J.K. Rowling") does not end a clause.

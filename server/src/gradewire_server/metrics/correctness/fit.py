@@ -57,8 +57,8 @@ EVERYTHING: Final = Band(0.0, 1.0)
 def _band(held_out: ConformalForm, confidence: float) -> Band:
     """Return the band of uncertain verdicts at `confidence`, above 0 and below 1.
 
-    A verdict is certain if the opposite verdict is ruled out: "wrong" below the probability that nearly all right
-    answers reach, "right" above the probability that nearly all wrong answers stay below. The band also contains a
+    Nearly all right answers reach a certain probability; below it, "wrong" is certain. Nearly all wrong answers stay
+    under another probability; above it, "right" is certain. The band also contains a
     share of the wrong verdicts (see _MISTAKEN_SLOPE), and always 1/2. If a class has too few rows, the band extends to
     0 or 1 on its side.
     """

@@ -29,7 +29,7 @@ class EasyMatch(MatchMetric):
     info = MetricInfo(
         name="easy_match",
         version=1,
-        description="1 if a reference occurs in the prediction as consecutive whole words (SMILE-normalised), or 0.",
+        description="1 if the prediction contains a reference as whole words in a row (SMILE-normalised), otherwise 0.",
         citation="SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation, 2025, baselines",
     )
 
@@ -48,7 +48,7 @@ class LexicalMatch(MatchMetric):
     info = MetricInfo(
         name="lexical_match",
         version=1,
-        description="1 if a reference occurs in the prediction as consecutive whole words (SQuAD-normalised), or 0.",
+        description="1 if the prediction contains a reference as whole words in a row (SQuAD-normalised), otherwise 0.",
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023; Kamalloo et al. 2023, ACL",
     )
 

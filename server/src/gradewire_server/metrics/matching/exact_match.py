@@ -39,7 +39,8 @@ class ExactMatch(MatchMetric):
     info = MetricInfo(
         name="exact_match",
         version=1,
-        description="1 if the prediction equals a reference except for case, punctuation, articles and spaces, or 0.",
+        description="1 if the prediction equals a reference apart from case, punctuation, articles and white space, "
+        "otherwise 0.",
         citation="Rajpurkar et al. 2016, SQuAD: 100,000+ Questions for Machine Comprehension of Text, EMNLP",
     )
 

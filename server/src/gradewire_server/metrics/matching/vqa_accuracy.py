@@ -138,7 +138,7 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
     info = MetricInfo(
         name="vqa_accuracy",
         version=2,
-        description="Share of annotators who gave the predicted answer, by the VQA challenge's rule for references.",
+        description="Share of annotators who gave this answer, by the VQA challenge's rule; all references count.",
         citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
     )
     parameters_type = VqaAccuracyParameters

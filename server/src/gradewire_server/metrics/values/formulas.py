@@ -83,7 +83,7 @@ class Sign:
 
 
 def runs_of(text: str) -> Iterator[list[Sign]]:
-    """Yield the sequences of operands and operators in a text, with 2 to MAX_TOKENS tokens."""
+    """Yield each sequence of 2 to MAX_TOKENS operands and operators in a text."""
     run: list[Sign] = []
     for match in _TOKEN.finditer(text):
         sign = _sign(match)

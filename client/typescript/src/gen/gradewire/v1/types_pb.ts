@@ -3194,7 +3194,7 @@ export const CompareModeSchema: GenEnum<CompareMode> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 18);
 
 /**
- * Rules for the winner. The judge gives one verdict for each order of the two answers.
+ * Rules for choosing the winner. The judge gives one verdict for each order of the two answers.
  *
  * @generated from enum gradewire.v1.CompareDecision
  */
