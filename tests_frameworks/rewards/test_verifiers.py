@@ -78,5 +78,5 @@ async def test_without_a_reward_the_rollout_fails_and_has_no_zero(reply: str) ->
 async def test_a_field_that_is_not_there_is_named() -> None:
     task = JudgingTask(Data(prompt="p", answer="a cat"))
     judge = GradewireJudge(GradewireJudgeConfig(answer_field="gold"))
-    with pytest.raises(ValueError, match="no column is called gold"):
+    with pytest.raises(ValueError, match="there is no column gold"):
         await judge.score(task.data, rollout(task, "a cat"))

@@ -26,7 +26,7 @@ SAMPLE_TEXTS = (
 """Texts of different lengths and scripts, to compare tokenizers and encoders with."""
 
 
-_OVERRULED = f"the published {TOKENIZER_FILE} gives different ids: the ids of transformers are used"
+_OVERRULED = f"the published {TOKENIZER_FILE} gives different ids; the ids of transformers are used"
 
 
 def load_tokenizer(folder: EncoderFolder) -> Any:
