@@ -1,6 +1,7 @@
 """Fixtures that every part of the tests shares."""
 
 import gc
+import logging
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -31,6 +32,15 @@ for _name in [name for name in os.environ if name.startswith("OTEL_")]:
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 hear_ctrl_c()
+
+
+def _is_not_of_a_closed_loop(record: logging.LogRecord) -> bool:
+    """gRPC hands events of an earlier test's loop to this test's loop, which logs that the earlier one is closed."""
+    is_of_grpc = "PollerCompletionQueue" in record.getMessage()
+    return not (is_of_grpc and record.exc_info and str(record.exc_info[1]) == "Event loop is closed")
+
+
+logging.getLogger("asyncio").addFilter(_is_not_of_a_closed_loop)
 
 # How long an example takes says nothing on a machine that does other things as well. What CI draws is the same every
 # time; `make test-search` draws afresh, and more.

@@ -377,7 +377,7 @@ def main() -> None:
     )
     parser.add_argument("--judge", default="smollm2-135m-instruct", help="name of the judge")
     options = parser.parse_args()
-    flags = {"http-api-port": str(free_port()), "log-request-share": "0"}
+    flags = {"http-api-port": str(free_port()), "log-level": "warning"}
     if options.judges:
         flags |= {"judge-backend": "embedded", "judge-repository": str(options.judges)}
         flags |= {"judge-model": options.judge, "judge-max-item-tokens": "64"}

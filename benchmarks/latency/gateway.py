@@ -111,7 +111,7 @@ def main() -> None:
     print(f"load of the machine at the start: {load}; {options.load} HTTP callers without a pause", file=sys.stderr)
     api = free_port()
     with ExitStack() as stack:
-        flags = {"judge-backend": "none", "log-request-share": "0"}
+        flags = {"judge-backend": "none", "log-level": "warning"}
         off = stack.enter_context(start_engine("embedded", flags))
         on = stack.enter_context(start_engine("embedded", flags | {"http-api-port": str(api)}))
         ways = {

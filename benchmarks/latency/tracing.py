@@ -91,18 +91,18 @@ def main() -> None:
     print(f"load of the machine at the start: {load}", file=sys.stderr)
     with ExitStack() as stack:
         receiver, line = stack.enter_context(started([sys.executable, "-m", "benchmarks.latency.otlp_receiver"]))
-        flags = {"judge-backend": "none", "log-request-share": "0"}
+        flags = {"judge-backend": "none", "log-level": "warning"}
         traced = {"otlp-endpoint": f"http://127.0.0.1:{line.strip()}"}
         settings = {
             _OFF: flags,
             _WAYS[0]: flags | {"http-api-port": str(free_port())},
-            _WAYS[1]: flags | traced | {"http-api-port": str(free_port()), "trace-sample-ratio": "1"},
+            _WAYS[1]: flags | traced | {"http-api-port": str(free_port())},
             _WAYS[2]: flags | traced | {"http-api-port": str(free_port())},
         }
-        ways = {
-            name: over_grpc(stack.enter_context(start_engine("embedded", given)).address, stack)
-            for name, given in settings.items()
-        }
+        ways = {}
+        for name, given in settings.items():
+            os.environ["OTEL_TRACES_SAMPLER_ARG"] = "1" if name == _WAYS[1] else "0.1"
+            ways[name] = over_grpc(stack.enter_context(start_engine("embedded", given)).address, stack)
         with ExitStack() as views:
             for given in settings.values():
                 if port := given.get("http-api-port"):

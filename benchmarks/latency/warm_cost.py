@@ -107,7 +107,7 @@ def main() -> None:
     requests = {kind: request_of(kind, rows) for kind in kinds}
     load_before = os.getloadavg()[0]
     with ExitStack() as stack:
-        base = {"judge-backend": "none", "log-request-share": "0", "http-port": "0"}
+        base = {"judge-backend": "none", "log-level": "warning", "http-port": "0"}
         targets = {
             name: Target(stack.enter_context(start_engine("embedded", base | flags)), stack)
             for name, flags in _SERVERS.items()

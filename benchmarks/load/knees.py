@@ -44,7 +44,7 @@ def measure_with(processes: int, engine: str, mix: str, options: argparse.Namesp
     stem = options.out / f"{engine}-{mix}"
     sys.stderr.write(f"{engine}, {mix}\n")
     duration = ("--duration", options.duration_s) if options.duration_s else ()
-    with start_engine(engine, {"log-request-share": "0"}) as server:
+    with start_engine(engine, {"log-level": "warning"}) as server:
         bench_load(
             server,
             *("--mix", mix, "--metrics", options.metrics, *duration),

@@ -125,7 +125,7 @@ class Subject:
     def __init__(self, stack: ExitStack, processes: int) -> None:
         store = stack.enter_context(TemporaryDirectory())
         flags = {"processes": str(processes), "judge-backend": "none", "disk-directory": store}
-        self._server: Server = stack.enter_context(start_engine("embedded", {**flags, "log-request-share": "0"}))
+        self._server: Server = stack.enter_context(start_engine("embedded", {**flags, "log-level": "warning"}))
         self._idle_cores = 0.0
 
     def rest(self, duration_s: float) -> float:

@@ -322,7 +322,7 @@ def _flags(store: str, processes: int) -> dict[str, str]:
         "processes": str(processes),
         "judge-backend": "none",
         "disk-directory": store,
-        "log-request-share": "0",
+        "log-level": "warning",
         "memory-max-bytes": str(processes * (4 << 20)),
         "remembered-results-max-bytes": str(processes * (4 << 20)),
     }

@@ -251,7 +251,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with ExitStack() as stack:
         out = stack.enter_context(arguments.out.open("w", encoding="utf-8"))
-        options = {"memory-max-bytes": str(arguments.memory_mib << 20), "log-request-share": "0"}
+        options = {"memory-max-bytes": str(arguments.memory_mib << 20), "log-level": "warning"}
         server = stack.enter_context(start_engine(arguments.engine, options))
         lines = asyncio.run(run(server, arguments, out))
     return 0 if report(lines) else 1

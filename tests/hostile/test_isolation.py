@@ -360,7 +360,7 @@ async def test_14_b_finds_entries_of_a_on_disk_after_a_restart(
 async def test_15_b_asks_health_and_metrics_without_the_right_token(
     tmp_path: Path, minilm: Path, judges: ScriptedJudges
 ) -> None:
-    settings = {"model_repository": minilm, "auth_health": True, "auth_tokens": "own"}
+    settings = {"model_repository": minilm, "auth_also": "health", "auth_tokens": "own"}
     async with house_of(tmp_path, judges, **settings) as house:
         stub: Any = health_pb2_grpc.HealthStub(house.a.channel)
         check = health_pb2.HealthCheckRequest(service="")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _TYPES: dict[str, type] = {"integer": int, "number": float}
-_METAVARS: Final = {"path": "PATH", "list": "NAME,…", "bytes": "BYTES", "integer": "N", "number": "X"}
+_METAVARS: Final = {"path": "PATH", "list": "VALUE,…", "bytes": "BYTES", "integer": "N", "number": "X"}
 _PREFIX = "rewards_"
 _REWARD_OPTIONS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
     (resources.files("gradewire_cli") / "rewards.toml").read_text(encoding="utf-8")
@@ -139,7 +139,6 @@ def _checked_endpoint(_context: click.Context, _option: click.Parameter, given: 
 @stacked(
     choice_option("--log-level", among=("info", "debug", "warning", "error")),
     option("--otlp-endpoint", default="", callback=_checked_endpoint),
-    option("--trace-sample-ratio", type=click.FloatRange(0, 1), default=0.1),
 )
 @click.pass_context
 def gateway_command(ctx: click.Context, /, **options: Any) -> None:
@@ -147,8 +146,8 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
     if (options["cert"] is None) != (options["key"] is None):
         raise click.UsageError("--cert and --key belong together. Give both, or neither")
     serving, settings = server_module("gradewire_gateway.serving"), server_module("gradewire_gateway.settings")
-    server_module("gradewire_gateway.observing").configure_log(options["log_level"])
     made = _settings(settings, options)
+    server_module("gradewire_gateway.observing").configure_log(made.log_level)
     try:
         listening = serving.bind(made.listen)
         click.echo(f"gradewire gateway is ready on {options['host']}:{listening.getsockname()[1]}")
@@ -178,6 +177,7 @@ def _settings(settings: ModuleType, options: dict[str, Any]) -> Any:
         bounds=settings.Bounds(max_requests=options["max_requests"], max_body_bytes=options["max_body_bytes"]),
         rewards=settings.RewardPostSettings(**reward_settings_of(options)),
         metrics=options["metrics"],
-        tracing=settings.TracingSettings(endpoint=options["otlp_endpoint"], sample_ratio=options["trace_sample_ratio"]),
+        log_level=options["log_level"],
+        tracing=settings.TracingSettings(endpoint=options["otlp_endpoint"]),
         page=options["page"],
     )

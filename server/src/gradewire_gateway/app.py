@@ -83,7 +83,7 @@ _REFUSED: Final = {
 def create_app(settings: GatewaySettings) -> Starlette:
     """Return a gateway's ASGI app. Its lifespan opens and closes the connection to the server."""
     gateway = Gateway(settings)
-    log = RequestLog(settings.log_share)
+    log = RequestLog(settings.log_level)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import random
 import sys
 import time
 from typing import Any, Final, TextIO
@@ -53,10 +52,10 @@ _SERVER_FAULTS: Final = 500
 
 
 class RequestLog:
-    """The log of finished requests. It contains all failures and a share (0 to 1) of the successes, up to a limit."""
+    """The log of finished requests of this level and above, up to a limit. Successful requests have level info."""
 
-    def __init__(self, share: float = 1.0, stream: TextIO | None = None) -> None:
-        self._share = share
+    def __init__(self, level: str = "info", stream: TextIO | None = None) -> None:
+        self._level = logging.getLevelNamesMapping()[level.upper()]
         self._stream = stream or sys.stderr
         self._second = 0
         self._written = 0
@@ -65,7 +64,8 @@ class RequestLog:
     def add(self, record: RequestRecord, method: str, duration_s: float) -> None:
         """Log a finished request."""
         fine = record.status < 400 and record.code == "ok"
-        if fine and self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
+        level = logging.INFO if fine else logging.ERROR if record.status >= _SERVER_FAULTS else logging.WARNING
+        if level < self._level:
             return
         now_s = time.time()
         if int(now_s) != self._second:
@@ -78,7 +78,7 @@ class RequestLog:
         self._write(
             {
                 "time": _iso(now_s),
-                "level": "info" if fine else "error" if record.status >= _SERVER_FAULTS else "warning",
+                "level": logging.getLevelName(level).lower(),
                 "event": "request",
                 "request_id": record.request_id,
                 "method": method,

@@ -301,10 +301,10 @@ def main() -> None:
     The server runs `python -m gradewire_gateway.serving FD`, where FD is the listening socket's descriptor. The first
     line of standard input contains the settings in JSON.
     """
-    message = json.loads(_first_line())
-    configure_log(message["log_level"])
+    settings = GatewaySettings.from_message(json.loads(_first_line()))
+    configure_log(settings.log_level)
     listening = socket.socket(fileno=int(sys.argv[1]))
-    run(GatewaySettings.from_message(message["settings"]), listening, until=_beat)
+    run(settings, listening, until=_beat)
 
 
 def _first_line() -> bytes:

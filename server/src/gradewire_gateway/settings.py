@@ -129,7 +129,7 @@ class GatewaySettings:
 
     Attributes:
         metrics: True if ``GET /metrics`` returns the gateway's metrics.
-        log_share: The share of successful requests to log, 0 to 1.
+        log_level: Log messages of this level and above: debug, info, warning or error.
         page: True if ``GET /`` returns the page.
     """
 
@@ -138,7 +138,7 @@ class GatewaySettings:
     bounds: Bounds
     rewards: RewardPostSettings = RewardPostSettings()
     metrics: bool = True
-    log_share: float = 1.0
+    log_level: str = "info"
     tracing: TracingSettings = field(default_factory=TracingSettings)
     page: bool = True
 

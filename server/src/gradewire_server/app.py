@@ -92,7 +92,6 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
     flood.on_left_out, flood.on_lost_call = telemetry.log_left_out.inc, telemetry.lost_replies.inc
     lifecycle = Lifecycle(telemetry)
     request_log = RequestLog(
-        share=settings.log.request_share,
         level=logging.getLevelNamesMapping()[settings.log.level.upper()],
         on_drop=telemetry.log_dropped.inc,
     )
@@ -126,7 +125,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
             lifecycle,
             max_message_bytes=settings.limits.max_message_bytes,
             max_connections=settings.capacity.max_connections,
-            authentication=authentication if settings.listen.auth_health else None,
+            authentication=authentication if "health" in settings.listen.auth_also else None,
             shared=position is not None,
         )
         port = await listen(

@@ -32,7 +32,7 @@ from gradewire_server.storage.cache import ReadCounter, SecondLevel, SegmentedLr
 from gradewire_server.storage.lmdb_environment import StoreDirectory
 from gradewire_server.storage.lmdb_prepared import DiskPrepared
 from gradewire_server.storage.lmdb_vectors import DiskVectors
-from gradewire_server.storage.redis_client import RedisClient, read_mac_key
+from gradewire_server.storage.redis_client import RedisClient
 from gradewire_server.storage.redis_stores import RedisPrepared, RedisVectors
 from gradewire_server.storage.reference_sets import MemoryPreparedStore, PreparedStore, StoredReferenceSets
 
@@ -58,14 +58,9 @@ class Stores:
 
 
 async def open_stores(config: CacheConfig, telemetry: StorageTelemetry) -> Stores:
-    """Open the stores. An unusable directory causes only a warning.
-
-    Raises:
-        MacKeyError: The key that authenticates values in Redis cannot be read.
-    """
+    """Open the stores. An unusable directory causes only a warning."""
     if config.redis is not None:
-        key = await asyncio.to_thread(read_mac_key, config.redis.mac_key, config.redis.mac_key_file)
-        client = RedisClient(config.redis, telemetry, mac_key=key)
+        client = RedisClient(config.redis, telemetry)
         await client.connect()
         vectors = RedisVectors(client, telemetry, prediction_ttl_s=config.prediction_ttl_s)
         return Stores(vectors, RedisPrepared(client))

@@ -23,7 +23,7 @@ ROWS: list[dict[str, Any]] = [
     for said in ("Ada", "Bob", "Ada", "Eve, I think")
 ]
 YES = {"question": "Is it red?", "references": ["yes"], "prediction": "yes"}
-PRICES = ("--judge-input-price", "2", "--judge-output-price", "10")
+PRICES = ("--judge-prices", "2,10")
 
 
 class PaidStub(JudgingStub):
@@ -185,9 +185,8 @@ def test_what_is_counted_exactly_is_no_estimate() -> None:
 @pytest.mark.parametrize(
     ("prices", "said"),
     [
-        ((), "price unknown (give --judge-input-price and --judge-output-price per million tokens)"),
-        (PRICES[:2], "price unknown (give --judge-output-price per million tokens)"),
-        (("--judge-input-price", "0", "--judge-output-price", "0"), "price about 0, estimated"),
+        ((), "price unknown (give --judge-prices, the prices of a million tokens read and written)"),
+        (("--judge-prices", "0, 0"), "price about 0, estimated"),
     ],
 )
 def test_an_unknown_price_is_said(command: Command, tmp_path: Path, prices: tuple[str, ...], said: str) -> None:
@@ -195,12 +194,11 @@ def test_an_unknown_price_is_said(command: Command, tmp_path: Path, prices: tupl
     done = command("score", file, "--metrics", "lave", "--dry-run", *prices, stub=PaidStub())
     assert said in done.stdout.splitlines()
     here = command("score", file, "--metrics", "lave", "--dry-run", *prices, stub=JudgingStub())
-    assert ("price: none, because the judge runs in the server" in here.stdout) == (len(prices) < 4)
+    assert ("price: none, because the judge runs in the server" in here.stdout) == (not prices)
 
 
 def test_prices_come_from_variables_too(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRADEWIRE_JUDGE_INPUT_PRICE", "2")
-    monkeypatch.setenv("GRADEWIRE_JUDGE_OUTPUT_PRICE", "10")
+    monkeypatch.setenv("GRADEWIRE_JUDGE_PRICES", "2,10")
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     assert "price about 0.0" in command("score", file, "--metrics", "lave", "--dry-run", stub=PaidStub()).stdout
 
@@ -209,8 +207,9 @@ def test_what_makes_no_sense_is_refused(command: Command, tmp_path: Path) -> Non
     file = write_rows(tmp_path / "a.jsonl", ROWS)
     for arguments, said in (
         (("--resume", "--out", tmp_path / "o.jsonl"), "--dry-run estimates all rows and cannot be combined with --res"),
-        (("--judge-input-price", "nan"), "nan is not a finite number"),
-        (("--judge-input-price", "-1"), "--judge-input-price"),
+        (("--judge-prices", "nan,1"), "nan is not a finite number"),
+        (("--judge-prices", "1,-1"), "-1.0 is not in the range"),
+        (("--judge-prices", "2"), "'2' is not two prices with a comma between them"),
         (("--metrics", "lave?prompt=mine/9"), "mine/9"),
         (("--metrics", "judge_verdict?image=true"), "--dry-run cannot estimate image=true"),
     ):
@@ -226,7 +225,7 @@ def test_the_summary_says_what_a_run_cost(command: Command, tmp_path: Path) -> N
     done = command(*run, *PRICES, stub=PaidStub())
     assert "in this run, the judge read 3200 tokens and wrote 80, price 0.0072" in done.stderr
     unpriced = command(*run, stub=PaidStub())
-    assert "wrote 80, price unknown (give --judge-input-price and --judge-output-price" in unpriced.stderr
+    assert "wrote 80, price unknown (give --judge-prices, the prices" in unpriced.stderr
     here = command(*run, stub=JudgingStub())
     assert "in this run, the judge read 3200 tokens and wrote 80\n" in here.stderr
 

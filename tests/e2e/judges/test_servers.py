@@ -44,8 +44,7 @@ def behind_llama(tmp_path_factory: pytest.TempPathFactory, minilm: Path, llama: 
         "judge_url": llama.url,
         "judge_remote_model": MODEL,
         "judge_token": llama.key,
-        "judge_input_price": 1.0,
-        "judge_output_price": 2.0,
+        "judge_prices": "1,2",
     }
     with ServerProcess(tmp_path_factory.mktemp("openai"), **settings) as server:
         yield server

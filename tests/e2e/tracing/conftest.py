@@ -1,6 +1,7 @@
 """A real server with its HTTP gateway, both of which send to a real receiver of OTLP."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ def traced_server(
             "wordnet_directory": directory / "nowhere",
             "http_api_port": 0,
             "otlp_endpoint": receiver.endpoint,
-            "trace_sample_ratio": 0,  # what is sampled is what callers sample
         }
-        with ServerProcess(directory, **settings) as process:
+        with ExitStack() as stack:
+            with pytest.MonkeyPatch.context() as for_server:
+                for_server.setenv("OTEL_TRACES_SAMPLER_ARG", "0")  # it traces only calls that their caller samples
+                process = stack.enter_context(ServerProcess(directory, **settings))
             yield process

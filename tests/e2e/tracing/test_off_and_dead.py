@@ -84,14 +84,14 @@ def run(program: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
 def test_a_dead_collector_delays_no_call_and_no_stop(
     tmp_path: Path, minilm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"OTEL_BSP_SCHEDULE_DELAY": "20", "OTEL_BSP_MAX_QUEUE_SIZE": "8"}.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "1")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "8")
     settings = {
         "model_repository": minilm,
         "judge_backend": "none",
         "http_api_port": 0,
         "otlp_endpoint": "http://127.0.0.1:9",
-        "trace_sample_ratio": 1,
         "drain_s": 0,
     }
     with ServerProcess(tmp_path, **settings) as server:

@@ -114,6 +114,16 @@ def test_what_is_not_sampled_is_not_recorded(receiver: OtlpReceiver) -> None:
     assert (receiver.spans, receiver.events) == ([], [])
 
 
+def test_the_standard_variable_overrides_the_ratio(receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value, kept in (("0", 0), (" 1 ", 1)):
+        monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", value)
+        tracing = tracing_to(receiver, ratio=1 - kept)
+        with begin(tracing):
+            pass
+        tracing.close()
+        assert len(receiver.spans) == kept
+
+
 def test_the_callers_sampling_wins_over_the_ratio(receiver: OtlpReceiver) -> None:
     tracing = tracing_to(receiver, ratio=0)
     with begin(tracing, "call", CALLER, "vendor=one") as call:

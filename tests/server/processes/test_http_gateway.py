@@ -19,7 +19,7 @@ from gradewire_server.settings.shares import gateway_bytes
 async def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings.load(http_api_port=0)
     with endpoint(settings) as handed:
-        gateway = await GatewayProcess.open(handed, gateway_settings(settings, handed.private), "warning")
+        gateway = await GatewayProcess.open(handed, gateway_settings(settings, handed.private))
         try:
             os.kill(gateway.pid, signal.SIGSTOP)
             monkeypatch.setattr(gateways, "_SILENT_S", 1.5)  # it beats once a second

@@ -59,12 +59,15 @@ def test_every_setting_has_one_name_everywhere(info: object, monkeypatch: pytest
         "rewards_reads": "correct",
         "rewards_extraction": "boxed",
         "rewards_policy": "hold",
+        "auth_also": "health,metrics",
+        "judge_prices": "0.15,0.6",
+        "redis_mac_key": "0123456789abcdef",
     }
     given = own.get(name, samples[kind])
     partners = {"tls_cert": {"tls_key": "/k"}, "tls_key": {"tls_cert": "/c"}, "config": {}}.get(name, {})
     if name in {"tls_client_ca", "http_tls"}:
         partners = {"tls_cert": "/c", "tls_key": "/k"}
-    if name in {"auth_health", "auth_http"}:
+    if name == "auth_also":
         partners = {"auth_tokens": "x"}
     if name == "config":
         given = os.devnull
@@ -163,8 +166,8 @@ def test_the_engine_is_told_where_triton_is(tmp_path: Path) -> None:
         ({"auth_tokens": ["hunter2", " "]}, "auth_tokens: contains an empty token"),
         ({"auth_tokens": ["hunter2 hunter2"]}, "auth_tokens: a token must be 1 to 1024 printable"),
         ({"auth_tokens": ["hunter2é"]}, "auth_tokens: a token must be 1 to 1024 printable"),
-        ({"auth_health": True}, "auth_health needs tokens: set auth_tokens or auth_tokens_file"),
-        ({"auth_http": True}, "auth_http needs tokens: set auth_tokens or auth_tokens_file"),
+        ({"auth_also": "metrics"}, "auth_also needs tokens: set auth_tokens or auth_tokens_file"),
+        ({"auth_also": "health, page"}, "auth_also: "),
     ],
 )
 def test_a_wrong_value_is_one_line_that_names_it_and_shows_no_secret(values: dict[str, object], message: str) -> None:
@@ -248,19 +251,19 @@ def test_documentation_names_every_setting_with_its_default() -> None:
         assert row in text, info.name
 
 
-def test_the_key_of_redis_is_given_once_and_never_blank_or_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_of_redis_is_never_blank_short_or_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings.load(redis_url="redis://h", redis_mac_key="0123456789abcdef")
     assert "0123456789abcdef" not in settings.to_toml() + repr(settings)
-    for name in ("redis_mac_key", "redis_mac_key_file"):
-        for blank in ("", "   "):
-            with pytest.raises(SettingsError, match=f"{name} is blank, which would switch the MAC off"):
-                Settings.load(redis_url="redis://h", **{name: blank})
-            with monkeypatch.context() as variables:
-                variables.setenv(f"GRADEWIRE_{name.upper()}", blank)
-                with pytest.raises(SettingsError, match=f"{name} is blank"):
-                    Settings.load(redis_url="redis://h")
-    with pytest.raises(SettingsError, match="redis_mac_key and redis_mac_key_file"):
-        Settings.load(redis_url="redis://h", redis_mac_key="0123456789abcdef", redis_mac_key_file="/key")
+    for blank in ("", "   "):
+        with pytest.raises(SettingsError, match="redis_mac_key is blank, which would switch the MAC off"):
+            Settings.load(redis_url="redis://h", redis_mac_key=blank)
+        with monkeypatch.context() as variables:
+            variables.setenv("GRADEWIRE_REDIS_MAC_KEY", blank)
+            with pytest.raises(SettingsError, match="redis_mac_key is blank"):
+                Settings.load(redis_url="redis://h")
+    with pytest.raises(SettingsError, match="redis_mac_key must have 16 or more bytes, not 15") as caught:
+        Settings.load(redis_url="redis://h", redis_mac_key=" 0123456789abcde ")
+    assert "0123456789abcde" not in str(caught.value)
 
 
 def test_a_judge_runs_where_it_is_told_to() -> None:
@@ -300,7 +303,8 @@ DECISIONS = {"judge_backend": "decisions", "judge_url": "http://h/v1", "judge_re
         ({"judge_backend": "decisions", "judge_url": "http://h/v1"}, "judge_remote_model"),
         ({**DECISIONS, "judge_reasoning_tokens": "9"}, "judge_reasoning_tokens needs judge_backend openai"),
         ({**DECISIONS, "judge_assistant_prefill": "yes"}, "judge_assistant_prefill needs judge_backend openai"),
-        ({"judge_input_price": "-1"}, "judge_input_price"),
+        ({"judge_prices": "1,-1"}, "judge_prices"),
+        ({"judge_prices": "1"}, "judge_prices"),
         ({"judge_backend": "somewhere"}, "judge_backend"),
     ],
 )

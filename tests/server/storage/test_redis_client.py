@@ -1,7 +1,6 @@
 """What the store holds is used only if a holder of the key wrote it under that very name."""
 
 import logging
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from gradewire_server.storage.cache import StorageTelemetry
-from gradewire_server.storage.redis_client import MacKeyError, ValueMac, read_mac_key
+from gradewire_server.storage.redis_client import ValueMac
 
 _KEY = b"a key of 16 bytes or more"
 
@@ -82,23 +81,3 @@ def test_refusals_are_counted_one_by_one_and_logged_once_a_minute(caplog: pytest
     assert refused(registry, "missing") == 501
     assert len(caplog.records) == 2
     assert "500 values" in caplog.records[1].getMessage()
-
-
-def test_a_key_is_read_from_a_setting_or_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    file.write_bytes(_KEY + b"\n")
-    assert read_mac_key("", file) == read_mac_key(_KEY.decode(), None) == _KEY
-    assert read_mac_key("", None) == b""
-
-
-@pytest.mark.parametrize("content", [b"", b"short", b" " * 40])
-def test_a_key_that_is_too_short_is_refused(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "key"
-    file.write_bytes(content)
-    with pytest.raises(MacKeyError, match="redis_mac_key_file"):
-        read_mac_key("", file)
-
-
-def test_a_file_that_is_not_there_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
-    with pytest.raises(MacKeyError, match="redis_mac_key_file: cannot read"):
-        read_mac_key("", tmp_path / "none")

@@ -167,7 +167,7 @@ async def replica(directory: Path, repository: Path, url: str, **settings: Any) 
         "default_model": MODEL,
         "backend": "triton",
         "triton_url": url,
-        "log_request_share": 0,
+        "log_level": "warning",
     }
     options = [("grpc.enable_retries", 0)]
     async with (

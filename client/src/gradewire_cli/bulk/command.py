@@ -27,7 +27,7 @@ from gradewire_cli.bulk.pipeline import FileEnd, cores_by_machine, file_readers,
 from gradewire_cli.bulk.worker import RunTally, WorkerSetup
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
 from gradewire_cli.options.help import command, option
-from gradewire_cli.options.judge import JudgePrices, judge_options, price_options, prices_of
+from gradewire_cli.options.judge import JudgePrices, judge_options, prices_of, prices_option
 from gradewire_cli.options.metrics import MetricOptions, cascade_options, metric_options, metric_options_of
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, redacted, redacted_url, tell
 from gradewire_cli.results.journal import check_outputs
@@ -323,7 +323,7 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
 @cascade_options
 @connection_options
 @bulk_options
-@price_options
+@prices_option
 @click.pass_context
 def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn, quiet: bool, **options: Any) -> None:
     """Score the answers in large INPUTs on Ray Data, and write each row to OUTPUT exactly once, even after failures.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from typing_extensions import override
 
 from gradewire_cli.options.common import INPUT_FILE, FiniteRange, written_options
 from gradewire_cli.options.help import option, stacked
@@ -22,7 +23,7 @@ _RETRIES: Final = 2
 BACKENDS: Final = ("openai", "decisions")
 _CONVENTIONAL_NAME: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _MILLION: Final = 1e6
-_PRICE_FLAGS: Final = ("--judge-input-price", "--judge-output-price")
+_PRICE_COUNT: Final = 2
 
 judge_options = stacked(
     option("--judge"),
@@ -35,17 +36,6 @@ judge_server_options = stacked(
     option("--judge-key-env"),
     option("--judge-backend", type=click.Choice(BACKENDS)),
     option("--judge-reasoning-tokens", type=click.IntRange(min=0)),
-)
-price_options = stacked(
-    *(
-        option(
-            flag,
-            type=FiniteRange(min=0),
-            envvar=f"GRADEWIRE_{flag[2:].replace('-', '_').upper()}",
-            show_envvar=True,
-        )
-        for flag in _PRICE_FLAGS
-    ),
 )
 
 
@@ -144,7 +134,7 @@ class JudgePrices:
 
     @property
     def are_known(self) -> bool:
-        """True if both prices are given."""
+        """True if the user gave prices."""
         return self.read is not None and self.written is not None
 
     def price(self, read: int, written: int) -> float | None:
@@ -157,14 +147,28 @@ class JudgePrices:
         """Return the price as text, or the flags to add. `at_most` means that the token numbers are upper bounds."""
         price = self.price(read, written)
         if price is None:
-            given = (self.read, self.written)
-            missing = [flag for flag, each in zip(_PRICE_FLAGS, given, strict=True) if each is None]
-            return f"price unknown (give {' and '.join(missing)} per million tokens)"
+            return "price unknown (give --judge-prices, the prices of a million tokens read and written)"
         if estimated:
             return f"price about {price:.4g}, estimated"
         return f"price {'at most ' if at_most else ''}{price:.4g}"
 
 
+class _Prices(click.ParamType[JudgePrices]):
+    """Two prices with a comma between them."""
+
+    name = "prices"
+
+    @override
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> JudgePrices:
+        parts = str(value).split(",")
+        if len(parts) != _PRICE_COUNT:
+            self.fail(f"{value!r} is not two prices with a comma between them, such as 0.15,0.60.", param, ctx)
+        return JudgePrices(*(FiniteRange(min=0).convert(part.strip(), param, ctx) for part in parts))
+
+
+prices_option = option("--judge-prices", type=_Prices(), envvar="GRADEWIRE_JUDGE_PRICES", show_envvar=True)
+
+
 def prices_of(options: Mapping[str, Any]) -> JudgePrices:
-    """Read `price_options`."""
-    return JudgePrices(options["judge_input_price"], options["judge_output_price"])
+    """Return the prices that `prices_option` contains."""
+    return options["judge_prices"] or JudgePrices()

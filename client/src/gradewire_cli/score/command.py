@@ -23,7 +23,7 @@ from gradewire_cli.options.common import (
 )
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
 from gradewire_cli.options.help import command, option, stacked
-from gradewire_cli.options.judge import JudgePrices, price_options, prices_of
+from gradewire_cli.options.judge import JudgePrices, prices_of, prices_option
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout, tell
 from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
@@ -336,7 +336,7 @@ def _table_line(identifier: str, cells: Iterable[str]) -> str:
 @official_options
 @grouping_options
 @output_options
-@price_options
+@prices_option
 @option("--dry-run", is_flag=True)
 @click.pass_context
 def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_run: bool, **options: Any) -> None:

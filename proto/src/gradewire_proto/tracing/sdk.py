@@ -155,7 +155,8 @@ class Tracing:
         resource = Resource.create(process).merge(OTELResourceDetector().detect())
         # None lets the SDK read the standard variables.
         is_set = bool(os.environ.get("OTEL_TRACES_SAMPLER"))
-        sampler = None if is_set else ParentBased(TraceIdRatioBased(settings.sample_ratio))
+        ratio = float(os.environ.get("OTEL_TRACES_SAMPLER_ARG", "").strip() or settings.sample_ratio)
+        sampler = None if is_set else ParentBased(TraceIdRatioBased(ratio))
         most = _setting("OTEL_BSP_MAX_QUEUE_SIZE", _MAX_SPANS)
         spans = _Outbox("span", most, _exporter("TRACES", settings), count)
         self._outboxes = [spans]

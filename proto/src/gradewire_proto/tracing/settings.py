@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-DEFAULT_RATIO: Final = 0.1
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _SAMPLERS: Final = (
     "always_on",
@@ -42,11 +41,12 @@ class TracingSettings:
 
     Attributes:
         endpoint: Base URL of a collector. If empty, OTEL_EXPORTER_OTLP_ENDPOINT applies.
-        sample_ratio: Share of traces to keep, 0 to 1, for traces that start here. OTEL_TRACES_SAMPLER overrides it.
+        sample_ratio: Share of traces to keep, 0 to 1, for traces that start here. OTEL_TRACES_SAMPLER and
+            OTEL_TRACES_SAMPLER_ARG override it.
     """
 
     endpoint: str = ""
-    sample_ratio: float = DEFAULT_RATIO
+    sample_ratio: float = 0.1
 
     def is_on(self, environment: Mapping[str, str] = os.environ) -> bool:
         """Return True if a collector is set and no standard variable turns tracing off."""

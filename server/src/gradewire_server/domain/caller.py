@@ -17,7 +17,7 @@ class Scope(StrEnum):
     JUDGE = "judge"
     """Everything that uses a judge: judge metrics, comparisons, and writing synthetic answers."""
     ADMIN = "admin"
-    """Access to data about all tenants: snapshots, and /metrics over HTTP if `auth_http` requires a token."""
+    """Access to data about all tenants: snapshots, and /metrics over HTTP if `auth_also` contains metrics."""
 
 
 ALL_SCOPES: Final = frozenset(Scope)

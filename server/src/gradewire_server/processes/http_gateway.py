@@ -87,8 +87,8 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
         ),
         bounds=_bounds(settings),
         rewards=RewardPostSettings(**asdict(api.rewards)),
-        metrics=not settings.listen.auth_http,
-        log_share=settings.log.request_share,
+        metrics="metrics" not in settings.listen.auth_also,
+        log_level=settings.log.level,
         tracing=settings.tracing.settings(),
         page=api.page,
     )
@@ -139,7 +139,7 @@ class GatewayProcess(SupervisedProcess):
     """A process that serves HTTP. Create it with `open`."""
 
     @classmethod
-    async def open(cls, endpoint: Endpoint, settings: GatewaySettings, log_level: str) -> Self:
+    async def open(cls, endpoint: Endpoint, settings: GatewaySettings) -> Self:
         """Start a gateway, and return it when it accepts requests.
 
         Raises:
@@ -148,8 +148,7 @@ class GatewayProcess(SupervisedProcess):
         """
         gateway = cls(await start_module(_MODULE, endpoint.listening.fileno(), stdout=asyncio.subprocess.PIPE))
         try:
-            message = {"settings": settings.to_message(), "log_level": log_level}
-            await gateway.send(json.dumps(message).encode() + b"\n")
+            await gateway.send(json.dumps(settings.to_message()).encode() + b"\n")
             await gateway.wait_for_beat(_START_S)
         except BaseException:
             await gateway.kill()
@@ -215,7 +214,7 @@ async def running_gateway(
 
     `private` contains the private addresses of the gRPC servers (``unix:PATH``), separated by commas.
     """
-    start = partial(GatewayProcess.open, endpoint, gateway_settings(settings, private), settings.log.level)
+    start = partial(GatewayProcess.open, endpoint, gateway_settings(settings, private))
     supervisor = GatewaySupervisor(start, restarted)
     running = asyncio.create_task(supervisor.run())
     _log.info("HTTP API on port %d", endpoint.port)

@@ -3,12 +3,11 @@
 import asyncio
 import json
 import logging
-import random
 import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TextIO, TypeVar
@@ -23,8 +22,8 @@ MESSAGES_PER_S: Final = 5
 _WINDOW_S: Final = 1.0
 _FLUSH_AFTER_S: Final = 0.2
 _MAX_WAITING: Final = 10_000
-_FAILED_PER_S: Final = 50
-"""Maximum number of failed calls logged per second for each method and code. One line counts the omitted calls."""
+_CALLS_PER_S: Final = 200
+"""Maximum number of calls to log per second for each method and code. One line counts the omitted calls."""
 _MAX_CHARACTERS: Final = 256
 """Maximum length of each string in a log line."""
 _MAX_LISTED: Final = 64
@@ -162,35 +161,29 @@ class CallRecord:
 
 
 class RequestLog:
-    """A buffer of records that a thread writes a few times a second. It drops and counts records that do not fit."""
+    """A buffer of records that a thread writes a few times a second. It drops and counts records above its limits."""
 
     def __init__(
         self,
         *,
-        share: float = 1.0,
         level: int = logging.INFO,
         stream: TextIO | None = None,
         on_drop: Callable[[], None] = lambda: None,
     ) -> None:
-        self._share = share
         self._level = level
         self._stream = stream or sys.stderr
         self._on_drop = on_drop
         self._waiting: list[tuple[float, CallRecord]] = []
-        self._bound: RateBound[tuple[str, str]] = RateBound(_FAILED_PER_S)
+        self._bound: RateBound[tuple[str, str]] = RateBound(_CALLS_PER_S)
         self._timer: asyncio.TimerHandle | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="gradewire-log")
+        self._writing: Future[None] = self._writer.submit(lambda: None)
 
     def add(self, record: CallRecord) -> None:
-        """Log a finished call if its level is enabled. Of the successful calls, log only the configured share."""
+        """Log a finished call if its level is enabled and its method's calls with its code are within the limit."""
         if _level(record.code) < self._level:
             return
-        if record.code == "OK" and self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
-            return
-        if len(self._waiting) >= _MAX_WAITING:
-            self._on_drop()
-            return
-        if record.code == "OK" or self._bound.admit((record.method, record.code)):
+        if len(self._waiting) < _MAX_WAITING and self._bound.admit((record.method, record.code)):
             self._waiting.append((time.time(), record))
         else:
             self._on_drop()
@@ -209,10 +202,13 @@ class RequestLog:
 
     def _flush(self, *, at_once: bool = False) -> None:
         self._timer = None
+        if not (at_once or self._writing.done()):
+            self._flush_soon()
+            return
         waiting, self._waiting = self._waiting, []
         lines = [_omitted(*kind, count) for kind, count in self._bound.left_out(at_once=at_once).items()]
         if waiting or lines:
-            self._writer.submit(self._write, waiting, lines)
+            self._writing = self._writer.submit(self._write, waiting, lines)
         if self._bound.waiting:
             self._flush_soon()
 

@@ -137,7 +137,7 @@ def open_http(
         registry=registry,
         lifecycle=lifecycle,
         tls=server_tls(listen.tls) if listen.tls and listen.http_tls else None,
-        authentication=authentication if listen.auth_http else None,
+        authentication=authentication if "metrics" in listen.auth_also else None,
     )
     _log.info("HTTP on port %d", http.port)
     return http

@@ -133,7 +133,7 @@ class RpcTelemetry:
         self.degraded = gauge("gradewire_degraded", "Number of current problems (see /healthz).")
         self.log_dropped = counter(
             "gradewire_log_records_dropped",
-            "Dropped request log records: too many similar failed calls, or writing was too slow.",
+            "Dropped request log records: too many similar calls, or writing was too slow.",
         )
         self.log_left_out = counter(
             "gradewire_log_messages_left_out", "Server messages that were omitted because the log was flooded."

@@ -37,6 +37,7 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 _GRPCS: Final = "grpcs://"
 _PORTS: Final = 65_536
+_MIN_MAC_KEY_BYTES: Final = 16
 
 
 def _user_cache() -> Path:
@@ -85,10 +86,6 @@ class RedisConfig:
     """Authenticate values in Redis with this secret (16 bytes or more).
 
     Set the same secret on all servers if anyone else can write to Redis and so could change scores."""
-    mac_key_file: Annotated[OptionalDirectory, Setting("redis_mac_key_file")] = None
-    """Read the secret for redis_mac_key from this file.
-
-    Use it if secrets are mounted as files."""
     timeout_s: Annotated[PositiveSeconds, Setting("redis_timeout_s")] = 0.2
     """Treat a lookup as a miss if Redis does not answer within this time.
 
@@ -106,8 +103,10 @@ class RedisConfig:
     def __post_init__(self) -> None:
         if not self.url.startswith(("redis://", "rediss://", "unix://")):
             raise ValueError("the Redis URL must begin with redis://, rediss:// or unix://")
-        if self.mac_key and self.mac_key_file is not None:
-            raise ValueError("set only one of redis_mac_key and redis_mac_key_file")
+        if self.mac_key and (size := len(self.mac_key.strip().encode())) < _MIN_MAC_KEY_BYTES:
+            raise ValueError(
+                f"redis_mac_key must have {_MIN_MAC_KEY_BYTES} or more bytes, not {size}. Run: openssl rand -hex 32"
+            )
 
 
 @dataclass(frozen=True, slots=True, config=group("Caches"))

@@ -14,8 +14,8 @@ from gradewire_server.settings.setting import (
     CountOrAuto,
     Directory,
     Names,
-    OptionalPrice,
     PositiveSeconds,
+    Prices,
     Secret,
     Setting,
     group,
@@ -138,14 +138,10 @@ class RemoteJudgeConfig:
     """Maximum number of questions about an item per request (decision models).
 
     Raise it only if the server's answers do not depend on the other questions, or scores would change."""
-    input_price: Annotated[OptionalPrice, Setting("judge_input_price")] = None
-    """Price of a million tokens that the judge reads.
+    prices: Annotated[Prices, Setting("judge_prices")] = None
+    """Prices of a million tokens that the judge reads and writes. Put a comma between them: 0.15,0.60.
 
-    Set both prices to see costs in metrics and summaries. They change no score."""
-    output_price: Annotated[OptionalPrice, Setting("judge_output_price")] = None
-    """Price of a million tokens that the judge writes.
-
-    Set it together with judge_input_price."""
+    Set them to see costs in metrics and summaries. They change no score."""
     attempts: int = 4
     """Maximum number of attempts per request."""
     max_prompt_characters: int = 24_000

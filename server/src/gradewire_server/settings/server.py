@@ -159,10 +159,9 @@ def every_setting() -> tuple[SettingField, ...]:
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of all settings by name; raise SettingsError if they are invalid."""
-    for name in ("redis_mac_key", "redis_mac_key_file"):
-        for value in (values.get(name), os.environ.get(f"{ENV_PREFIX}{name.upper()}")):
-            if isinstance(value, str) and not value.strip():
-                raise SettingsError(f"{name} is blank, which would switch the MAC off: set a value, or leave it out")
+    for value in (values.get("redis_mac_key"), os.environ.get(f"{ENV_PREFIX}REDIS_MAC_KEY")):
+        if isinstance(value, str) and not value.strip():
+            raise SettingsError("redis_mac_key is blank, which would switch the MAC off: set a value, or leave it out")
     given = read_values(Settings, values)
     if problem := next(_problems(given), ""):
         raise SettingsError(problem)
@@ -177,9 +176,8 @@ def _problems(given: Mapping[str, Any]) -> Iterator[str]:
     for name in ("tls_client_ca", "http_tls"):
         if given[name] and not has_cert:
             yield f"{name} needs tls_cert and tls_key"
-    for name in ("auth_health", "auth_http"):
-        if given[name] and not given["auth_tokens"] and given["auth_tokens_file"] is None:
-            yield f"{name} needs tokens: set auth_tokens or auth_tokens_file"
+    if given["auth_also"] and not given["auth_tokens"] and given["auth_tokens_file"] is None:
+        yield "auth_also needs tokens: set auth_tokens or auth_tokens_file"
     if problem := endpoint_problem(given["otlp_endpoint"]):
         yield f"otlp_endpoint {problem}"
     if given["backend"] == "triton" and given["device"].startswith("cuda"):

@@ -37,6 +37,7 @@ _BLANK_PROBLEM: Final = (
 )
 
 ENV_PREFIX: Final = "GRADEWIRE_"
+_PRICE_COUNT: Final = 2
 
 G = TypeVar("G")
 
@@ -99,6 +100,14 @@ def _split_tokens(value: Any) -> Any:
     return found
 
 
+def _split_prices(value: Any) -> Any:
+    """Split like `_split`, and return None for a blank string."""
+    found = _split(blank_is_none(value))
+    if isinstance(found, list | tuple) and len(found) != _PRICE_COUNT:
+        raise ValueError("must be two prices with a comma between them, such as 0.15,0.60")
+    return found
+
+
 def _check_tokens(tokens: tuple[str, ...]) -> tuple[str, ...]:
     if any(not token.strip() for token in tokens):
         raise ValueError(_BLANK_PROBLEM)
@@ -140,8 +149,9 @@ OptionalPort = Annotated[Port | None, BeforeValidator(blank_is_none)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 OptionalFinite = Annotated[Finite | None, BeforeValidator(blank_is_none)]
 Share = Annotated[float, Field(gt=0, le=1)]
+AccessPoints = Annotated[tuple[Literal["health", "metrics"], ...], NoDecode, BeforeValidator(_split)]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-OptionalPrice = Annotated[Price | None, BeforeValidator(blank_is_none)]
+Prices = Annotated[tuple[Price, Price] | None, NoDecode, BeforeValidator(_split_prices)]
 
 
 class SettingField(NamedTuple):
@@ -218,7 +228,7 @@ class SettingField(NamedTuple):
         if kind == "bytes":
             return ByteSize(value).human_readable()
         if kind == "list":
-            return ",".join(value)
+            return ",".join(value or ())
         text = "" if value is None else str(value)
         return text.lower() if kind == "boolean" else text
 

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from gradewire_proto.tracing.settings import DEFAULT_RATIO, TracingSettings
+from gradewire_proto.tracing.settings import TracingSettings
 from gradewire_server.settings.setting import (
+    AccessPoints,
     Count,
     Names,
     OptionalFinite,
@@ -73,14 +74,10 @@ class ListenConfig:
     """Read tenants from this TOML file: tokens, namespace, scopes, weight, quota.
 
     Use it for several teams. The server rereads the file when it changes."""
-    auth_health: Annotated[bool, Setting("auth_health")] = False
-    """Require a token for health and reflection over gRPC.
+    auth_also: Annotated[AccessPoints, Setting("auth_also")] = ()
+    """Also require a token for these: health (with reflection, over gRPC) and metrics (/metrics).
 
-    Set it if the API's shape must stay hidden; probes then need a token."""
-    auth_http: Annotated[bool, Setting("auth_http")] = False
-    """Require a token with scope admin for /metrics.
-
-    Set it if the metrics are confidential."""
+    Set metrics if they are confidential, and health to hide the API's shape. Scrapers and probes then need a token."""
 
     @property
     def is_open(self) -> bool:
@@ -164,11 +161,7 @@ class LogConfig:
     level: Annotated[Level, Setting("log_level")] = "info"
     """Log messages of this level and above.
 
-    Use debug to find a fault, warning for a quiet log."""
-    request_share: Annotated[float, Field(ge=0, le=1), Setting("log_request_share")] = 1.0
-    """Log this share of the successful requests.
-
-    Lower it at thousands of calls a second. Failed calls are always logged, up to 50 a second per method and code."""
+    Use debug to find a fault. With warning, successful requests are not logged."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Log and tracing"))
@@ -179,14 +172,10 @@ class TracingConfig:
     """Send traces to this OpenTelemetry collector. If empty, use OTEL_EXPORTER_OTLP_ENDPOINT; if unset, send none.
 
     Set it to see the duration of each step."""
-    sample_ratio: Annotated[float, Field(ge=0, le=1), Setting("trace_sample_ratio")] = DEFAULT_RATIO
-    """Trace this share of the calls that are not part of a caller's trace.
-
-    Raise it to see rare faults, lower it under load. OTEL_TRACES_SAMPLER overrides it."""
 
     def settings(self) -> TracingSettings:
         """Return these settings in the format that both the server and the gateway use."""
-        return TracingSettings(self.endpoint.strip(), self.sample_ratio)
+        return TracingSettings(self.endpoint.strip())
 
 
 @dataclass(frozen=True, slots=True, config=group("Deadlines"))

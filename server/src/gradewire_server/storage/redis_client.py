@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -29,35 +28,12 @@ _HEADER: Final = b"gm\x02"
 _MAC_BYTES: Final = 16
 _START: Final = len(_HEADER) + _MAC_BYTES
 _LOG_EVERY_S: Final = 60.0
-MIN_KEY_BYTES: Final = 16
 
 _STORE = "redis"
 _MAX_CONNECTIONS = 32
 _PAUSE_AFTER_REFUSAL_S = 10.0
 _REPLACE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) end return 0"
 T = TypeVar("T")
-
-
-class MacKeyError(OSError):
-    """Raised when the MAC key cannot be read or is too short."""
-
-
-def read_mac_key(secret: str, file: Path | None) -> bytes:
-    """Return the key from a setting or a file, stripped of white space; b"" if neither is set.
-
-    Raises:
-        MacKeyError: The file cannot be read, or the key has fewer than 16 bytes.
-    """
-    key = secret.strip().encode()
-    if file is not None:
-        try:
-            key = file.read_bytes().strip()
-        except OSError as error:
-            raise MacKeyError(f"redis_mac_key_file: cannot read {file}: {error.strerror}") from error
-    if (secret or file is not None) and len(key) < MIN_KEY_BYTES:
-        name = "redis_mac_key" if file is None else "redis_mac_key_file"
-        raise MacKeyError(f"{name}: must have {MIN_KEY_BYTES} or more bytes, not {len(key)}. Run: openssl rand -hex 32")
-    return key
 
 
 class ValueMac:
@@ -128,11 +104,11 @@ class RedisClient:
     from `mac` to their values, and check them when they read.
     """
 
-    def __init__(self, config: RedisConfig, telemetry: StorageTelemetry, *, mac_key: bytes = b"") -> None:
+    def __init__(self, config: RedisConfig, telemetry: StorageTelemetry) -> None:
         self._config = config
         self._telemetry = telemetry
         self.address = _address(config.url)
-        self.mac = ValueMac(mac_key, telemetry.refused_macs)
+        self.mac = ValueMac(config.mac_key.strip().encode(), telemetry.refused_macs)
         self._client: Any = _connect(config)
         self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
         self._probe: asyncio.Task[None] | None = None

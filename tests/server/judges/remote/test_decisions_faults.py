@@ -225,7 +225,7 @@ async def test_tokens_and_their_cost_are_counted_own_questions_too() -> None:
         return reply(200, body | {"usage": {"input_tokens": 40, "output_tokens": 0}})
 
     observer = Counted()
-    async with OddServer(answers=[answer]) as server, opened(server.url, observer, input_price=2.0) as judge:
+    async with OddServer(answers=[answer]) as server, opened(server.url, observer, prices=(2.0, 0.0)) as judge:
         first = (await judge.choose(choose(), deadline_s=None)).answer
         second = (await judge.choose(choose("Rome"), deadline_s=None)).answer
     assert isinstance(first, Choice)

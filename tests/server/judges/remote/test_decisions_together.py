@@ -161,7 +161,7 @@ async def test_an_answer_that_is_bad_alone_too_fails_alone() -> None:
 async def test_tokens_are_shared_out_without_a_rest() -> None:
     decider = Decider(tokens=100)
     observer = Counted()
-    async with OddServer(answers=[decider]) as server, opened(server.url, observer, input_price=2.0) as judge:
+    async with OddServer(answers=[decider]) as server, opened(server.url, observer, prices=(2.0, 0.0)) as judge:
         assert isinstance((await judge.choose(about("before"))).answer, Choice)
         # Its first small question, and this one.
         assert sum(usage.prompt_tokens or 0 for usage in observer.usages) == 100 * 2

@@ -301,7 +301,7 @@ async def test_free_text_ends_at_a_stop_and_begins_behind_its_begin() -> None:
 
 async def test_tokens_and_their_cost_are_counted() -> None:
     observer = Counted()
-    settings = {"input_price": 2.0, "output_price": 10.0}
+    settings = {"prices": (2.0, 10.0)}
     async with OddServer(answers=[GOOD]) as server, opened(server.url, observer, **settings) as judge:
         answer = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(answer, Choice)

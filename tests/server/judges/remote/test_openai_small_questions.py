@@ -61,7 +61,7 @@ async def test_many_rows_do_not_all_ask_the_small_question_that_is_not_taken() -
 
 async def test_a_reply_that_is_whole_is_not_asked_for_twice_and_all_requests_are_counted() -> None:
     observer = Counted()
-    settings = {"input_price": 2.0, "output_price": 10.0}
+    settings = {"prices": (2.0, 10.0)}
     async with OddServer(answers=[answer]) as server, opened(server.url, observer, **settings) as judge:
         found = [(await judge.choose(choose(), deadline_s=None)).answer for _ in range(2)]
     assert [own(heard) for heard in server.heard] == [False, True, False]

@@ -195,7 +195,7 @@ async def test_a_reply_that_is_no_label_is_shown(said: str, shown: str) -> None:
 
 async def test_usage_that_is_not_told_is_unknown() -> None:
     observer = Counted()
-    settings = {"input_price": 2.0, "output_price": 10.0}
+    settings = {"prices": (2.0, 10.0)}
     async with OddServer(answers=[GOOD]) as server, opened(server.url, observer, **settings) as judge:
         answer = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(answer, Choice)
@@ -205,10 +205,10 @@ async def test_usage_that_is_not_told_is_unknown() -> None:
     assert server.heard
 
 
-async def test_a_price_that_is_not_set_is_unknown() -> None:
+async def test_the_cost_without_prices_is_unknown() -> None:
     observer = Counted()
     told = completion("Rating: 2", [{"2": -0.1}], prompt_tokens=9, completion_tokens=3)
-    async with OddServer(answers=[told]) as server, opened(server.url, observer, input_price=2.0) as judge:
+    async with OddServer(answers=[told]) as server, opened(server.url, observer) as judge:
         await judge.choose(choose(), deadline_s=None)
     assert observer.usages[0].cost is None
     assert server.heard

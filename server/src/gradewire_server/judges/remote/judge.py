@@ -263,16 +263,11 @@ class RemoteJudge(Judge):
 
     def _count(self, answers: Sequence[Answer], duration_s: float) -> None:
         used = functools.reduce(lambda tokens, answer: tokens.plus(answer.tokens), answers, NO_TOKENS)
-        read = _priced(used.prompt, self._config.input_price)
-        written = _priced(used.generated, self._config.output_price)
-        cost = None if read is None or written is None else read + written
+        cost = None
+        if self._config.prices is not None and used.prompt is not None and used.generated is not None:
+            read_price, written_price = self._config.prices
+            cost = (used.prompt * read_price + used.generated * written_price) / _MILLION
         self._telemetry.request_answered(used, cost, duration_s)
-
-
-def _priced(tokens: int | None, price: float | None) -> float | None:
-    if tokens == 0:
-        return 0.0
-    return None if tokens is None or price is None else tokens * price / _MILLION
 
 
 class RemoteBackend(JudgeBackend):
