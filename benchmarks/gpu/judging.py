@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import itertools
 import os
 import shutil
 import signal
@@ -134,15 +135,15 @@ async def _rate(address: str, seconds: float, deadline_s: float) -> dict[str, An
         began_s = time.perf_counter()
 
         async def rate_on(caller: int) -> None:
-            calls = 0
-            while time.perf_counter() < began_s + seconds:
-                calls += 1
+            for calls in itertools.count(1):
                 try:
                     (item,) = await client.score(items_of(f"{caller} {calls}", 1), METRIC, deadline_s=deadline_s)
                 except GradewireError as error:
                     rated.failures[type(error).__name__] += 1
                 else:
                     rated.count(item.scores[METRIC])
+                if time.perf_counter() >= began_s + seconds:
+                    return
 
         await asyncio.gather(*(rate_on(caller) for caller in range(AT_A_TIME)))
         took_s = time.perf_counter() - began_s
