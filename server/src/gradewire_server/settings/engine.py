@@ -306,7 +306,7 @@ class TritonConfig:
 
 @dataclass(frozen=True, slots=True, config=group("Encoders"))
 class EngineConfig:
-    """Settings of encoders, stores and judges."""
+    """Settings for encoders, stores and judges."""
 
     model_repository: Annotated[Directory, Setting("model_repository")]
     """Use the built models in this directory. If empty, use the default of gradewire models build.
