@@ -114,7 +114,7 @@ class CacheConfig:
     """The in-process cache and the second cache level behind it."""
 
     namespace: Annotated[str, Setting("namespace")] = "default"
-    """Use only cache entries with this namespace. It has 1 to 64 letters, digits, ``_``, ``.`` or ``-``.
+    """Use only cache entries with this namespace. A namespace has 1 to 64 letters, digits, _, . or -.
 
     Set it to start from an empty cache, or to separate two services that share a store."""
     memory_max_bytes: Annotated[BytesOrAuto, Setting("memory_max_bytes", default=int)] = 256 * MIB
@@ -181,7 +181,7 @@ class ComputeConfig:
     """True pins each worker to its own core if there are as many workers as cores and each run has one thread. A
     short call on two idle workers then takes half the time."""
     window_choice: Annotated[Literal["fp32", "bf16"], Setting("window_choice")] = "fp32"
-    """Arithmetic for finding smile:v1's best windows. Their scores are always computed in fp32.
+    """Find smile:v1's best windows in this number format. Their scores are always computed in fp32.
 
     Use bf16 on a processor that supports it. It is faster, but needs a second copy of the weights."""
     max_batch_tokens: Count = 256
@@ -306,7 +306,7 @@ class TritonConfig:
 
 @dataclass(frozen=True, slots=True, config=group("Encoders"))
 class EngineConfig:
-    """Settings of encoders, stores and judges."""
+    """Settings for encoders, stores and judges."""
 
     model_repository: Annotated[Directory, Setting("model_repository")]
     """Use the built models in this directory. If empty, use the default of gradewire models build.
@@ -317,7 +317,7 @@ class EngineConfig:
 
     Set it to change the encoder for all callers."""
     preload: Annotated[Names, Setting("preload")] = ()
-    """Load these encoders, or the judge ("judge"), at start too.
+    """Also load these encoders at start; "judge" loads the judge.
 
     Set it if the first request for one of them must not wait. The default encoder is always loaded."""
     triton: TritonConfig | None = None

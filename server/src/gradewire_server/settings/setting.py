@@ -302,7 +302,7 @@ def _walk(group: Any) -> Iterator[SettingField]:
 
 
 class SettingsError(ValueError):
-    """A setting is unknown or its value is invalid. The message names the setting and shows no secret."""
+    """Raised when a setting is unknown or its value is invalid. The message names the setting and shows no secret."""
 
 
 class _Flat(BaseSettings):

@@ -169,7 +169,7 @@ class TracingConfig:
     """Settings for tracing. OpenTelemetry's variables set headers, certificates and the service name."""
 
     endpoint: Annotated[str, Setting("otlp_endpoint")] = ""
-    """Send traces to this OpenTelemetry collector. If empty, use OTEL_EXPORTER_OTLP_ENDPOINT; if unset, send none.
+    """Send traces to this OpenTelemetry collector. If empty, use OTEL_EXPORTER_OTLP_ENDPOINT.
 
     Set it to see the duration of each step."""
 
