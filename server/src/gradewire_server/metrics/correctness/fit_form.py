@@ -1,4 +1,4 @@
-"""The stored format of a `correctness` fit (docs/reference/correctness.md), with checks; lists become arrays."""
+"""The stored format of a `correctness` fit (see docs/reference/correctness.md)."""
 
 from bisect import bisect_right
 from functools import cached_property
@@ -50,18 +50,17 @@ _PER_FEATURE: Final = _array(Value, _MAX_FEATURES, least=0)
 class _Form(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    columns_alike: ClassVar[tuple[str, ...]] = ()
-    """The names of fields that must have equal lengths."""
+    fields_of_equal_length: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
-        if len({len(getattr(self, name)) for name in self.columns_alike}) > 1:
-            raise ValueError(f"{', '.join(self.columns_alike)} differ in length")
+        if len({len(getattr(self, name)) for name in self.fields_of_equal_length}) > 1:
+            raise ValueError(f"{', '.join(self.fields_of_equal_length)} differ in length")
         return self
 
 
 class FeatureForm(_Form):
-    """A feature. With width 0, its splits are hard. Servers ignore `rules_out` here and use the metric's own value."""
+    """A feature of the fit; width 0 means hard splits. Servers ignore `rules_out` and use the metric's own value."""
 
     name: str
     monotone: Literal[-1, 0, 1]
@@ -88,7 +87,7 @@ class TreesForm(_Form):
         value: float64[nodes], the log-odds that a leaf adds; unused in nodes that split.
     """
 
-    columns_alike = ("feature", "threshold", "missing_left", "left", "right", "value")
+    fields_of_equal_length = ("feature", "threshold", "missing_left", "left", "right", "value")
 
     roots: Annotated[NDArray[np.intp], _array(Index, _MAX_TREES, dtype=np.intp)]
     feature: Annotated[NDArray[np.intp], _NODE_INDICES]
@@ -102,7 +101,7 @@ class TreesForm(_Form):
 class MapForm(_Form):
     """A map from log-odds to a probability, linear between the points and constant beyond the outermost points."""
 
-    columns_alike = ("log_odds", "probability")
+    fields_of_equal_length = ("log_odds", "probability")
 
     log_odds: Annotated[Floats, _array(LogOdds, _MAX_POINTS)]
     probability: Annotated[Floats, _POINTS]
@@ -127,7 +126,7 @@ class RanksForm(_Form):
     answers from the highest probability down.
     """
 
-    columns_alike = ("ranks", "values")
+    fields_of_equal_length = ("ranks", "values")
 
     count: Annotated[int, Field(ge=1)]
     ranks: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=_MAX_POINTS)]
@@ -141,10 +140,10 @@ class RanksForm(_Form):
         return self
 
     def edge(self, beyond: float) -> float | None:
-        """Return the value beyond which at most the share `beyond` of rows lies; None if there are too few rows.
+        """Return the value beyond which at most the share `beyond` of rows lies, or None if there are too few rows.
 
-        For n held-out rows and an exchangeable new row, the new row lies beyond the k-th value with a probability of
-        at most k / (n + 1).
+        For n held-out rows and an exchangeable new row, the new row lies beyond the k-th value with a probability of at
+        most k / (n + 1).
         """
         row = bisect_right(self.ranks, int(beyond * (self.count + 1) + _ROUNDING)) - 1
         return self.values[row] if row >= 0 else None
@@ -169,7 +168,7 @@ class ConformalForm(_Form):
 class LinearForm(_Form):
     """Log-odds per unit of each feature. A value is clipped to `low` and `high`; `missing` replaces a missing value."""
 
-    columns_alike = ("weight", "low", "high", "missing")
+    fields_of_equal_length = ("weight", "low", "high", "missing")
 
     weight: Annotated[Floats, _array(LogOdds, _MAX_FEATURES, least=0)]
     low: Annotated[Floats, _PER_FEATURE]
@@ -273,5 +272,5 @@ class FitForm(VersionedForm):
     @model_validator(mode="after")
     def _far_has_distance(self) -> Self:
         if self.far is not None and self.distance is None:
-            raise ValueError("far needs distance, because no item is far without it")
+            raise ValueError("far needs distance, because otherwise no item is far")
         return self

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gradewire_server.metrics.correctness.fit_form import TreesForm
 
 MAX_LEVELS: Final = 64
-"""Maximum number of levels of a tree. Each level costs every item a few operations."""
+"""Maximum number of levels in a tree."""
 
 
 class TreeError(ValueError):
@@ -31,7 +31,7 @@ class TreeError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """The nodes at one depth: their values, the indices of nodes that split, and their range in the split arrays."""
+    """The nodes at one depth; `start` and `stop` are the range of `splits` in the arrays of `SoftTrees`."""
 
     values: NDArray[np.float64]
     splits: NDArray[np.intp]
@@ -136,9 +136,9 @@ def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
 
 
 def _check_monotone(nodes: TreesForm, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
-    """Raise TreeError if, in a monotone split, a leaf on the better side has a lower value than one on the worse side.
+    """Raise TreeError if a leaf on a monotone split's better side has a lower value than a leaf on the worse side.
 
-    A higher value of the feature then never takes an item to a worse leaf, whatever the thresholds are.
+    In a tree that passes, a higher feature value never leads to a worse leaf.
     """
     lowest, highest = nodes.value.copy(), nodes.value.copy()
     for level in reversed(levels):

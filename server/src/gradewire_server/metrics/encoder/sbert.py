@@ -47,7 +47,7 @@ class Sbert:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """Grade in one round, which requests the vectors of the prediction and its references."""
+        """Grade in one round."""
         del metadata
         needs = sentence_needs(parameters.model, item.prediction, item.references)
         prediction, references = yield from ask_together(*needs)

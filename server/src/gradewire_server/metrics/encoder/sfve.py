@@ -29,10 +29,10 @@ _NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: fills the encoder's i
 
 
 def question_with_room(model: str, question: str) -> Rounds[str]:
-    """Return the longest end of a non-blank question that leaves space for an answer in the encoder's input.
+    """Return a non-blank question, or its longest end that leaves space for an answer in the encoder's input.
 
-    If the encoder cut the text within the question, all answers would look equal. The kept end has one of the lengths
-    in _SIZES, starts at the beginning of a word, and would fit twice, so it fills at most half of the encoder's input.
+    If the encoder cut the text within the question, all answers would look equal. An end starts at a word, has a length
+    from _SIZES, and fills at most half of the encoder's input.
 
     Raises:
         FailureError: Not even the question's last word leaves space (INVALID_INPUT).
@@ -78,7 +78,7 @@ class Sfve:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """Grade in one round, or in several with a shorter question if the encoder cut a text."""
+        """Grade in one round, or in several rounds with a shorter question if the encoder cut a text."""
         del metadata
         stop_at(_check_question(item.question))
         model, question = parameters.model, _end_of(item.question)
@@ -108,7 +108,7 @@ def _check_question(question: str) -> Failure | None:
 
 
 def _end_of(question: str) -> str:
-    """Return the question's last MAX_QUESTION_CHARACTERS characters; no encoder reads more."""
+    """Return the question's last MAX_QUESTION_CHARACTERS characters. No encoder reads more."""
     return question if len(question) <= MAX_QUESTION_CHARACTERS else question.rstrip()[-MAX_QUESTION_CHARACTERS:]
 
 
@@ -124,5 +124,5 @@ def _texts(question: str, answers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_question(question: str, answer: str) -> str:
-    """Return the text that SFVE compares for an answer."""
+    """Return SFVE's input for an answer."""
     return f"Question: {question} Answer: {answer}"

@@ -1,4 +1,4 @@
-"""A judge's verdict, "yes" or "no", given at once or after its thoughts.
+"""A judge's verdict, "yes" or "no", given at once or after a reason.
 
 Source: KNVQA-Eval, section on language models as evaluators (plain, step by step, and with reasons).
 """

@@ -20,7 +20,7 @@ class LaveParameters(BinaryParameters):
     """The parameters of `lave` (see types.proto).
 
     Raises:
-        ParameterError: For a reason in `PromptParameters`, or because `reference_filter` is out of range or the prompt
+        ParameterError: A value is invalid (see `PromptParameters`), `reference_filter` is out of range, or the prompt
             lacks the demonstrations.
     """
 
@@ -67,7 +67,7 @@ _PAPER: Final[Mapping[str, Any]] = {
     "references": ShownReferences.ALL,
     "prompt": "lave_paper/1",
 }
-"""The paper's section 4: all references, a reason first, the judge also for binary questions, and one rating."""
+"""The parameters for section 4 of the paper."""
 
 
 LAVE: Final = JudgedMetric(

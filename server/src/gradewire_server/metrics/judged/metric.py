@@ -36,18 +36,18 @@ from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step
 from gradewire_server.metrics.prompts.template import PromptError
 
 WITHSTANDS_BELOW: Final = 0.5
-"""Minimum score against a wrong key (for judge_grade, the probability of "yes") at which the guard distrusts the judge.
+"""Minimum score with a wrong key (for judge_grade, the probability of "yes") at which the guard distrusts the judge.
 
 Chosen on the development half of docs/research/attacks.md: 0.3 and 0.4 cost more right answers, and 0.65 lets more
 attacks through.
 """
 MIN_LABEL_MASS: Final = 0.01
-"""Minimum probability of all labels together. Below it, the judge's answer is not a label."""
+"""Minimum total probability of all labels. Below this limit, the judge's answer is not a label."""
 
 
 ADVICE: Final = (
     "On labelled answers to text questions, a small judge agrees less with annotators than smile does, and costs far "
-    "more: docs/research/judge.md."
+    "more. See docs/research/judge.md."
 )
 """Advice for users before they pay for a judge metric."""
 
@@ -90,7 +90,7 @@ class PromptParameters(Parameters):
 
     @property
     def file(self) -> PromptFile:
-        """The prompt file that `prompt` names or contains; a text is parsed once and cached."""
+        """The prompt file that `prompt` names or contains."""
         return self.prompts.find(self.metric, self.prompt)
 
     @property
@@ -142,10 +142,10 @@ def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[t
 
 
 def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Failure:
-    """Return the label or text of a judge's answer, in the form that the judge sees in its next step.
+    """Return the label or text of a judge's answer, for the prompt of the next step.
 
-    Return UNPARSABLE if all labels together have less than MIN_LABEL_MASS, or if the judge wrote no text. A text is
-    neutralised, so that an answer under test cannot use it to talk the judge into a verdict.
+    Return UNPARSABLE if the total probability of all labels is below MIN_LABEL_MASS, or if the judge wrote no text.
+    Text is neutralised, because it may repeat an attack from the answer under test.
     """
     if isinstance(answer, Failure):
         return answer
@@ -168,8 +168,8 @@ class Exchange:
     Attributes:
         cut: True if a shown text was cut.
         masked: True if words of an answer were removed.
-        prompt_tokens: The number of prompt tokens so far; None if the judge does not report it.
-        generated_tokens: The number of generated tokens so far; None if the judge does not report it.
+        prompt_tokens: The number of prompt tokens so far, or None if the judge does not report this number.
+        generated_tokens: The number of generated tokens so far, or None if the judge does not report this number.
     """
 
     cut: bool
@@ -261,7 +261,7 @@ class Scale:
 
     Attributes:
         step: The prompt's step whose labels are the scale.
-        verdict: The step whose "yes" or "no" is the verdict; empty if the score decides.
+        verdict: The step whose "yes" or "no" is the verdict; empty if the score determines the verdict.
         shown: True if the result's parts contain the value; False if the value equals the score.
     """
 
@@ -280,8 +280,8 @@ class Scale:
 class _Verdict:
     """A judge's value on the labels' scale, its score from 0 to 1, and the verdict.
 
-    `yes_probability` is None if the score decides. `other_key_score` is None if the judge was not asked about a wrong
-    key.
+    `yes_probability` is None if the score determines the verdict. `other_key_score` is None if the judge was not asked
+    about a wrong key.
     """
 
     value: float
@@ -309,7 +309,7 @@ class JudgedMetric(Generic[P]):
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """Grade in one round (two with the guard) for each step of the prompt's variant, or without a judge by rule."""
+        """Grade by rule, or in one round (two with the guard) for each step of the prompt's variant."""
         del metadata
         stop_at(check_judged(item))
         if parameters.view.image and not item.images:
@@ -332,7 +332,7 @@ class JudgedMetric(Generic[P]):
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:
-        """Check the question; request nothing, since a judge reads the references with each answer."""
+        """Check the question without requesting anything."""
         del parameters
         yield from ()
         return check_question(entry.question)

@@ -1,4 +1,4 @@
-"""Write an item's prompt: fill its texts, without the judge's verdict words, into a prompt file's turns."""
+"""Fill an item's texts into a judge's prompt, without words that praise the answer."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,18 +33,17 @@ _OPPOSITES: Final = (
     ("fact", "opinion"), ("fact", "fiction"), ("fact", "myth"), ("truth", "lie"), ("truth", "dare"),
     ("similar", "different"), ("related", "unrelated"),
 )  # fmt: skip
-"""Opposites of judges' labels and of words of praise, for answers that use them as ordinary words."""
+"""Labels and words of praise with their opposites, for answers that use these as ordinary words."""
 _MOST_WORDS: Final = 4
-"""Maximum number of words in a reference that is a choice ("it is the left"). In a longer reference, "left" is an
-ordinary word."""
+"""Maximum number of words in a reference that is a choice ("it is the left")."""
 _CHOICE_WORD: Final = re.compile(r"\w+")
 _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")
 
 
 def words_of_choice(question: str, references: Iterable[str]) -> set[str]:
-    """Return `folded` words that are answers to this question, although they would be self-praise elsewhere.
+    """Return `folded` words that answer this question, although they would be self-praise elsewhere.
 
-    They are the words around "or" in the question ("Left or right?") with their opposites, and the opposites of words
+    These are the words around "or" in the question ("Left or right?") with their opposites, and the opposites of words
     in references with at most four words ("right" for "left").
     """
     offered = {word for sides in _OFFER.findall(folded(question)) for word in sides}
@@ -65,8 +64,8 @@ PLACEHOLDER: Final = "[...]"
 
 _LABEL_WORD: Final = re.compile(r"\w+")
 _LEAST_LETTERS: Final = 4
-"""Minimum number of letters in a long word. Labels without a long word (yes, no, 3, A) are ordinary words, and are
-removed only after "Rating" and the like."""
+"""Minimum number of letters in a long word. Labels without a long word (yes, no, 3, A) are removed only after
+"Rating" and the like."""
 
 _PRAISE: Final = "correct|right|true|accurate|valid|perfect|flawless|exact|acceptable|accepted|spot on|the truth|a fact"
 _SUBJECT: Final = (
@@ -90,7 +89,7 @@ _CLAUSE_END: Final = r"(?=[ ]?(?:[.,;:!?)\]\"<]|$)|[ ](?:-|and|but|so|because|as
 
 
 def without_praise(text: str, delimiters: Delimiters, references: Sequence[str], *, question: str = "") -> str:
-    """Return an answer with PLACEHOLDER instead of its verdicts on itself. Idempotent.
+    """Replace an answer's verdicts on itself with PLACEHOLDER.
 
     These are replaced, in all READINGS of the text:
 
@@ -102,8 +101,7 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
 
     An answer that consists of only one such word stays ("Right.", "it is true", "the right"). Text also stays if all
     its words are in the shown references or in `words_of_choice`. If the question asks for a score or a grade, numbers
-    after that word stay, too. Without labels, nothing changes. A neutralised text needs time in proportion to its
-    length.
+    after that word stay, too. Without labels, nothing changes. A second call changes nothing.
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text
@@ -183,7 +181,6 @@ def _long_labels(delimiters: Delimiters) -> tuple[str, ...]:
 
 
 def _label_pattern(delimiters: Delimiters) -> str:
-    """Return a pattern for the long labels; without long labels, a pattern that never matches."""
     long_labels = _long_labels(delimiters)
     return rf"(?:{any_of(long_labels)})(?:ly|ness)?" if long_labels else r"(?!)"
 
@@ -287,7 +284,7 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
 
 
 def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
-    """Return a judge's turn: a line with the opening and the answer for each step."""
+    """Return a judge's turn, with a line for each step that contains the opening and the answer."""
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 
 
@@ -313,7 +310,7 @@ CAPTION_SEPARATOR: Final = " / "
 
 
 def check_judged(item: Item) -> Failure | None:
-    """Return the failure of `check_question`, or EMPTY_PREDICTION for an answer without a letter or digit."""
+    """Return a failure if the question is invalid or the prediction contains no letter or digit."""
     failure = check_question(item.question)
     if failure is None and not has_letter_or_digit(item.prediction):
         return Failure(Status.EMPTY_PREDICTION, "prediction: contains no letter or digit to judge")
@@ -335,8 +332,8 @@ def kind_of_question(item: Item, counted: CountedReferences) -> str:
 class ShownItem:
     """An item's turn for a judge.
 
-    `masked` is True if `without_praise` removed words from the prediction. `matched_reference` is the index of the
-    alias if only one is shown; None for several aliases or for votes.
+    `masked` is True if `without_praise` removed words from the prediction. `matched_reference` is the index of the only
+    shown alias; None for several aliases or for votes.
     """
 
     rendered: Rendered
@@ -347,7 +344,7 @@ class ShownItem:
 
 
 def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> ShownItem:
-    """Fill an item that passes `check_judged` into a variant's template; cut its long texts."""
+    """Fill an item that passes `check_judged` into a variant's template, and cut long texts."""
     counted = count_references(item.references)
     prediction, prediction_cut = cut_to_words(item.prediction, variant.prediction_words)
     question, question_cut = cut_to_words(item.question, MAX_CHARACTERS)

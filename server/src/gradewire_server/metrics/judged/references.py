@@ -15,11 +15,11 @@ from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
 _MOST_CHARACTERS: Final = 256
-"""Maximum number of characters of an alias to compare, since a request may have a thousand long aliases."""
+"""Maximum number of characters to compare in an alias."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
-"""Minimum share of an alias's letter runs in an answer for the two to count as sharing a word, apart from endings."""
+"""Minimum share of an alias's letter runs in an answer that counts as a shared word."""
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
@@ -33,8 +33,8 @@ class Closeness:
     Attributes:
         places: The aliases' indices, the closest alias first.
         shared: True if the closest alias shares a word with the answer. Otherwise, the order means nothing.
-        share: The largest share of an alias in the answer, 0 to 1: of its words without articles and the like, or of
-            the three-letter runs in its words with letters beyond ASCII.
+        share: The largest share, 0 to 1, of an alias's words (without articles and the like) or letter runs in the
+            answer.
     """
 
     places: Sequence[int]
@@ -43,11 +43,11 @@ class Closeness:
 
 
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
-    """Sort lower-case aliases by closeness to an answer, using their first 256 characters.
+    """Sort lower-case aliases by closeness to an answer, using each alias's first 256 characters.
 
-    The criteria are, in this order, an alias's shares in the prediction: of its words without articles and the like, of
-    all its words, and of the three-letter runs in its words with letters beyond ASCII. Runs help in languages that
-    inflect words or have no blanks between them.
+    Compare, in this order, an alias's shares of content words, of all words, and of three-letter runs (in words with
+    letters beyond ASCII) that the prediction contains. Runs help in languages that inflect words or have no blanks
+    between them.
     """
     lowered = prediction.casefold()
     said = set(split_words(lowered))
@@ -65,13 +65,12 @@ def _shares(key: str, said: set[str], grams: set[str]) -> tuple[float, float, fl
     word_share = len(content & said) / len(content)
     if word_share == 1:
         return 1.0, len(words & said) / len(words), 1.0
-    own = {gram for run in _RUN.findall(key) if not run.isascii() for gram in _grams(run)}
+    own = {gram for run in _RUN.findall(key) if not run.isascii() for gram in _letter_runs(run)}
     gram_share = len(own & grams) / len(own) if own else 0.0
     return word_share, len(words & said) / len(words) if word_share else 0.0, gram_share
 
 
-def _grams(run: str) -> list[str]:
-    """Return a word's three-letter runs; a shorter word is a single run."""
+def _letter_runs(run: str) -> list[str]:
     if len(run) < _GRAM:
         return [run]
     return [run[at : at + _GRAM] for at in range(len(run) - _GRAM + 1)]
@@ -81,15 +80,14 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Minimum share of a key's words in an answer that counts as containing the key; any text may contain a single word."""
+"""Minimum share of a key's words in an answer that contains the key."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",
 })  # fmt: skip
 """Articles in other languages. If they counted, any text with "la" would contain half of "la Seine"."""
 _WORD: Final = re.compile(r"\w+")
-_MOST_KEY_CHARACTERS: Final = 4096
-"""Maximum number of characters of a text to split into words, since a request may have a thousand long texts."""
+_MAX_KEY_CHARACTERS: Final = 4096
 
 _ENDS: Final = " .,;:!?\"'"
 _YES_OR_NO: Final = frozenset({"yes", "no"})
@@ -134,9 +132,9 @@ def reference_key(text: str) -> str:
 def count_references(references: Sequence[str]) -> CountedReferences:
     """Count equal references, and decide whether they are annotators' votes or aliases.
 
-    References are votes if one occurs twice, word for word. They are also votes if the most common reference is "yes"
-    or "no", or if they contain both "yes" and "no", since one alias would hide the disagreement. Otherwise they are
-    aliases. Lists of aliases may repeat a word in a different case, so their counts mean nothing.
+    References are votes if a reference occurs twice, word for word. References are also votes if the most common of
+    several references is "yes" or "no", or if both "yes" and "no" occur. Other references are aliases, and their counts
+    are 1, since lists of aliases may repeat a word in a different case.
     """
     first: dict[str, int] = {}
     counts: Counter[str] = Counter()
@@ -170,14 +168,14 @@ def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
 
 @dataclass(frozen=True, slots=True)
 class ChosenReferences:
-    """References to show to a judge, with single spaces; `cut` is True if any were cut, or omitted for their length."""
+    """References to show to a judge, with single spaces; `cut` is True if a long reference was cut or omitted."""
 
     counted: CountedReferences
     cut: bool
 
     @property
     def alone(self) -> int | None:
-        """The index of the alias if only one is shown; None for votes and for several aliases."""
+        """The index of the only shown alias; None for votes and for several aliases."""
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
@@ -186,9 +184,8 @@ def choose_shown(
 ) -> ChosenReferences:
     """Return the references to show to a judge, limited to the form's maximum number and to MAX_WORDS words in total.
 
-    Of votes, the most frequent are shown. Of aliases, the closest to the prediction are shown, in their given order:
-    since a right answer needs to match only one alias, the least similar aliases help a judge least. With AUTO, all
-    aliases are shown if the closest alias shares no word with the prediction.
+    Choose the most frequent votes, or the aliases that are closest to the prediction, because a right answer needs to
+    match only one alias. With AUTO, choose all aliases if the closest alias shares no word with the prediction.
     """
     ranked, most = _ranked(counted, prediction, form, choice)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
@@ -257,8 +254,8 @@ def says_key(item: Item, share: float) -> bool:
     """Return True if the prediction contains at least half of a reference's words, or half of its letter runs.
 
     Words of the question do not count, nor do single Latin letters, articles and the like, because every text contains
-    them. If a reference has no words that count, the prediction must equal it. References with less than `share` of the
-    most frequent reference's count are ignored.
+    them. The prediction must equal a reference without other words. References with less than `share` of the most
+    frequent reference's count are ignored.
     """
     asked = set(_words(item.question))
     keys = without_rare(count_references(item.references), share).keys
@@ -278,11 +275,11 @@ def _is_in_every_text(word: str) -> bool:
 
 
 def other_key(item: Item) -> tuple[str, ...]:
-    """Return references that are wrong for this question, as if they belonged to a different question.
+    """Return wrong references for this question, as if they belonged to a different question.
 
-    They are of the same type as the most frequent reference (a number, a name or a thing), and share no word with
-    question and references. For votes, there are as many as the item has. The choice does not depend on the
-    prediction, because an attacker could influence it. For a yes-or-no question, the wrong reference is the opposite.
+    A wrong reference is a number, a name or a thing, like the most frequent reference, and shares no word with the
+    question and the references. For a yes-or-no question, it is the opposite. Votes are replaced with the same number
+    of references. The prediction has no influence, because an attacker may have written it.
     """
     counted = count_references(item.references)
     if is_binary(counted):
@@ -304,7 +301,7 @@ def _in_order(reference: str, question: str) -> Sequence[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text[:_MOST_KEY_CHARACTERS].casefold())
+    return _WORD.findall(text[:_MAX_KEY_CHARACTERS].casefold())
 
 
 DEFAULT_SHARE: Final = 0.25

@@ -1,4 +1,4 @@
-"""Easy and lexical match: the prediction contains a reference's words, in SMILE's or SQuAD's normal form.
+"""Easy match and lexical match, which look for a reference in the normalised prediction.
 
 Sources: SMILE, section on baselines ("can be found within the model response"); KNVQA-Eval, section on lexical matching
 (rule i), with the normalisation for open-domain question answering from Kamalloo et al. 2023, "Evaluating Open-Domain
@@ -18,7 +18,7 @@ from gradewire_server.metrics.text.words import split_words
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
-    """Yield, for each reference, whether the prediction contains its words in order; "party" does not contain "art"."""
+    """Yield True for each reference that the prediction contains as whole words in a row, otherwise False."""
     whole = f" {' '.join(prediction.words)} "
     return (f" {' '.join(reference.words)} " in whole for reference in references)
 

@@ -22,7 +22,7 @@ from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 _LONGEST_NGRAM: Final = 4
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters to tokenise: 16 for each of the first MAX_WORDS tokens."""
+"""Maximum number of characters to tokenise."""
 
 
 @dataclass(frozen=True, slots=True)

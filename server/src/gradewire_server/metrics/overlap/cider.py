@@ -55,8 +55,7 @@ def ngrams(words: Sequence[str]) -> Counter[Ngram]:
 def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, int]:
     """Return the number of documents with each n-gram; a document is the references of one entry.
 
-    N-grams that occur in only one document are omitted. They weigh the same as unknown n-grams, and make up most of a
-    corpus.
+    N-grams in only one document are omitted. They are most of a corpus, and weigh the same as unknown n-grams.
     """
     # Find n-grams in several documents by their hashes, since tuples of all n-grams would need ten times the memory.
     hashes = array("q")
@@ -105,10 +104,7 @@ class _Vector:
 
 
 class Cider(NothingToPrepare):
-    """The similarity of weighted n-gram counts, averaged over 1- to 4-grams and references, times 10.
-
-    Preparing references needs no requests, because a prepared corpus contains the entries themselves.
-    """
+    """The similarity of weighted n-gram counts, averaged over 1- to 4-grams and references, times 10."""
 
     info = MetricInfo(
         name="cider",

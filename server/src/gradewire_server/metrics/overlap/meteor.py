@@ -3,8 +3,6 @@
 Source: Banerjee and Lavie 2005, section 2. Where the paper leaves details open, this follows NLTK
 (`nltk.translate.meteor_score`): words are paired from the end, each with its last free partner, and synonyms are looked
 up for stems.
-
-The prediction is indexed once, so that each reference costs time in proportion to its own length.
 """
 
 from collections import defaultdict
@@ -136,7 +134,7 @@ def _positions(words: Iterable[tuple[int, str]]) -> WordPositions:
 
 
 def count_chunks(pairs: Sequence[Pair]) -> int:
-    """Return the number of chunks (runs of pairs that are adjacent in both texts), or 0 without pairs."""
+    """Return the number of chunks, which are runs of pairs that are adjacent in both texts."""
     ordered = sorted(pairs)
     follows = sum(1 for (a, b), (c, d) in pairwise(ordered) if (c, d) == (a + 1, b + 1))
     return len(ordered) - follows
@@ -164,7 +162,7 @@ class MeteorParameters(Parameters):
 
 
 def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: int, p: MeteorParameters) -> MeteorParts:
-    """Return an alignment's precision, recall and penalty; all are 0 without pairs."""
+    """Return an alignment's precision, recall and penalty, which are 0 if there are no pairs."""
     matches = len(alignment.pairs)
     if not matches:
         return MeteorParts(0.0, 0.0, 0.0, 0, 0)
@@ -174,7 +172,7 @@ def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: i
 
 
 def meteor_score(parts: MeteorParts, alpha: float) -> float:
-    """Return (1 - penalty) P R / (alpha P + (1 - alpha) R), 0 without pairs."""
+    """Return (1 - penalty) P R / (alpha P + (1 - alpha) R), or 0 if there are no pairs."""
     if not parts.matches:
         return 0.0
     mean = parts.precision * parts.recall / (alpha * parts.precision + (1 - alpha) * parts.recall)
@@ -182,7 +180,7 @@ def meteor_score(parts: MeteorParts, alpha: float) -> float:
 
 
 class Meteor(NothingToPrepare):
-    """METEOR with the best reference; ties go to the first. Synonyms are looked up only for predictions."""
+    """METEOR with the first of the best references. Synonyms are looked up only for predictions."""
 
     info = MetricInfo(
         name="meteor",
@@ -195,7 +193,7 @@ class Meteor(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
-        """Request synonyms of unmatched words, even if all words match, so that missing files never go unnoticed."""
+        """Grade after requesting synonyms, even if all words match, so that missing files never go unnoticed."""
         del metadata
         words, prediction_cut = first_words(item.prediction)
         references, references_cut = words_of_references(item.references, first_words)

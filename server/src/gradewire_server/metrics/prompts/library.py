@@ -38,7 +38,6 @@ _MAX_DEMONSTRATIONS: Final = 64
 _MAX_TOKENS: Final = 1024
 _MAX_LABELS: Final = 16
 _MAX_LABEL_CHARACTERS: Final = 64
-"""Maximum number of characters of a label, since every result contains the labels."""
 _UNFIT: Final = "contains a chat token, a control character, an invisible character, or several spaces in a row"
 
 _MESSAGES: Final = {
@@ -48,19 +47,18 @@ _MESSAGES: Final = {
 }
 _FORMAT: Final = 1
 _MAX_DEPTH: Final = 32
-"""Maximum depth of nested arrays and tables. The parser recurses for each level, and at Python's recursion limit,
-finalizers would fail, too."""
+"""Maximum depth of nested arrays and tables, because the parser recurses."""
 _SIGNS: Final = re.compile(
     r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*'''
     r"|[\[\]{},=]",
     re.DOTALL,
 )
-"""A pattern that matches the signs to count, and also strings and comments, because signs in them do not count. The
-pattern never backtracks, even in an unclosed string."""
+"""A pattern for the signs to count, and for strings and comments, in which signs do not count. The pattern never
+backtracks."""
 _MAX_VALUES: Final = 2000
-"""Maximum number of commas and equals signs outside strings. The parser needs 2 µs for each; a large file has 200."""
+"""Maximum number of commas and equals signs outside strings. A large file has 200."""
 _MAX_PARSER_CHARACTERS: Final = 160
-"""Maximum number of characters to quote from the TOML parser's message, which may contain a key."""
+"""Maximum number of characters to quote from the TOML parser's message."""
 
 _NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
@@ -175,7 +173,7 @@ def read_prompt(data: bytes) -> PromptFile:
     A byte order mark at the beginning is ignored and does not change the digest.
 
     Raises:
-        PromptError: The file is too long, is not TOML, or lacks required content; the message names the key.
+        PromptError: The file is too long, is not TOML, or lacks required content.
     """
     data = data.removeprefix(BOM_UTF8)
     if len(data) > MAX_PROMPT_BYTES:
@@ -264,7 +262,7 @@ def _step(form: StepForm, place: str, *, first: bool) -> Step:
     if shape is None:
         raise PromptError(f"{place}.name", f"{quoted(form.name)} is not known. The steps are {', '.join(STEPS)}")
     if not form.opening and not first:
-        raise PromptError(f"{place}.opening", "is missing. Only the first step may omit it")
+        raise PromptError(f"{place}.opening", "is missing. Only the first step may have no opening")
     needed, other = ("max_tokens", "labels") if shape.generated else ("labels", "max_tokens")
     if getattr(form, needed) is None:
         raise PromptError(f"{place}.{needed}", "is missing")
@@ -386,7 +384,7 @@ class PromptLibrary:
             known = f"Known prompts: {', '.join(sorted(self._files))}"
             raise PromptError("", f"unknown prompt {title}. {_replacement(title) or known}")
         if not file.digest.startswith(digest):
-            raise PromptError("", f"{title} has the digest {file.digest} here, not {digest}")
+            raise PromptError("", f"{title} has the digest {file.digest}, not {digest}")
         return file
 
     def parameter(self, file: PromptFile) -> str:
@@ -396,12 +394,12 @@ class PromptLibrary:
 
 
 def _replacement(title: str) -> str:
-    """Return advice if a newer version of the package's prompt replaced this one; otherwise ""."""
+    """Return advice if the package has a newer version of this prompt; otherwise ""."""
     name, _, version = title.partition("/")
     own = _DEFAULTS.get(name)
     if own is None or int(version) >= own.version:
         return ""
-    return f"{own.title} replaced it. Use {own.title}, or send the file's text"
+    return f"{own.title} replaced this prompt. Use {own.title}, or send the file's text"
 
 
 def _inline(text: str) -> PromptFile:
@@ -413,7 +411,7 @@ def _inline(text: str) -> PromptFile:
 
 @lru_cache(maxsize=64)
 def _read_once(text: str) -> PromptFile | PromptError:
-    """Return a prompt file's parsed text, or the error; cached because parsing needs 10 ms and the same texts recur."""
+    """Return a parsed prompt file, or the error. Results are cached, because parsing takes 10 ms."""
     if len(text) > MAX_PROMPT_BYTES:
         return PromptError("", f"has {len(text)} characters; at most {MAX_PROMPT_BYTES} bytes are allowed")
     if "=" not in text:

@@ -20,7 +20,7 @@ EXTRACT: Final = "extract"
 PAIR_SETS: Final = ("pairs",)
 """The names of a comparison file's demonstration sets."""
 DEMONSTRATION_SETS: Final = ("short", "long", "binary")
-"""The names of a prompt file's demonstration sets. If a file lacks a set, the first existing one replaces it."""
+"""The names of a prompt file's demonstration sets. If a file lacks a set, the first existing set replaces it."""
 
 _MAX_REFERENCES: Final = 1000
 _JUDGED: Final = frozenset({"question", "references", "prediction"})
@@ -95,7 +95,7 @@ SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
         "again": VariantShape((("sentence",),), _ASKED, frozenset({"problem"})),
     },
 }
-"""The variants by metric; a file may lack variants."""
+"""The variants by metric; a file may lack some variants."""
 
 
 @dataclass(frozen=True, slots=True)

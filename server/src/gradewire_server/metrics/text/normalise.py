@@ -21,10 +21,9 @@ PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 
 @cache
 def lemma_table() -> Mapping[str, str]:
-    """Return the lemmas of all words that are not their own lemma: about 33,000, which are read once, in 0.1 s.
+    """Return the lemmas of about 33,000 words that differ from their lemma.
 
-    lemminflect's own look-up copies an entry each time (5 µs and more), and reads the file four times as slowly. Unlike
-    a cache, a table of fixed size does not grow with unknown words.
+    lemminflect's own look-up takes 5 µs or more, and reads the file four times as slowly.
     """
     found: dict[str, str] = {}
     for part_of_speech in reversed(PARTS_OF_SPEECH):
@@ -72,7 +71,7 @@ _LEAST_LETTERS: Final = 5
 
 @cache
 def antonym_table() -> Mapping[str, frozenset[str]]:
-    """Return the antonyms of each word in WordNet (about 5,700 lower-case words); read once, in milliseconds."""
+    """Return the antonyms of each word in WordNet (about 5,700 lower-case words)."""
     found: dict[str, set[str]] = {}
     for line in (files(__package__) / "antonyms.txt").read_text("ascii").splitlines():
         if not line.startswith("#"):
@@ -97,12 +96,10 @@ def opposites_of(word: str) -> frozenset[str]:
 
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _NEITHER_IN_ASCII = {code: None for code in range(128) if _NEITHER_WORD_NOR_SPACE.match(chr(code))}
-_KNOWN_TEXTS = 4096
-"""Maximum number of texts whose words are cached: references recur with every answer to their question."""
-_KNOWN_CHARACTERS = 256
+_MAX_CACHED_TEXTS = 4096
+_MAX_CACHED_CHARACTERS = 256
 _LONG_CHARACTERS = 8192
-"""Number of characters above which a regular expression is too slow. To delete every third character of a megabyte, a
-regular expression blocks all other work for half a second."""
+"""Number of characters above which a regular expression is too slow."""
 # Match from the first to the last word character in a run without white space. N deletes the punctuation around a word.
 _WORD = re.compile(r"\w(?:\S*\w)?")
 _RUN = re.compile(r"\S+")
@@ -122,10 +119,9 @@ class Normalised:
 def normalise(text: str) -> Normalised:
     """Return N(text): lower-case, delete all but word characters and white space, split, lemmatise, join.
 
-    Word characters and white space are those of Python's `re`: letters and digits of all scripts, and "_". Combining
-    marks are deleted.
+    Word characters are letters and digits of all scripts, and "_". Combining marks are deleted.
     """
-    return _known(text) if len(text) <= _KNOWN_CHARACTERS else _normalised(text)
+    return _known(text) if len(text) <= _MAX_CACHED_CHARACTERS else _normalised(text)
 
 
 def _normalised(text: str) -> Normalised:
@@ -137,7 +133,7 @@ def _normalised(text: str) -> Normalised:
     return Normalised(" ".join(words), words)
 
 
-_known = lru_cache(maxsize=_KNOWN_TEXTS)(_normalised)
+_known = lru_cache(maxsize=_MAX_CACHED_TEXTS)(_normalised)
 
 
 def bare_words(text: str) -> list[str]:
@@ -151,7 +147,7 @@ def bare_words(text: str) -> list[str]:
 
 
 def _without_others(text: str) -> str:
-    """Return the text with only word characters and white space; test each distinct character once."""
+    """Return the text with only word characters and white space."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     counts = np.bincount(codes)
     deleted = np.zeros(len(counts), np.bool_)

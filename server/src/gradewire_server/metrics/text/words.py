@@ -7,7 +7,7 @@ from typing import Final
 from unicodedata import category
 
 _PART_CHARACTERS: Final = 32_768
-"""Maximum number of characters to translate in one call: 4 ms if the text is not ASCII."""
+"""Maximum number of characters to translate in one call, which takes up to 4 ms."""
 
 MAX_WORDS: Final = 1024
 """Maximum number of words to compare."""
@@ -36,7 +36,7 @@ _VARIATION_SELECTORS: Final = range(0xE0100, 0xE01F0)
 """The only combining marks with higher code points than the last letters."""
 
 MAX_REFERENCE_WORDS: Final = 8192
-"""Maximum number of words in all references of an item or entry: a thousand long references would need seconds."""
+"""Maximum number of words in all references of an item or entry."""
 
 
 def translated(text: str, table: Mapping[int, str | int | None]) -> str:
@@ -68,8 +68,8 @@ def _compiled_word() -> re.Pattern[str]:
     joined = _character_class(sorted(set(letters).difference(alone)))
     marks = _character_class([n for n in (*assigned, *_VARIATION_SELECTORS) if category(chr(n))[0] == "M"])
     single = f"[{_character_class(alone)}]"
-    # The first branch is redundant but fast: most letters of an unspaced script precede another one. Checking that no
-    # mark follows is several times as slow, because marks have hundreds of ranges beyond the first plane.
+    # The first branch is redundant but fast, because most letters of an unspaced script precede another letter. To
+    # check that no mark follows is slower, because marks have hundreds of ranges beyond the first plane.
     return re.compile(f"{single}(?={single})|[{joined}][{joined}{marks}]*|{single}[{marks}]*")
 
 

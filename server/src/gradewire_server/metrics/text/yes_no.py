@@ -27,9 +27,9 @@ _SHORT: Final[Mapping[str, str]] = _WORDS["short_forms"]
 _DOUBT: Final = frozenset(_WORDS["doubt"].split())
 """Words that cast doubt on a preceding "yes" or "no"."""
 _AGAINST: Final = {True: _DOUBT.union(_WORDS["against_yes"].split()), False: _DOUBT.union(_WORDS["against_no"].split())}
-"""For each verdict, the words that cast doubt on it or express the opposite verdict."""
+"""By verdict, the words that cast doubt on the verdict or express the opposite verdict."""
 _ELLIPTIC_WORDS: Final = 4
-"""Number of words of the longest ellipsis, "it is not any". An ellipsis may end a clause ("no, sir it is")."""
+"""Number of words in the longest ellipsis, "it is not any"."""
 
 
 def leading_verdict(text: str) -> bool | None:
@@ -44,8 +44,8 @@ def leading_verdict(text: str) -> bool | None:
     - The whole text is a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any". "It is a
       cat" and "it is not a cat" mean neither, because the question may be about a different animal.
 
-    "No data", "No one knows", "Sure! ..." and "It might" mean neither. So does a text that is not plain English: one
-    with more than 300 characters, a question mark, a slash, or letters beyond ASCII.
+    "No data", "No one knows", "Sure! ..." and "It might" mean neither. A text with more than 300 characters, a question
+    mark, a slash, or letters beyond ASCII also means neither.
     """
     if len(text) > _MOST_CHARACTERS:
         return None

@@ -1,4 +1,4 @@
-"""Find formulas and relations in a text, parse them into a few steps, and compare their values at fixed points."""
+"""Find formulas and relations in a text, and compare their values at fixed points."""
 
 import math
 import operator
@@ -16,7 +16,7 @@ from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import NAMES, SYMBOLS
 
 MAX_TOKENS: Final = 64
-"""Maximum number of tokens of a formula; longer formulas are ignored."""
+"""Maximum number of tokens in a formula; longer formulas are ignored."""
 
 _TOKEN: Final = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?!\w))?|(?<![\w.])\.\d{1,40})"
@@ -29,7 +29,7 @@ _WORDS: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
 
 _POINTS: Final = 5
 _ENOUGH: Final = 3
-"""Number of points at which both formulas need values. With fewer, they are not equal."""
+"""Minimum number of points at which equal formulas must both have values."""
 _TOLERANCE: Final = 1e-9
 _MAX_FACTORIAL: Final = 170
 _PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
@@ -49,10 +49,10 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
 _SIGNED: Final = frozenset("^*/=<>+!")
 _PI: Final = re.compile(r"\bpi\b")
 _NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
-"""Names in formulas. Most texts contain none of them and need no further search."""
+"""Names in formulas, for a fast first search."""
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
 _VARIABLES: Final = frozenset(VOCABULARY["formulas"]["variables"])
-"""Letters that are variables after a number. Other letters are units or scales there: "5m", "10k"."""
+"""Letters that are variables after a number. Other letters after a number are units or scales: "5m", "10k"."""
 _COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
 _PLAIN_ONLY: Final = frozenset({"-", "/"})
 
@@ -111,17 +111,13 @@ def _sign(match: re.Match[str]) -> Sign | None:
 
 
 def _are_separate(last: Sign, sign: Sign) -> bool:
-    """Return True if two tokens belong to different formulas, because they are separate operands.
-
-    The operands in "sqrt 2" and "4 pi" belong together.
-    """
+    """Return True if two tokens are operands of different formulas, unlike in "sqrt 2" and "4 pi"."""
     if last.end == sign.start or not (last.closes and sign.opens):
         return False
     return not (sign.kind in {"constant", "function"} and last.kind == "number") and last.kind != "function"
 
 
 def _trimmed(run: list[Sign]) -> Iterator[list[Sign]]:
-    """Yield the run without tokens that cannot begin or end a formula, if its length is allowed."""
     if len(run) > 4 * MAX_TOKENS or (run and run[0].text == "/"):  # "kg/m^3" is a unit
         return
     first, last = 0, len(run)
@@ -139,7 +135,7 @@ Step = tuple[str, float]
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula: its steps in the order in which a stack machine executes them, and its variables."""
+    """A formula as steps for a stack machine, and the names of its variables."""
 
     steps: tuple[Step, ...]
     names: frozenset[str]
@@ -169,7 +165,7 @@ class Formula:
         )
 
     def contradicts(self, reference: "Formula") -> bool:
-        """Return True if a formula that differs from the reference shares a variable with it."""
+        """Return True if this formula, which differs from the reference, shares a variable with it."""
         return bool(self.names & reference.names)
 
     def minus(self, other: "Formula") -> "Formula":
@@ -207,7 +203,6 @@ class _Parser:
         return self._take_operator(sign.text)
 
     def formula(self) -> Formula | None:
-        """Return the formula; None if the tokens so far are incomplete."""
         if not self._operand or "(" in self._waiting:
             return None
         self._steps.extend((step, 0.0) for step in reversed(self._waiting))
@@ -236,7 +231,6 @@ class _Parser:
         return True
 
     def _push(self, operator: str) -> None:
-        """Push an operator, after the waiting operators that bind more tightly; powers are right-associative."""
         self._operand = False
         mine = _PRECEDENCE[operator]
         while self._waiting and self._waiting[-1] != "(":
@@ -321,7 +315,7 @@ class Relation:
         return self.left.names | self.right.names
 
     def contradicts(self, reference: "Relation") -> bool:
-        """Return True if a relation that differs from the reference shares a variable with it."""
+        """Return True if this relation, which differs from the reference, shares a variable with it."""
         return bool(self.names & reference.names)
 
     def equals(self, reference: "Relation") -> bool:
@@ -343,19 +337,18 @@ FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]
 
 
 def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
-    """Yield the formulas of a text in plain form, except formulas that are plain numbers: "3/4", "2 * 10^8"."""
-    if not _may_have_one(text, characters):
+    """Yield the formulas in a plain text, except plain numbers like "3/4" and "2 * 10^8"."""
+    if not _may_contain_formula(text, characters):
         return
     for run in runs_of(text):
         relations = [index for index, sign in enumerate(run) if sign.kind == "relation"]
         if not relations:
             yield from _side(run, text)
         else:
-            yield from _related(run, relations, text)
+            yield from _relation_or_sides(run, relations, text)
 
 
-def _may_have_one(text: str, characters: AbstractSet[str]) -> bool:
-    """Return True if a text contains a sign or name that formulas have, or a number before a letter ("2x - 3")."""
+def _may_contain_formula(text: str, characters: AbstractSet[str]) -> bool:
     return (
         not _SIGNED.isdisjoint(characters)
         or any(name in text for name in _NAMED)
@@ -365,7 +358,7 @@ def _may_have_one(text: str, characters: AbstractSet[str]) -> bool:
 
 
 def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[FormulaFound]:
-    if alone and (_is_number(run) or _is_unit(run, text)):
+    if alone and (_is_number(run) or _is_unit_of_number(run, text)):
         return
     formula = parse(run)
     if formula is None:
@@ -378,17 +371,16 @@ def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[For
         yield start, end, Quantity(value, 0.0, signed=value < 0)
 
 
-def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
-    """Yield a relation, or the formulas on the sides of an equation."""
+def _relation_or_sides(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
     bounds = [-1, *relations, len(run)]
     sides = [run[first + 1 : last] for first, last in pairwise(bounds)]
     operators = [run[index].text for index in relations]
     left, right = parse(sides[0]), parse(sides[-1])
     if len(sides) == 2 and left is not None and right is not None and (left.names or right.names):
         lone = len(left.steps) == 1 and bool(left.names)
-        if operators[0] == "=" and right.names and _is_call(sides[0]):
+        if operators[0] == "=" and right.names and _is_function_of_variable(sides[0]):
             yield from _side(sides[1], text, alone=False)
-        elif not (lone and _followed_by_unit(sides[1], text)):
+        elif not (lone and _ends_with_unit(sides[1], text)):
             yield run[0].start, run[-1].end, Relation.of(left, operators[0], right)
     elif set(operators) == {"="}:
         for side in sides:
@@ -396,13 +388,12 @@ def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterat
                 yield from _side(side, text)
 
 
-def _is_call(side: Sequence[Sign]) -> bool:
-    """Return True if a side is a function of a variable: "f(x)"."""
+def _is_function_of_variable(side: Sequence[Sign]) -> bool:
     return len(side) == 4 and side[0].kind == "name" and side[1].text == "(" and side[2].kind == "name"
 
 
 def _is_number(run: Sequence[Sign]) -> bool:
-    """Return True if a run is a number, fraction, range or power of ten, which `quantities` parses in context."""
+    """Return True if a run is a number, fraction, range or power of ten, which `quantities` parses."""
     if any(sign.kind not in {"number", "operator"} for sign in run):
         return False
     operators = [sign.text for sign in run if sign.kind == "operator"]
@@ -417,8 +408,7 @@ def _is_number(run: Sequence[Sign]) -> bool:
     return "10" in signless and signless[-1] != "10" and set(operators) <= {"*", "^", "-"} and signless.count("^") == 1
 
 
-def _is_unit(run: Sequence[Sign], text: str) -> bool:
-    """Return True if a run is the unit of a preceding number: "4 km^2", "9.8 m/s^2"."""
+def _is_unit_of_number(run: Sequence[Sign], text: str) -> bool:
     before = text[max(0, run[0].start - 2) : run[0].start].rstrip()
     return run[0].kind == "name" and before[-1:].isdecimal()
 
@@ -435,8 +425,7 @@ def _is_mathematical(run: Sequence[Sign]) -> bool:
     return coefficient and bool(signs & {"^", "*", "+", "-", "/", "("})
 
 
-def _followed_by_unit(side: Sequence[Sign], text: str) -> bool:
-    """Return True if an equation ends with a number and a unit: "v = 10 m/s"."""
+def _ends_with_unit(side: Sequence[Sign], text: str) -> bool:
     unit = _UNIT.match(text, side[-1].end)
     if side[-1].kind != "number" or unit is None:
         return False

@@ -26,7 +26,7 @@ ORDINALS: Final = {
 ORDINAL_ENDINGS: Final = frozenset(_WORDS["ordinal_endings"].split())
 """The letters after an ordinal's digits: "st", "nd"."""
 NUMBERS_ALONE: Final = _WORDS["numbers_alone"]
-"""Words that are a number by themselves, with their values: "twice", "none"."""
+"""Words that are complete numbers, with their values: "twice", "none"."""
 DURATIONS: Final = frozenset(_WORDS["durations"].split())
 """Units of time that an article may count: "an hour"."""
 
@@ -39,8 +39,7 @@ _BEFORE_DURATIONS: Final = frozenset({"", *_WORDS["before_durations"].split()})
 _BEFORE_PRONOUN: Final = frozenset(_WORDS["before_pronoun"].split())
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
-_MAX_WORDS: Final = 32
-"""Maximum number of words in one number."""
+_MAX_NUMBER_WORDS: Final = 32
 _YEARS: Final = range(1000, 2100)
 
 
@@ -63,7 +62,7 @@ class Numeral:
 
 
 def numeral_at(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """Return the number that begins at a token; None without a number."""
+    """Return the number that begins at a token, or None."""
     token = tokens[at]
     found = _digits(tokens, at) if token.number is not None else _words(tokens, at) if token.word else None
     return found if found is None or (isfinite(found.value) and found.value <= _MAX_VALUE) else None
@@ -95,7 +94,6 @@ def _fraction(tokens: Sequence[Token], end: int, value: float) -> Numeral | None
 
 
 def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """Parse a number to an integer power: "10^8", "10^(-3)", "2^10"."""
     end = at + 2
     bracket = lower_at(tokens, end) == "("
     end += bracket
@@ -115,7 +113,7 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the factor from the words after a number ("million", "k"), and the index after them; 1 without a word."""
+    """Return the factor from scale words at an index ("million", "k"; otherwise 1), and the index after these words."""
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1
@@ -126,7 +124,7 @@ def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
 
 
 def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """Parse the rest of a fraction after its first number: "1 in 5", "3 out of 4"."""
+    """Parse the rest of "1 in 5" or "3 out of 4" after the first number."""
     end = at + 1 if lower_at(tokens, at) == "in" else at + 2 if tokens_are(tokens, at, "out", "of") else 0
     if not end or end >= len(tokens):
         return None
@@ -178,7 +176,7 @@ def _half(tokens: Sequence[Token], at: int) -> Numeral:
 
 
 def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """Parse a number that begins with an article: "a dozen", "a hundred and five", "a third of it", "for an hour"."""
+    """Parse a number that begins with an article: "a dozen", "a third of it", "for an hour"."""
     following = lower_at(tokens, at + 1)
     if following in SCALES:
         value, end = _counted(tokens, at)
@@ -196,7 +194,7 @@ def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """Parse the rest of a fraction after its first number: "three quarters", "two-thirds"."""
+    """Parse the rest of "three quarters" or "two-thirds" after the first number."""
     at += lower_at(tokens, at) == "-"
     denominator = _PARTS.get(lower_at(tokens, at))
     if denominator is None or (lower_at(tokens, at) in ORDINALS and value != 1) or value >= denominator * 10:
@@ -217,11 +215,11 @@ def _with_half(tokens: Sequence[Token], at: int, numeral: Numeral, scale: float)
 
 
 def _counted(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the value of consecutive number words and the index after them, or -1 as the index after an ordinal."""
+    """Return the value of consecutive number words and the index after them. The index is -1 if an ordinal follows."""
     total = current = 0.0
-    last = float("inf")  # the magnitude of the last word in the current group; only a smaller one may follow
+    last = float("inf")  # the magnitude of the last word; the next word's magnitude must be smaller
     end = at
-    while end < min(len(tokens), at + _MAX_WORDS):
+    while end < min(len(tokens), at + _MAX_NUMBER_WORDS):
         step = end + (lower_at(tokens, end) == "-" and end > at and adjacent(tokens, end) and adjacent(tokens, end + 1))
         step += lower_at(tokens, end) == "and" and end > at and last >= 100
         lower = lower_at(tokens, step)

@@ -96,7 +96,7 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Parse a name's number, which begins at a token: "Apollo 11", "World War Two"; "WWII" is a single token."""
+    """Parse a name's number, which begins at a token: "Apollo 11", "World War Two", "WWII"."""
     token = tokens[at]
     war = _WORDS["abbreviated_wars"].get(token.lower)
     if war:
@@ -136,7 +136,7 @@ def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int
 
 
 def _hyphened(tokens: Sequence[Token], at: int) -> str:
-    """Return the word before a hyphen and a number, like "covid" in "COVID-19", or ""."""
+    """Return the word before a hyphen and a number, such as "covid" in "COVID-19"; otherwise ""."""
     if lower_at(tokens, at - 1) != "-" or not adjacent(tokens, at) or not adjacent(tokens, at - 1) or at < 2:
         return ""
     word = tokens[at - 2]
@@ -144,7 +144,7 @@ def _hyphened(tokens: Sequence[Token], at: int) -> str:
 
 
 def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ordinal, int] | None:
-    """Return a Roman numeral in a name; without a name, only if it is neither a word nor a single letter."""
+    """Return a Roman numeral. Without a name, return None for a single letter or a likely word."""
     text = tokens[at].text
     if len(text) == 1:
         following = tokens[at + 1] if at + 1 < len(tokens) else None
@@ -158,7 +158,7 @@ def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ord
 
 
 def _name(tokens: Sequence[Token], at: int) -> str:
-    """Return, in lower case, the word that the next token may number ("apollo" before "11"), or ""."""
+    """Return the lower-case word that the next token numbers, such as "apollo" before "11"; otherwise ""."""
     if not 0 <= at < len(tokens) - 1 or not tokens[at].word or tokens[at + 1].start - tokens[at].end > 1:
         return ""
     token = tokens[at]

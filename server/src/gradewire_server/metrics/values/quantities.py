@@ -38,9 +38,9 @@ _MONEY_SCALES: Final = VOCABULARY["numerals"]["money_scales"]
 
 _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
-"""Relative tolerance if one number is the other one rounded."""
+"""Relative tolerance for a rounded number in the same unit."""
 _OTHER_UNIT_TOLERANCE: Final = 0.006
-"""Relative tolerance between different units, whose conversion factors are often rounded."""
+"""Relative tolerance between different units, because conversion factors are often rounded."""
 _HEDGED_TOLERANCE: Final = 0.05
 _MANY: Final = 10_000.0
 """Minimum size at which a number with only one or two significant digits counts as rounded."""
@@ -176,7 +176,8 @@ def _temperatures(quantity: Quantity) -> bool:
 def _signs_agree(reference: Quantity, answer: Quantity) -> bool:
     """Return True if signs and directions agree.
 
-    The answer must be negative if the reference is, and must not be negative if the reference has a plus or a rise.
+    The answer must be negative if the reference is negative, and must not be negative if the reference has a plus or a
+    rise.
     """
     if _temperatures(reference) and reference.unit != answer.unit:  # 0 K is negative in other units
         return True
@@ -198,7 +199,7 @@ def _places(quantity: Quantity) -> float:
 
 
 def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, apart: float) -> bool:
-    """Return True if the less precise number is the other one rounded, with enough significant digits."""
+    """Return True if the less precise number is the other number rounded, with enough significant digits."""
     first, second = _places(reference), _places(answer)
     coarse, fine, place = (ours, theirs, first) if first >= second else (theirs, ours, second)
     if not place or first == second or abs(coarse - fine) > place * 0.5000001:
@@ -212,7 +213,7 @@ def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, 
 
 
 def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] | None:
-    """Return the quantity whose number begins at a token, with its first index and the index after it."""
+    """Return the quantity with a number at a token, the quantity's first index and the index after it, or None."""
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
@@ -251,7 +252,7 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
 
 
 def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
-    """Return the first index of an amount, and the currency before its number; `at` and None without a currency."""
+    """Return an amount's first index and the currency before its number, or `at` and None."""
     before = at - 1
     before -= lower_at(tokens, before) == "-" and lower_at(tokens, before - 1) in CURRENCY_SIGNS  # "$-5"
     bracket = lower_at(tokens, before) == "("
@@ -325,7 +326,6 @@ def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
 
 
 def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """Parse "an hour and a half"."""
     if lower_at(tokens, at) not in {"a", "an", "one"}:
         return None
     found = unit_at(tokens, at + 1)
@@ -335,7 +335,6 @@ def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """Parse feet and inches with their marks."""
     feet = tokens[at].whole
     if feet is None or lower_at(tokens, at + 1) != "'" or at + 2 >= len(tokens):
         return None
@@ -347,7 +346,7 @@ def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> tuple[Quantity, int, int]:
-    """Return the quantity with sign, hedge, bound and direction from the words around it, and its start and end."""
+    """Add sign, hedge, bound and direction from the words around a quantity; also return its start and end."""
     start, sign = _sign_before(tokens, first)
     if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
         sign = -1

@@ -95,7 +95,7 @@ def side(text: str, start: int) -> int:
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
-    """Return the clause's lower-case words if it adds this value to another value ("another £5"); otherwise None."""
+    """Return a clause's lower-case words if the clause adds this value to another ("another £5"); otherwise None."""
     before = text[max(0, start - _CLAUSE_CHARACTERS) : start]
     if _ADDITION.search(before) is None:
         return None
@@ -131,7 +131,7 @@ class Value:
 
 
 MAX_VALUES: Final = 64
-"""Maximum number of values of a text. If a text has more, the first and the last half of this number are used."""
+"""Maximum number of values in a text. If there are more, the first and last halves of this number are used."""
 
 _BEGINNERS: Final = frozenset({
     *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
@@ -139,7 +139,7 @@ _BEGINNERS: Final = frozenset({
 })  # fmt: skip
 """Words that may begin a value."""
 _ALL_BEGINNERS: Final = (_BEGINNERS - {"a", "an"}).union(SCALES, _WORDS["beginners_without_digits"].split())
-"""Words to search for in a text without digits. Without any of them, no value in the text begins with a word."""
+"""Words that may begin a value in a text without digits."""
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
 _LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
 _WORD: Final = re.compile(r"[a-z]+")
@@ -170,10 +170,10 @@ def with_signs(text: str) -> str:
 
 @lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
-    """Return a text's values in order, up to the limits of this module."""
+    """Return a text's values in order, at most MAX_VALUES."""
     written = with_signs(plain(text))
     characters = frozenset(written)
-    if DIGITS.isdisjoint(characters) and not _begins_in_words(written) and _SIGNS.isdisjoint(characters):
+    if DIGITS.isdisjoint(characters) and not _may_have_value_in_words(written) and _SIGNS.isdisjoint(characters):
         return ()
     claims = _claims(written, characters)
     tokens = tokens_of(_without(written, claims) if claims else written)
@@ -213,8 +213,7 @@ def _with_roles(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]
     ]
 
 
-def _begins_in_words(written: str) -> bool:
-    """Return True if a text without digits may contain a value, because of a word or a Roman numeral."""
+def _may_have_value_in_words(written: str) -> bool:
     lower = written.lower()
     if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
         return True
@@ -226,10 +225,7 @@ def _is_roman(word: str) -> bool:
 
 
 def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, Value]]:
-    """Return the values that signs identify: chemical names, signs with an index, formulas.
-
-    If two values overlap, the first one found counts.
-    """
+    """Return chemical names, signs with an index, and formulas. If two values overlap, the first one counts."""
     found: list[tuple[int, int, Value]] = []
     taken: list[tuple[int, int]] = []
     for start, end, content in islice(_by_signs(written, characters), MAX_VALUES):

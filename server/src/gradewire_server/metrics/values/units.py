@@ -64,8 +64,7 @@ def _units(table: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[tuple[Any, 
             yield *names, Unit(_DIMENSIONS[name], factor)
 
 
-def _named() -> dict[str, Unit]:
-    """Return the units by lower-case name, including plurals."""
+def _units_by_name() -> dict[str, Unit]:
     found = {"celsius": CELSIUS, "centigrade": CELSIUS, "fahrenheit": FAHRENHEIT, "kelvin": KELVIN, "kelvins": KELVIN}
     for _, names, unit in _units(_WORDS["with_prefixes"]):
         for name in names.split():
@@ -78,8 +77,7 @@ def _named() -> dict[str, Unit]:
     return found
 
 
-def _symbols() -> dict[str, Unit]:
-    """Return the units by symbol; symbols are case-sensitive ("MW" and "mW")."""
+def _units_by_symbol() -> dict[str, Unit]:
     mass = _DIMENSIONS["mass"]
     found = {"K": KELVIN, "u": Unit(mass, 1.66053907e-27), "kt": Unit(mass, 1e6)}
     for symbol, _, unit in _units(_WORDS["with_prefixes"]):
@@ -94,9 +92,9 @@ def _money(currency: str, factor: float = 1.0) -> Unit:
     return Unit(((f"money {currency}", 1),), factor)
 
 
-NAMES: Final = MappingProxyType(_named())
+NAMES: Final = MappingProxyType(_units_by_name())
 """The units by lower-case name."""
-SYMBOLS: Final = MappingProxyType(_symbols())
+SYMBOLS: Final = MappingProxyType(_units_by_symbol())
 """The units by case-sensitive symbol."""
 CURRENCY_SIGNS: Final = MappingProxyType(
     {sign: _money(currency) for currency, (sign, _) in _WORDS["currencies"].items() if sign}
@@ -137,7 +135,7 @@ class UnitFound:
 
 
 def unit_at(tokens: Sequence[Token], at: int) -> UnitFound | None:
-    """Return the unit that begins at a token after a number; None without a unit."""
+    """Return the unit that begins at a token after a number, or None."""
     lower = lower_at(tokens, at)
     if lower == "-" and adjacent(tokens, at) and adjacent(tokens, at + 1):  # "a 5-km race"
         at += 1
