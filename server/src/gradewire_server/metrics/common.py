@@ -1,4 +1,4 @@
-"""Code that metrics share: item checks, ties, rounds of needs, parameters, and base classes."""
+"""Code that metrics share."""
 
 import math
 import re
@@ -37,7 +37,7 @@ TIE = 1e-6
 
 
 def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int:
-    """Return the lowest index whose value is within TIE of the maximum of the non-empty `values`."""
+    """Return the lowest index of a value within TIE of the maximum; `values` is not empty."""
     if isinstance(values, list):
         least = max(values) - TIE
         return next(index for index, value in enumerate(values) if value >= least)
@@ -47,18 +47,17 @@ def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int
 MAX_QUESTION_CHARACTERS: Final = 32_768
 """Maximum number of characters in a question, which a metric may copy once for each reference."""
 _UNSEEN: Final = FILLERS | {BLANK_PATTERN}
-_EMPTY_LETTERS: Final = "".join(sorted(filter(str.isalnum, FILLERS)))
-"""The Hangul fillers, which are invisible letters."""
-_WORD_CHARACTER: Final = re.compile(rf"[^\W{_EMPTY_LETTERS}]")
-_LETTER_OR_DIGIT: Final = re.compile(rf"[^\W_{_EMPTY_LETTERS}]")
+_INVISIBLE_LETTERS: Final = "".join(sorted(filter(str.isalnum, FILLERS)))
+_WORD_CHARACTER: Final = re.compile(rf"[^\W{_INVISIBLE_LETTERS}]")
+_LETTER_OR_DIGIT: Final = re.compile(rf"[^\W_{_INVISIBLE_LETTERS}]")
 _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
 
 
 def is_blank(text: str) -> bool:
     """Return True if a text has no visible character.
 
-    Invisible are white space, control and format characters (Cc and Cf, such as zero-width spaces), Hangul fillers,
-    variation selectors, Unicode's other default-ignorable characters, and the Braille blank.
+    White space, control and format characters, Hangul fillers, variation selectors, other default-ignorable characters
+    and the Braille blank are invisible.
     """
     if _WORD_CHARACTER.search(text):
         return False  # nearly every call returns here, after the first character
@@ -134,10 +133,7 @@ def expect(asked: Rounds[T | Failure]) -> Rounds[T]:
 
 
 def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concatenate[T, Item, A], Program]:
-    """Decorate a metric's `score` method: check the item, and return the result of a FailureError.
-
-    Pairs are not checked, since they need no references.
-    """
+    """Decorate a metric's `score` method: check the item unless it is a pair, and return a FailureError's result."""
 
     @wraps(run)
     def program(metric: T, item: Item, /, *args: A.args, **kwargs: A.kwargs) -> Program:
@@ -153,7 +149,7 @@ def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concate
 def preparing(
     run: Callable[Concatenate[T, ReferenceEntry, A], Preparation],
 ) -> Callable[Concatenate[T, ReferenceEntry, A], Preparation]:
-    """Decorate a metric's `prepare` method: check the references, and return the failure of a FailureError."""
+    """Decorate a metric's `prepare` method: check the references, and return a FailureError's failure."""
 
     @wraps(run)
     def preparation(metric: T, entry: ReferenceEntry, /, *args: A.args, **kwargs: A.kwargs) -> Preparation:
@@ -212,16 +208,14 @@ def take_choices(parameters: Parameters) -> None:
 
 
 def check_readable(metadata: ModelMetadata) -> None:
-    """Raise ParameterError if a fit for the metric is unreadable. Without the fit, results would differ."""
+    """Raise ParameterError if a fit for the metric is unreadable."""
     for _, reason in metadata.unreadable:
         raise ParameterError("model", reason)
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderParameters(Parameters):
-    """The parameters of a metric that compares vectors; other metrics extend this class.
-
-    `calibration` names the source of a fitted threshold.
+    """The parameters of a metric that compares vectors, and the base class of other parameters.
 
     Raises:
         ParameterError: A choice is unknown, or the threshold is not a finite number.

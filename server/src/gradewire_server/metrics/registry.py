@@ -1,4 +1,4 @@
-"""All metrics by name. To add a metric, only put its file into a subpackage of `metrics`."""
+"""All metrics by name. To add a metric, put the metric's file into a subpackage of `metrics`."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -9,8 +9,7 @@ from gradewire_proto import metric_parameters
 from gradewire_server.domain.metric import Metric, MetricInfo
 
 
-def _found() -> Iterator[Metric[Any]]:
-    """Yield objects with an `info` from all subpackages, and an instance of each class with an `info`."""
+def _metrics_in_subpackages() -> Iterator[Metric[Any]]:
     package = import_module(__name__.rpartition(".")[0])
     for room in iter_modules(package.__path__, f"{package.__name__}."):
         if room.ispkg:
@@ -38,7 +37,7 @@ def _by_name() -> dict[str, Metric[Any]]:
         TypeError: Two metrics have the same name, or types.proto lacks a metric.
     """
     found: dict[str, Metric[Any]] = {}
-    for metric in _found():
+    for metric in _metrics_in_subpackages():
         name = metric.info.name
         if found.setdefault(name, metric) is not metric:
             raise TypeError(f"two metrics have the name {name}")

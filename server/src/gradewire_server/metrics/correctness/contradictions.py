@@ -1,4 +1,4 @@
-"""Find words in an answer that contradict a reference: a replaced word, an antonym, or a negation."""
+"""Find words in an answer that contradict a reference."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -89,12 +89,11 @@ def _swapped(reference: Sequence[str], sentence: Sequence[str], new: frozenset[s
         elif step.tag == "replace":
             theirs = [word for word in sentence[step.dest_start : step.dest_end] if word not in known]
             wanted = [word for word in ours if word in new]
-            swapped |= any(_is_replaced(word, theirs) for word in wanted)
+            swapped |= any(_is_replaced_by(word, theirs) for word in wanted)
     return same / len(reference) if swapped else 0.0
 
 
-def _is_replaced(word: str, theirs: Sequence[str]) -> bool:
-    """Return True if `theirs` contains a content word, but no other spelling of `word`."""
+def _is_replaced_by(word: str, theirs: Sequence[str]) -> bool:
     theirs = [other for other in theirs if other not in FUNCTION_WORDS]
     both = known_words()
     return bool(theirs) and not any(
@@ -109,7 +108,6 @@ def _has_antonym_without_negation(opposites: frozenset[str], clauses: Sequence[S
 
 
 def _reverses_comparison(reference: Sequence[str], sentence: Sequence[str]) -> bool:
-    """Return True if a sentence reverses the comparison "A is older than B" to "B is older than A"."""
     than = sentence.index("than") if "than" in sentence else 0
     if not 0 < than < len(sentence) - 1 or sentence[than - 1] in _NO_COMPARATIVES:
         return False
@@ -123,11 +121,10 @@ def _reverses_comparison(reference: Sequence[str], sentence: Sequence[str]) -> b
 def _differs_in_negation(
     references: Sequence[Sequence[str]], clauses: Sequence[Sequence[str]], asked: Collection[str]
 ) -> bool:
-    """Return True if either the reference or the answer is negated, but not both.
+    """Return True if either the reference's longest clause or the answer's closest clause is negated, but not both.
 
-    Compare the reference's longest clause with the answer's closest clause, if the latter contains at least half of the
-    words. Whole texts would mislead: "No, it does not" has two negations but negates once. After a negative question,
-    return False, because both forms mean the same.
+    Compare clauses, because "No, it does not" has two negations but negates once. After a negative question, return
+    False, because both forms mean the same.
     """
     reference = max(references, key=lambda words: len(_counted(words)), default=())[:_MAX_ALIGNED_WORDS]
     counted = _counted(reference)
@@ -149,7 +146,7 @@ def _is_negated(words: Sequence[str], named: frozenset[str]) -> bool:
         sum(
             word in NEGATIONS
             and (position + 1 == len(words) or words[position + 1] not in _NO_NEGATIONS)
-            and "until" not in words[position + 1 : place]  # "not founded until 1912"
+            and "until" not in words[position + 1 : place]  # "not founded until 1912" affirms 1912
             for position, word in enumerate(words[first:place], first)
         )
         % 2

@@ -43,13 +43,13 @@ _ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
 )
 """A pattern for questions about something missing. Right answers contain a negation: "She had no passport"."""
 _OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely", "right", "correct", "sure"})
-"""Words with which a negation denies the whole sentence: "I do not think that the largest city is Paris"."""
+"""Words that extend a negation to the whole sentence: "I do not think that the largest city is Paris"."""
 _SMALL: Final = FUNCTION_WORDS | {"doe"}
 """Function words. "doe" is the dictionary's lemma for "does"."""
 _IMPLICIT_NEGATIONS: Final = frozenset({"without", "too", "against"})
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
-"""Number of reference words that allow an opposite one additional word."""
+"""Number of reference words for each additional word that an opposite may have."""
 _CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
 """Words whose antonym keeps the meaning if the sides swap: "B is below A" is "A is above B"."""
 # A punctuation mark inside a number or a name ("10:30", "J.K. Rowling") does not end a clause.
@@ -75,7 +75,7 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
         `verdict`: 1 if the answer and the best reference agree, 0 if not, NaN if either has no verdict. After a
         yes-or-no question, a negation in the first clause counts as "no". `verdict_conflict`: 1 if the answer begins
         with the opposite of the best reference's "yes" or "no", and no other reference agrees with the answer;
-        otherwise 0. It is always 0 after a question with a negation, "mind" or "false".
+        otherwise 0.
     """
     best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
@@ -107,9 +107,8 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
     """Return True if an answer denies the words of its references, or states the first reference's opposite.
 
     A denial has "not" or the like shortly before the reference's words, in all clauses that contain most of these
-    words. An answer that states another reference denies nothing. "not only" is not a negation. If the question or a
-    reference contains a negation, return False. The opposite differs from the reference only by an antonym or a
-    negation.
+    words. If the question or a reference contains a negation, return False. The opposite differs from the reference
+    only by an antonym or a negation.
     """
     references = references[:_MOST_DENIED]
     if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question.raw)):
@@ -191,7 +190,7 @@ def _states_opposite(reference: FeatureText, question: FeatureText, answer: Feat
     lacking = wanted - shared
     others = answer.distinct.difference(wanted, _SMALL, question.words)
     if shared == wanted:
-        return not others and _has_one_negation(reference, words) and _IMPLICIT_NEGATIONS.isdisjoint(answer.words)
+        return not others and _has_one_real_negation(reference, words) and _IMPLICIT_NEGATIONS.isdisjoint(answer.words)
     opposites = opposites_of(*lacking) if len(lacking) == 1 else frozenset[str]()
     return (
         bool(shared)
@@ -204,8 +203,7 @@ def _states_opposite(reference: FeatureText, question: FeatureText, answer: Feat
     )
 
 
-def _has_one_negation(reference: FeatureText, words: Sequence[str]) -> bool:
-    """Return True if a reference contains one real negation: "no longer lit", not "No, it is lit" or "No 10"."""
+def _has_one_real_negation(reference: FeatureText, words: Sequence[str]) -> bool:
     found = [(word, after) for word, after in zip(words, (*words[1:], ""), strict=True) if word in NEGATIONS]
     return (
         len(found) == 1

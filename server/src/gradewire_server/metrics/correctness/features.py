@@ -1,4 +1,4 @@
-"""Compute an item's features, and the numbers that describe its input kind, from the texts and SMILE's terms."""
+"""Compute an item's features and its input kind from the texts and SMILE's terms."""
 
 import re
 from collections.abc import Sequence
@@ -67,12 +67,12 @@ INPUT_KIND: Final = (
     "reference_verdict",  # 1 if the reference begins with "yes", "no", "true" or the like
     "answer_words",  # ln(1 + words)
 )
-"""The names of the numbers that describe an item's input kind, in order."""
+"""Names of the numbers that describe an item's input kind."""
 
 _MAX_COMPARED_REFERENCES: Final = 8
 
 MAX_REFERENCES_CHARACTERS: Final = 8_192
-"""Maximum number of characters to use from all references together, starting with the best reference."""
+"""Maximum number of characters to use from all references together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,8 @@ class Feature:
 
     Attributes:
         monotone: 1 if the probability must not fall as the value grows, -1 if it must not rise, 0 if both are allowed.
-        width: Minimum width of the ramps at splits (see `SoftTrees`), so that the last bits of vectors do not change a
-            probability. It is 0 for features that do not depend on vectors.
-        rules_out: True if a value of at least 1 makes an answer wrong, whatever the trees return. Fits cannot learn
-            this, because labelled answers rarely refuse, hedge or deny before the right words.
+        width: Minimum width of ramps at splits (see `SoftTrees`); 0 for features that do not depend on vectors.
+        rules_out: True if a value of at least 1 makes an answer wrong, whatever the trees return.
     """
 
     name: str
@@ -95,7 +93,6 @@ class Feature:
 
 FEATURES: Final = tuple(Feature(name, **promises) for name, promises in VOCABULARY["features"].items())
 GRADER: Final = Feature("grader", 1, 0.25)
-"""The grader's highest logit for a reference; used only if the parameters name a grader."""
 
 
 def features_of(grader: str) -> tuple[Feature, ...]:
@@ -117,8 +114,7 @@ class CorrectnessInputs:
 def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
     """Request SMILE's needs for a checked item, and read a long answer in pieces.
 
-    Embed windows in context, because separate windows score no better and are most of SMILE's cost. Do not embed the
-    question, because answers after the question would add half of SMILE's cost
+    Embed windows in context and omit the question, which saves most of SMILE's cost
     (benchmarks/latency/correctness_cost.py).
     """
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_SENTENCE_WEIGHT)

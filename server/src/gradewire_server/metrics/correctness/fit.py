@@ -1,4 +1,4 @@
-"""The metric's fit, which computes a probability and the band of uncertain verdicts from features."""
+"""The fit, which turns features into a probability and a band of uncertain verdicts."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=VersionedForm)
 
 VERDICT: Final = 0.5
 """Minimum p(right) for an answer that counts as right."""
-# Keep these constants and RULED_OUT equal in gradewire_stats.calibration.evaluate_fit.
+# Keep these constants and RULED_OUT equal to their copies in gradewire_stats.calibration.evaluate_fit.
 _MISTAKEN_FROM: Final = 0.5
 _MISTAKEN_SLOPE: Final = 1.25
 """At confidence c, the band contains the share (c - 1/2) 5/4 of wrong verdicts, for example half at 0.9."""
@@ -57,9 +57,9 @@ EVERYTHING: Final = Band(0.0, 1.0)
 def _band(held_out: ConformalForm, confidence: float) -> Band:
     """Return the band of uncertain verdicts at `confidence`, above 0 and below 1.
 
-    At most the share 1 - `confidence` of right answers lies below the band, and of wrong answers above the band. The
-    band also contains 1/2 and a share of wrong verdicts (see _MISTAKEN_SLOPE). With too few held-out rows, the band
-    extends to 0 or 1.
+    At most the share 1 - `confidence` of right answers lies below the band, and at most this share of wrong answers
+    lies above. The band also contains 1/2 and a share of wrong verdicts (see _MISTAKEN_SLOPE). With too few held-out
+    rows, the band extends to 0 or 1.
     """
     lower, upper = held_out.right.edge(1 - confidence), held_out.wrong.edge(1 - confidence)
     held, certain = _MISTAKEN_SLOPE * (confidence - _MISTAKEN_FROM), VERDICT
@@ -123,7 +123,7 @@ class CorrectnessFit:
         return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
 
     def overruled(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> bool:
-        """Return True if a rule calls an answer wrong that the fit calls right; the verdict is then uncertain."""
+        """Return True if a rule calls an answer wrong although the fit calls the answer right."""
         return self._ruled_out(features) and self._learnt(features, position) >= VERDICT
 
     def _learnt(self, features: NDArray[np.float64], position: ItemPosition | None) -> float:
@@ -137,7 +137,7 @@ class CorrectnessFit:
         return bool((features[self.rules] >= 1).any())
 
     def band(self, confidence: float, position: ItemPosition | None = None) -> Band:
-        """Return the band of uncertain verdicts at `confidence`, in (0, 1); the band is wider for far positions."""
+        """Return the band of uncertain verdicts at `confidence`, above 0 and below 1."""
         near, far = _band(self.form.conformal, confidence), self.form.far
         if position is None:
             return near
@@ -157,7 +157,7 @@ def check_identity(identity: str, named: str | None) -> None:
 
 
 def fit_id(text: str) -> str:
-    """Return the ID that results give for a fit: the first 12 hex digits of its stored text's SHA-256."""
+    """Return a fit's ID: the first 12 hex digits of the stored text's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 

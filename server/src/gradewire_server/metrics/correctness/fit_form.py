@@ -30,8 +30,7 @@ Index = Annotated[int, Field(ge=-1, le=_MAX_NODES)]
 Floats = NDArray[np.float64]
 
 
-def _array(item: Any, most: int, *, least: int = 1, dtype: DTypeLike = np.float64) -> Any:
-    """Return a schema that converts a list of `least` to `most` items to an array."""
+def _array_schema(item: Any, most: int, *, least: int = 1, dtype: DTypeLike = np.float64) -> Any:
     items = Annotated[list[item], Field(min_length=least, max_length=most)]
 
     def read(found: list[Any]) -> NDArray[Any]:
@@ -42,9 +41,9 @@ def _array(item: Any, most: int, *, least: int = 1, dtype: DTypeLike = np.float6
     )
 
 
-_NODE_INDICES: Final = _array(Index, _MAX_NODES, dtype=np.intp)
-_POINTS: Final = _array(Share, _MAX_POINTS)
-_PER_FEATURE: Final = _array(Value, _MAX_FEATURES, least=0)
+_NODE_INDICES: Final = _array_schema(Index, _MAX_NODES, dtype=np.intp)
+_POINTS: Final = _array_schema(Share, _MAX_POINTS)
+_PER_FEATURE: Final = _array_schema(Value, _MAX_FEATURES, least=0)
 
 
 class _Form(BaseModel):
@@ -89,13 +88,13 @@ class TreesForm(_Form):
 
     fields_of_equal_length = ("feature", "threshold", "missing_left", "left", "right", "value")
 
-    roots: Annotated[NDArray[np.intp], _array(Index, _MAX_TREES, dtype=np.intp)]
+    roots: Annotated[NDArray[np.intp], _array_schema(Index, _MAX_TREES, dtype=np.intp)]
     feature: Annotated[NDArray[np.intp], _NODE_INDICES]
-    threshold: Annotated[Floats, _array(Number, _MAX_NODES)]
-    missing_left: Annotated[NDArray[np.bool_], _array(bool, _MAX_NODES, dtype=np.bool_)]
+    threshold: Annotated[Floats, _array_schema(Number, _MAX_NODES)]
+    missing_left: Annotated[NDArray[np.bool_], _array_schema(bool, _MAX_NODES, dtype=np.bool_)]
     left: Annotated[NDArray[np.intp], _NODE_INDICES]
     right: Annotated[NDArray[np.intp], _NODE_INDICES]
-    value: Annotated[Floats, _array(LogOdds, _MAX_NODES)]
+    value: Annotated[Floats, _array_schema(LogOdds, _MAX_NODES)]
 
 
 class MapForm(_Form):
@@ -103,7 +102,7 @@ class MapForm(_Form):
 
     fields_of_equal_length = ("log_odds", "probability")
 
-    log_odds: Annotated[Floats, _array(LogOdds, _MAX_POINTS)]
+    log_odds: Annotated[Floats, _array_schema(LogOdds, _MAX_POINTS)]
     probability: Annotated[Floats, _POINTS]
 
     @model_validator(mode="after")
@@ -122,8 +121,7 @@ class MapForm(_Form):
 class RanksForm(_Form):
     """Order statistics of one class's probabilities in `count` held-out rows.
 
-    `ranks` ascend strictly, from 1 to at most `count`. Right answers are ranked from the lowest probability up, wrong
-    answers from the highest probability down.
+    `ranks` ascend strictly, from 1 to at most `count`. Right answers are ranked upwards, wrong answers downwards.
     """
 
     fields_of_equal_length = ("ranks", "values")
@@ -170,7 +168,7 @@ class LinearForm(_Form):
 
     fields_of_equal_length = ("weight", "low", "high", "missing")
 
-    weight: Annotated[Floats, _array(LogOdds, _MAX_FEATURES, least=0)]
+    weight: Annotated[Floats, _array_schema(LogOdds, _MAX_FEATURES, least=0)]
     low: Annotated[Floats, _PER_FEATURE]
     high: Annotated[Floats, _PER_FEATURE]
     missing: Annotated[Floats, _PER_FEATURE]
@@ -204,7 +202,7 @@ class DistanceForm(_Form):
     """
 
     shape: Annotated[list[str], Field(min_length=1, max_length=_MAX_FEATURES)]
-    scale: Annotated[Floats, _array(Scale, _MAX_FEATURES)]
+    scale: Annotated[Floats, _array_schema(Scale, _MAX_FEATURES)]
     rows: Annotated[list[Annotated[list[Value], Field(max_length=_MAX_FEATURES)]], Field(max_length=_MAX_ROWS)]
     nearest: Annotated[int, Field(ge=1)]
     near: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
@@ -246,7 +244,7 @@ class DistanceForm(_Form):
 
 
 class VersionedForm(BaseModel):
-    """A stored fit. Additional fields in the file are its provenance and do not affect scores."""
+    """A stored fit. Additional fields in the file do not affect scores."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 

@@ -62,12 +62,11 @@ _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].sp
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
-    """Return the number of wrong candidates, 0 to 8, that an answer lists with a right one without choosing.
+    """Return the number of wrong candidates, 0 to 8, that an answer lists with a right candidate without choosing.
 
-    Only answers that consist of candidates count: "Lyon or Paris", "Lyon? Paris? Nice?", "it could be Lyon, or else
-    Paris", "yes and no", and lists of at least five candidates. These do not count: two names for one thing ("a goad or
-    prod", "5 km or 3.1 miles"), alternatives that a reference or the question offers, lists with several right
-    candidates, and answers to a question about possibilities.
+    Only answers that consist of candidates count, such as "Lyon or Paris", "Lyon? Paris? Nice?" and "yes and no". These
+    do not count: two names for one thing ("a goad or prod"), alternatives that a reference or the question offers, and
+    lists with several right candidates.
     """
     raw = answer.raw[: _MAX_LIST_CHARACTERS + 1].replace("\u2019", "'")
     if len(raw) > _MAX_LIST_CHARACTERS or any(
@@ -99,7 +98,7 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
 
 
 def _has_commas(text: str, least: int) -> bool:
-    # Count substrings first, which takes a twentieth of the time. Most answers have too few.
+    # Count substrings first: this takes a twentieth of the time, and most answers contain too few of them.
     return sum(map(text.count, (",", "and", "und", "then", ")", "."))) >= least <= len(_COMMA.findall(text))
 
 

@@ -44,7 +44,7 @@ from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 VERSION: Final = 2
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 MAX_REFERENCES: Final = 3
-"""Maximum number of references for a grader, which reads the answer once for each reference."""
+"""Maximum number of references for a grader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _message_without_fit(metadata: ModelMetadata) -> str:
 
 
 def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
-    """Return the model's fit, or a message that says why it has no usable fit."""
+    """Return the model's fit, or a message that says why there is no usable fit."""
     stored = _stored(metadata)
     if stored is None:
         return _message_without_fit(metadata)

@@ -1,4 +1,4 @@
-"""Find answers that refuse to answer, or claim that the answer cannot be known."""
+"""Find answers that refuse to answer."""
 
 import re
 from collections.abc import Sequence
@@ -77,9 +77,8 @@ def refusal_features(question: FeatureText, references: Sequence[FeatureText], a
 
     Returns:
         `refusals`: the number of phrases of refusal or ignorance. `refused`: 1 if the answer begins with a claim that
-        the answer cannot be known, found or given, and does not answer later; otherwise 0. Words of the best reference
-        before the refusal give 0. After the refusal, these words count as an answer only in a clause that repeats the
-        question or calculates. If a reference is a refusal, `refused` is 0.
+        the answer cannot be known, found or given, and does not answer later (see docs/reference/correctness.md);
+        otherwise 0.
     """
     said = plain(answer.raw)
     phrases = len(_COUNTED_PHRASES.findall(said)) if _holds_one(_IN_EACH_REFUSAL, said) else 0

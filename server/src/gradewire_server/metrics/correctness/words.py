@@ -20,14 +20,11 @@ from gradewire_server.metrics.text.words import split_words
 from gradewire_server.metrics.values.numerals import ORDINALS, SMALL, TENS
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters that features use from a prediction or question, after leading white space."""
+"""Maximum number of characters to use from a prediction or question."""
 MAX_WORDS: Final = 2_048
-"""Maximum number of words that features use from a prediction or question."""
 MAX_REFERENCE_CHARACTERS: Final = 512
-"""Maximum number of characters that features use from one reference."""
 
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
-"""The features and the words that they look for."""
 STOP_WORDS: Final = frozenset(VOCABULARY["words"]["articles_and_the_like"].split())
 FUNCTION_WORDS: Final = STOP_WORDS.union(VOCABULARY["words"]["functions"].split())
 """Stop words, and words that connect other words."""
@@ -39,7 +36,6 @@ _DIGITS: Final = {
     for word, value in (*SMALL.items(), *TENS.items(), *ORDINALS.items())
     if word not in {"one", "second", "fourty"} and not (word in ORDINALS and not 0 < value <= _LAST_ORDINAL)
 }
-"""Number words and their digits, including ordinals up to "twentieth"."""
 _ORDINAL_DIGITS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:st|nd|rd|th)\b")
 
 _MAX_CACHED_TEXTS: Final = 64
@@ -70,8 +66,7 @@ _NAME: Final = re.compile(r"[A-Z][\w']*(?:[ -](?:(?:of|the|and|for|in|de|la) )*[
 _LEAST_GLUED: Final = 5
 _FEWEST_INITIALS: Final = 3
 _MOST_INITIALS: Final = 6
-_SHORT_ANSWER: Final = 8
-"""Maximum number of words in an answer that may be a name, even without capital letters."""
+_MAX_WORDS_OF_LOWER_CASE_NAME: Final = 8
 _MAX_SEARCHED_WORDS: Final = 64
 
 _MAX_REFERENCE_WORDS: Final = 32
@@ -92,8 +87,7 @@ def folded(text: str) -> str:
     """Case-fold a text, remove accents, and replace digits of all scripts with ASCII digits.
 
     Also remove apostrophes (with their s), commas in numbers ("1,000") and full stops between initials ("U.S.A."), and
-    replace "\u00bd" with "half". Cut the result to four times the text's length, since one character may become
-    eighteen.
+    replace "\u00bd" with "half". Cut the result to four times the text's length.
     """
     plain = unicodedata.normalize("NFKD", text)[: _MOST_EXPANSION * len(text)]
     if not plain.isascii():
@@ -122,7 +116,7 @@ def folded_words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FeatureText:
-    """A text for features: its first characters, at most MAX_CHARACTERS, and their folded words."""
+    """A text's beginning, and its folded words."""
 
     raw: str
     words: tuple[str, ...]
@@ -140,12 +134,12 @@ class FeatureText:
 
     @cached_property
     def spaced(self) -> str:
-        """The words between single blanks, with a blank at both ends, for searches of whole words."""
+        """The words, with single blanks between and around them."""
         return f" {' '.join(self.words)} "
 
     @cached_property
     def content(self) -> tuple[str, ...]:
-        """The words that are not stop words, in order; all words if all are stop words."""
+        """The words that are not stop words, or all words if all are stop words."""
         return tuple(word for word in self.words if word not in STOP_WORDS) or self.words
 
 
@@ -201,7 +195,7 @@ def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> froze
     for reference in references:
         words = missing.get(reference.raw, [])
         if words:
-            more.update(word for word in words if word in glued or _plural(word, said))
+            more.update(word for word in words if word in glued or _occurs_in_other_number(word, said))
             more.update(_words_written_as_one(reference, said))
             more.update(_named(reference, words, initials, names))
     return said | more if more else said
@@ -216,8 +210,7 @@ def _can_be_glued(one: str, other: str) -> bool:
     return len(one) + len(other) >= _LEAST_GLUED or (len(one) == len(other) == 1 and (one + other).isalpha())
 
 
-def _plural(word: str, said: frozenset[str]) -> bool:
-    """Return True if an answer contains the plural or singular of a word that the dictionary lacks."""
+def _occurs_in_other_number(word: str, said: frozenset[str]) -> bool:
     if not word.isalpha() or len(word) < _LEAST_GLUED - 1 or word in known_words():
         return False
     return f"{word}s" in said or f"{word}es" in said or (word.endswith("s") and word[:-1] in said)
@@ -226,7 +219,7 @@ def _plural(word: str, said: frozenset[str]) -> bool:
 def _named(
     reference: FeatureText, lacking: Sequence[str], initials: frozenset[str], names: frozenset[str]
 ) -> list[str]:
-    """Return a name's words if the answer contains its initials, or initials if the answer contains their name."""
+    """Return reference words that the answer abbreviates to initials, or initials that the answer spells out."""
     words = reference.content[:_MAX_SEARCHED_WORDS]
     if _FEWEST_INITIALS <= len(words) <= _MOST_INITIALS and "".join(word[0] for word in words) in initials:
         return list(words)
@@ -234,7 +227,6 @@ def _named(
 
 
 def _written_initials(text: str) -> frozenset[str]:
-    """Return the initials in a text, in lower case: "U.S.A." and "USA" become "usa"."""
     found = (re.sub(r"[. ]", "", match[0]).lower() for match in _WRITTEN_INITIALS.finditer(text))
     return frozenset(each for each in found if len(each) >= _FEWEST_INITIALS)
 
@@ -245,7 +237,7 @@ def _initials_of_names(answer: FeatureText) -> Iterator[str]:
         words = words[1:] if words[0].lower() in STOP_WORDS else words
         yield "".join(word[0] for word in words).lower()
         yield "".join(word[0] for word in words if word[0].isupper()).lower()
-    if len(answer.words) <= _SHORT_ANSWER:
+    if len(answer.words) <= _MAX_WORDS_OF_LOWER_CASE_NAME:
         yield "".join(word[0] for word in answer.content)
 
 
@@ -307,7 +299,7 @@ def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[...
 
 
 def _begins(word: str, begin: str, other: str) -> bool:
-    """Return True if both words begin with the shorter word's letters except the last; at least four must be equal."""
+    """Return True if at least four first letters are equal, and all of the shorter word's letters except the last."""
     return word == other or other.startswith(
         begin if len(other) >= len(word) else word[: max(_MIN_EQUAL_LETTERS, len(other) - 1)]
     )
@@ -349,7 +341,7 @@ def missing_features(
 def head_of(reference: FeatureText) -> str:
     """Return the head of a reference's phrase: "kitchen" in "a large kitchen in the old house".
 
-    The head is the last content word before the first preposition, verb or comma that follows a content word.
+    The head is the last content word before the first preposition, verb or comma.
     """
     words = FeatureText.of(_COMMA.split(reference.raw, 1)[0]).words if _COMMA.search(reference.raw) else reference.words
     head = ""

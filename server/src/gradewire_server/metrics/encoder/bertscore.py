@@ -188,7 +188,7 @@ def _compare(item: Item, parameters: BertscoreParameters) -> Rounds[tuple[NDArra
     """Return the values of `match`, True if a text was cut, and the corpus's name."""
     (text,) = _sides(item.question, (item.prediction,), parameters)
     first, *further = _chunks(_sides(item.question, item.references, parameters))
-    # Count tokens in the compared texts. Otherwise, the questions' words would be the rarest.
+    # Count tokens in references with their questions. Otherwise, the questions' words would be the rarest.
     counted = CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)
     statistics = () if parameters.idf is Corpus.NONE else (counted,)
     (prediction,), references, *corpora = yield from ask_together(

@@ -1,4 +1,4 @@
-"""Metric `grader`: a trained model's probability that an answer is right, given the best reference."""
+"""Metric `grader`: a trained model's probability that an answer is right."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,6 @@ from gradewire_server.metrics.common import (
 )
 
 MAX_CHARACTERS: Final = 32_768
-"""Maximum number of characters in each text, which is more than a grader reads."""
 
 _RIGHT = 0.5
 

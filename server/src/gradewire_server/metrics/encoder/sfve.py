@@ -1,4 +1,4 @@
-"""Metric `sfve`: the cosine of sentence vectors, with the question before both the prediction and the reference."""
+"""Metric `sfve`: the cosine between sentence vectors of texts that begin with the question."""
 
 from dataclasses import replace
 from typing import Final
@@ -40,7 +40,7 @@ def question_with_room(model: str, question: str) -> Rounds[str]:
     fits = yield from _fits(model, with_question(question, _SHORTEST_ANSWER))
     if fits:
         return question
-    ends = [_end(question, size) for size in _SIZES if size < len(question)]
+    ends = [_end_from_word(question, size) for size in _SIZES if size < len(question)]
     fitting, cut = -1, len(ends)
     while cut - fitting > 1:
         middle = (fitting + cut) // 2
@@ -56,15 +56,14 @@ def _fits(model: str, text: str) -> Rounds[bool]:
     return not probe.truncated.any()
 
 
-def _end(text: str, size: int) -> str:
-    """Return the last `size` characters, without a partial word at the beginning."""
+def _end_from_word(text: str, size: int) -> str:
     end = text.rstrip()[-size:]
     whole = end.partition(" ")[2].lstrip()
     return whole or end
 
 
 class Sfve:
-    """The largest cosine of the prediction and a reference, both after the question; ties go to the first reference."""
+    """The largest cosine between the prediction and a reference, both after the question."""
 
     info = MetricInfo(
         name="sfve",

@@ -45,7 +45,7 @@ class _Cheap:
 
 
 class Auto:
-    """A cascade of metrics in one request. The first metric that is sure enough gives the verdict."""
+    """A cascade of metrics, in which the first metric that is sure enough gives the verdict."""
 
     info = MetricInfo(
         name="auto",

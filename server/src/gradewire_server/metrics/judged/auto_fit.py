@@ -26,13 +26,12 @@ from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibr
 DEFAULT_RISK: Final = 0.05
 VERSION: Final = 1
 EXACT: Final = 2.0
-"""The confidence of an exact match, which exceeds every probability."""
+"""The confidence of an exact match."""
 _LEAST_CONFIDENCE: Final = 0.5
 _MAX_ENTRIES: Final = 1024
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric {line}`"
 _DIGEST: Final = "^[0-9a-f]{64}$"
-_BEGINNING: Final = "^[0-9a-f]{12,64}$"
-"""A pattern for at least the first 12 digits of a digest."""
+_DIGEST_PREFIX: Final = "^[0-9a-f]{12,64}$"
 
 _FORMER_FIT: Final = tuple(f"{former}_fit" for former, name in FORMER_NAMES.items() if name == Correctness.info.name)
 """The names of `correctness_fit` in fits from before the metric was renamed."""
@@ -58,8 +57,7 @@ class AutoFitForm(VersionedForm):
         judge_digest: At least the first 12 digits of the judge's digest.
         prompt_digest: At least the first 12 digits of the prompt's digest.
         delta: The probability that a risk bound does not hold.
-        asked_below: The confidence below which the judge is worth its cost. None means that the judge is never worth
-            it.
+        asked_below: The confidence below which the judge is worth its cost; None means never.
     """
 
     model_digest: Annotated[str, Field(pattern=_DIGEST)]
@@ -67,8 +65,8 @@ class AutoFitForm(VersionedForm):
         str, Field(pattern="^[0-9a-f]{12}$", validation_alias=AliasChoices("correctness_fit", *_FORMER_FIT))
     ]
     judge: str
-    judge_digest: Annotated[str, Field(pattern=_BEGINNING)]
-    prompt_digest: Annotated[str, Field(pattern=_BEGINNING)]
+    judge_digest: Annotated[str, Field(pattern=_DIGEST_PREFIX)]
+    prompt_digest: Annotated[str, Field(pattern=_DIGEST_PREFIX)]
     delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
     risks: Annotated[list[EntryForm], Field(min_length=1, max_length=_MAX_ENTRIES)]
     budgets: Annotated[list[EntryForm], Field(min_length=1, max_length=_MAX_ENTRIES)]
@@ -161,8 +159,7 @@ class AutoParameters(Parameters):
         """Return the parameters with the model's fit.
 
         Raises:
-            ParameterError: The fit is missing or unusable, is not the requested fit, or has no entry for a risk as
-                small as `risk`.
+            ParameterError: The fit is missing or unusable, is not the requested fit, or has only risks above `risk`.
         """
         check_readable(metadata)
         found = find_fit(metadata, self)

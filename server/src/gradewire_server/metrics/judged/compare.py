@@ -56,10 +56,7 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 
 
 def winner_of(probabilities: tuple[float, float, float]) -> Winner:
-    """Return the answer that is more probable than both the other answer and a tie; otherwise a tie.
-
-    Swapping the answers therefore only swaps the winner.
-    """
+    """Return the answer that is more probable than the other answer and than a tie; otherwise a tie."""
     a, b, tie = probabilities
     if a > b and a > tie:
         return Winner.A
@@ -191,7 +188,7 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
     question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)
     caption, caption_cut = cut_to_words(CAPTION_SEPARATOR.join(pair.captions) if parameters.caption else "", MAX_WORDS)
     (a, a_cut), (b, b_cut) = (
-        _cut(answer, variant.prediction_words, most_characters) for answer in (pair.prediction, pair.rival)
+        _cut_answer(answer, variant.prediction_words, most_characters) for answer in (pair.prediction, pair.rival)
     )
     shown = None
     if parameters.references:
@@ -227,8 +224,7 @@ def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bo
     return turns_before(variant, zip(written, solved, strict=True), caption=caption, image=image)
 
 
-def _cut(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
-    """Return the beginning of an answer, and True if it was cut."""
+def _cut_answer(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
     text, cut = cut_to_words(answer, most_words)
     return text[:most_characters].rstrip(), cut or len(text) > most_characters
 
@@ -268,7 +264,7 @@ def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
 
 
 def look_the_same(pair: Pair) -> bool:
-    """Return True if a reader sees no difference between the answers, except in white space."""
+    """Return True if a reader sees no difference between the answers except white space."""
     return without_markup(pair.prediction) == without_markup(pair.rival)
 
 
@@ -313,18 +309,17 @@ def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shorte
                 for order in asked.orders
                 if order.unreadable is None
             ]
-            yield from _round(asked, parameters.model, step, asking, variant.delimiters)
+            yield from _ask_step_in_orders(asked, parameters.model, step, asking, variant.delimiters)
             if shortens and asked.too_long:
                 return None
         if EXTRACT in file.variants:
-            yield from _extract(asked, parameters)
+            yield from _extract_missing_verdicts(asked, parameters)
     except FailureError as error:
         return error.failure
     return next((order.unreadable for order in asked.orders if order.unreadable), None)
 
 
-def _extract(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
-    """Ask the judge to extract missing verdicts from the reasons."""
+def _extract_missing_verdicts(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
     file, variant = parameters.file, parameters.file.variants[EXTRACT]
     fixed = fixed_turns(file, EXTRACT, caption=False, image=False)
     asking = [
@@ -332,15 +327,14 @@ def _extract(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
         for order in asked.orders
         if order.unreadable is not None and order.reason
     ]
-    yield from _round(asked, parameters.model, variant.last, asking, variant.delimiters)
+    yield from _ask_step_in_orders(asked, parameters.model, variant.last, asking, variant.delimiters)
     for order, _ in asking:
         order.extracted = order.unreadable is None
 
 
-def _round(
+def _ask_step_in_orders(
     asked: PairRounds, model: str, step: Step, asking: Sequence[tuple[Order, JudgePrompt]], delimiters: Delimiters
 ) -> Rounds[None]:
-    """Ask the judge one step in the given orders; raise FailureError for any failure except an unreadable answer."""
     if not asking:
         return
     answers = yield from ask_step(model, step, [prompt for _, prompt in asking])
@@ -361,7 +355,7 @@ class Compare(NothingToPrepare):
     info = MetricInfo(
         name="compare",
         version=1,
-        description="Which of two answers a language model prefers; it sees the pair in both orders.",
+        description="A language model's choice between two answers, which are shown in both orders.",
         citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
         needs_judge=True,
         advice="For short answers with references, smile and correctness choose better and need no judge. A small "

@@ -46,4 +46,3 @@ JUDGE_VERDICT: Final = JudgedMetric(
     JudgeVerdictParameters,
     Scale("verdict", lowest=0.0, highest=1.0, verdict="verdict", shown=False),
 )
-"""The metric `judge_verdict`; a prediction is right if the verdict is "yes"."""

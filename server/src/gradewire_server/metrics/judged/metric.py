@@ -1,4 +1,4 @@
-"""The base of all judge metrics: parameters, rounds of needs, and the scoring of verdicts."""
+"""The base of all judge metrics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -49,7 +49,6 @@ ADVICE: Final = (
     "On labelled answers to text questions, a small judge agrees less with annotators than smile does, and costs far "
     "more. See docs/research/judge.md."
 )
-"""Advice for users before they pay for a judge metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ class JudgeParameters(PromptParameters):
 
 @dataclass(frozen=True, slots=True)
 class BinaryParameters(JudgeParameters):
-    """The base class of parameters for metrics in which a rule may grade answers to binary questions."""
+    """The base class of parameters with a rule for binary questions."""
 
     binary: BinaryQuestions = BinaryQuestions.RULE
 
@@ -128,7 +127,6 @@ class BinaryParameters(JudgeParameters):
 P = TypeVar("P", bound=JudgeParameters)
 
 Answer = Choice | Generated | Failure
-"""A judge's answer to one step."""
 
 
 def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[tuple[Answer, ...]]:
@@ -142,7 +140,7 @@ def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[t
 
 
 def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Failure:
-    """Return the label or text of a judge's answer, for the prompt of the next step.
+    """Return the label or text of a judge's answer, for the next step's prompt.
 
     Return UNPARSABLE if the total probability of all labels is below MIN_LABEL_MASS, or if the judge wrote no text.
     Text is neutralised, because it may repeat an attack from the answer under test.
@@ -169,7 +167,7 @@ class Exchange:
         cut: True if a shown text was cut.
         masked: True if words of an answer were removed.
         prompt_tokens: The number of prompt tokens so far, or None if the judge does not report this number.
-        generated_tokens: The number of generated tokens so far, or None if the judge does not report this number.
+        generated_tokens: The same for generated tokens.
     """
 
     cut: bool
@@ -184,7 +182,7 @@ class Exchange:
 
     @property
     def tokens(self) -> tuple[int | None, int | None]:
-        """The numbers of prompt tokens and generated tokens; both None unless the judge reports both."""
+        """The numbers of prompt tokens and generated tokens, or (None, None) unless the judge reports both numbers."""
         found = self.prompt_tokens, self.generated_tokens
         return (None, None) if None in found else found
 
@@ -291,7 +289,7 @@ class _Verdict:
     other_key_score: float | None = None
 
     def compare_with_key(self, other: "_Verdict") -> "_Verdict":
-        """Return this verdict, but wrong and with a lower score if the judge accepts the answer for a wrong key."""
+        """Return this verdict, but wrong and with a lower score if the judge believes a wrong key, too."""
         belief = other.score if other.yes_probability is None else other.yes_probability
         if belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)

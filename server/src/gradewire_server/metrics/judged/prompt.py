@@ -34,8 +34,7 @@ _OPPOSITES: Final = (
     ("similar", "different"), ("related", "unrelated"),
 )  # fmt: skip
 """Labels and words of praise with their opposites, for answers that use these as ordinary words."""
-_MOST_WORDS: Final = 4
-"""Maximum number of words in a reference that is a choice ("it is the left")."""
+_MAX_WORDS_OF_CHOICE: Final = 4
 _CHOICE_WORD: Final = re.compile(r"\w+")
 _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")
 
@@ -48,7 +47,9 @@ def words_of_choice(question: str, references: Iterable[str]) -> set[str]:
     """
     offered = {word for sides in _OFFER.findall(folded(question)) for word in sides}
     said = (_CHOICE_WORD.findall(folded(reference)) for reference in references)
-    return offered.union(_opposites(offered), *(_opposites(words) for words in said if len(words) <= _MOST_WORDS))
+    return offered.union(
+        _opposites(offered), *(_opposites(words) for words in said if len(words) <= _MAX_WORDS_OF_CHOICE)
+    )
 
 
 def _opposites(words: Collection[str]) -> Iterator[str]:
@@ -107,8 +108,8 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
         return text
     said = " ".join(references)
     bare_labels = " ".join(said[begin:end] for begin, end in _bare_labels(said, delimiters))
-    answers = _words(said) | _words(bare_labels) | words_of_choice(question, references)
-    scales = answers.union(_words(question))
+    answers = _words_of_all_readings(said) | _words_of_all_readings(bare_labels) | words_of_choice(question, references)
+    scales = answers.union(_words_of_all_readings(question))
     left = _removed(text, delimiters, answers, scales)
     # The changed text may match again. The loop ends, because the text loses a word each time.
     while left != text:
@@ -122,16 +123,15 @@ def _removed(text: str, delimiters: Delimiters, answers: set[str], scales: set[s
             return text
         reading = read(text)
         praise = (each for each in _praise(delimiters).finditer(reading.text) if not _is_answer(each, answers, scales))
-        text = _without(text, (reading.original(*match.span()) for match in praise))
+        text = _with_placeholders(text, (reading.original(*match.span()) for match in praise))
     bare = _bare_labels(text, delimiters)
-    return _without(
+    return _with_placeholders(
         text,
         (part for part in bare if not answers.issuperset(_LABEL_WORD.findall(without_dress(text[slice(*part)]).text))),
     )
 
 
-def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
-    """Return the text with PLACEHOLDER instead of `parts`, which are ranges in ascending order."""
+def _with_placeholders(text: str, parts: Iterable[tuple[int, int]]) -> str:
     pieces: list[str] = []
     end = 0
     for part in parts:
@@ -164,8 +164,7 @@ def _is_separate(text: str, reading: Reading, begin: int, label: str) -> bool:
     return True
 
 
-def _words(text: str) -> set[str]:
-    """Return the words of all READINGS of a text."""
+def _words_of_all_readings(text: str) -> set[str]:
     return {word for read in READINGS for word in _LABEL_WORD.findall(read(text).text)}
 
 
@@ -187,7 +186,6 @@ def _label_pattern(delimiters: Delimiters) -> str:
 
 @lru_cache(maxsize=256)
 def _bare_forms(delimiters: Delimiters) -> tuple[str, ...]:
-    """Return the long ASCII labels with and without the endings "ly" and "ness", longest first."""
     labels = {" ".join(folded(label).split()) for label in _long_labels(delimiters) if label.isascii()}
     return tuple(sorted((label + end for label in labels for end in ("", "ly", "ness")), key=len, reverse=True))
 
@@ -250,7 +248,7 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
 def turns_before(
     variant: Variant, solved: Iterable[tuple[Rendered, Demonstration]], *, caption: bool, image: bool
 ) -> tuple[Turn, ...]:
-    """Return the turns before an item's or a pair's turn, with the given demonstrations."""
+    """Return the turns with the instructions and the demonstrations."""
     system = variant.instructions(caption=caption, image=image)
     turns = [Turn(Role.SYSTEM, system)] if system else []
     for shown, demonstration in solved:
@@ -284,7 +282,7 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
 
 
 def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
-    """Return a judge's turn, with a line for each step that contains the opening and the answer."""
+    """Return a judge's turn: for each step, a line with the opening and the answer."""
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 
 
@@ -320,8 +318,7 @@ def check_judged(item: Item) -> Failure | None:
 def kind_of_question(item: Item, counted: CountedReferences) -> str:
     """Return the demonstration set for a question: "binary", "short" if it is about an image, "long" if about a text.
 
-    A question is about an image if the item has captions or its references are annotators' votes. The prediction has
-    no influence, so that all answers to a question get the same prompt.
+    A question is about an image if the item has captions or its references are annotators' votes.
     """
     if is_binary(counted):
         return "binary"

@@ -1,4 +1,4 @@
-"""Count, choose and write references for a judge, grade "yes" or "no" by rule, and make wrong keys for the guard."""
+"""References for a judge, the rule for binary questions, and wrong keys for the guard."""
 
 import hashlib
 import re
@@ -14,8 +14,7 @@ from gradewire_server.metrics.prompts.prompt_file import ReferenceForm, Referenc
 from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
-_MOST_CHARACTERS: Final = 256
-"""Maximum number of characters to compare in an alias."""
+_MAX_ALIAS_CHARACTERS: Final = 256
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
@@ -52,7 +51,7 @@ def closest(keys: Sequence[str], prediction: str) -> Closeness:
     lowered = prediction.casefold()
     said = set(split_words(lowered))
     grams = {lowered[at : at + size] for size in range(1, _GRAM + 1) for at in range(len(lowered) - size + 1)}
-    ranks = [(*_shares(key[:_MOST_CHARACTERS], said, grams), -place) for place, key in enumerate(keys)]
+    ranks = [(*_shares(key[:_MAX_ALIAS_CHARACTERS], said, grams), -place) for place, key in enumerate(keys)]
     places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)
     word_share, _, gram_share, _ = ranks[places[0]]
     share = max(max(word_share, gram_share) for word_share, _, gram_share, _ in ranks)
@@ -80,7 +79,7 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Minimum share of a key's words in an answer that contains the key."""
+"""Minimum share of a key's words in an answer that states the key."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",
@@ -101,7 +100,6 @@ class CountedReferences:
     Attributes:
         texts: The first text of each distinct reference.
         counts: The number of occurrences of each reference; all 1 unless `votes`.
-        keys: The `reference_key` of each reference.
         places: The index of each reference's first occurrence.
         votes: True for annotators' votes (see `count_references`), False for aliases, each of which is a right answer.
     """
@@ -184,8 +182,8 @@ def choose_shown(
 ) -> ChosenReferences:
     """Return the references to show to a judge, limited to the form's maximum number and to MAX_WORDS words in total.
 
-    Choose the most frequent votes, or the aliases that are closest to the prediction, because a right answer needs to
-    match only one alias. With AUTO, choose all aliases if the closest alias shares no word with the prediction.
+    Choose the most frequent votes, or the aliases that are closest to the prediction. With AUTO, choose all aliases if
+    the closest alias shares no word with the prediction.
     """
     ranked, most = _ranked(counted, prediction, form, choice)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
@@ -227,16 +225,15 @@ def write_references(counted: CountedReferences, form: ReferenceForm, delimiters
 
 
 def is_binary(counted: CountedReferences) -> bool:
-    """Return True if the most common reference is "yes" or "no"; `counted` is from `count_references`."""
+    """Return True if the most common reference is "yes" or "no"."""
     return counted.keys[0] in {"yes", "no"}
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Return whether a prediction's "yes" or "no" agrees with most references; None if the judge must decide.
+    """Return True if a prediction's "yes" or "no" agrees with most references, False if not, None if unclear.
 
-    The judge must decide if the most common reference is neither "yes" nor "no", the question is not a yes-or-no
-    question ("Who wrote it?" about a band named Yes), the prediction is not clearly "yes" or "no", or both are equally
-    frequent among the references.
+    The verdict is clear if the most common reference is "yes" or "no", the question is a yes-or-no question, and the
+    prediction clearly means "yes" or "no". It is unclear if "yes" and "no" are equally frequent among the references.
     """
     if not is_binary(count_references(references)) or not asks_yes_or_no(question):
         return None
@@ -254,8 +251,8 @@ def says_key(item: Item, share: float) -> bool:
     """Return True if the prediction contains at least half of a reference's words, or half of its letter runs.
 
     Words of the question do not count, nor do single Latin letters, articles and the like, because every text contains
-    them. The prediction must equal a reference without other words. References with less than `share` of the most
-    frequent reference's count are ignored.
+    them. If a reference has only such words, the prediction must equal this reference. References with less than
+    `share` of the most frequent reference's count are ignored.
     """
     asked = set(_words(item.question))
     keys = without_rare(count_references(item.references), share).keys
@@ -278,21 +275,21 @@ def other_key(item: Item) -> tuple[str, ...]:
     """Return wrong references for this question, as if they belonged to a different question.
 
     A wrong reference is a number, a name or a thing, like the most frequent reference, and shares no word with the
-    question and the references. For a yes-or-no question, it is the opposite. Votes are replaced with the same number
-    of references. The prediction has no influence, because an attacker may have written it.
+    question and the references. For a yes-or-no question, the wrong reference is the opposite verdict. Votes are
+    replaced with the same number of references. The prediction has no influence, because an attacker may have written
+    it.
     """
     counted = count_references(item.references)
     if is_binary(counted):
         key = "no" if counted.keys[0] == "yes" else "yes"
     else:
         said = {word for text in (item.question, *item.references) for word in _words(text)}
-        ordered = _in_order(counted.texts[0], item.question)
+        ordered = _wrong_keys(counted.texts[0], item.question)
         key = next((key for key in ordered if said.isdisjoint(_words(key))), ordered[0])
     return (key,) * len(item.references) if counted.votes else (key,)
 
 
-def _in_order(reference: str, question: str) -> Sequence[str]:
-    """Return wrong keys, those of the reference's type first; the question determines the first key."""
+def _wrong_keys(reference: str, question: str) -> Sequence[str]:
     has_digit = any(map(str.isdigit, reference))
     fit = _NUMBERS if has_digit else _NAMES if reference[:1].isupper() else _THINGS
     begin = hashlib.blake2b(question.encode(), digest_size=2).digest()[0] % len(fit)
@@ -314,9 +311,8 @@ class View:
 
     Attributes:
         share: The minimum count of a shown reference, as a share of the most frequent reference's count.
-        kind: The name of the demonstration set; "" means that the question determines it.
-        references: The aliases to show.
-        shots: The number of demonstrations to show, from the start of their set; None means all.
+        kind: The name of the demonstration set; "" means that the question determines the set.
+        shots: The number of demonstrations to show from the start of the set; None means all.
     """
 
     caption: bool = False

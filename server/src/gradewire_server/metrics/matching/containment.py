@@ -24,7 +24,7 @@ def contained(prediction: Normalised, references: Iterable[Normalised]) -> Itera
 
 
 class EasyMatch(MatchMetric):
-    """A score of 1 if a reference occurs in the prediction (both in SMILE's normal form), and 0 otherwise."""
+    """A score of 1 if the prediction contains a reference (both in SMILE's normal form), otherwise 0."""
 
     info = MetricInfo(
         name="easy_match",
@@ -43,7 +43,7 @@ def _padded(text: str) -> str:
 
 
 class LexicalMatch(MatchMetric):
-    """A score of 1 if a reference occurs in the prediction (both in SQuAD's normal form), and 0 otherwise."""
+    """A score of 1 if the prediction contains a reference (both in SQuAD's normal form), otherwise 0."""
 
     info = MetricInfo(
         name="lexical_match",

@@ -34,7 +34,7 @@ def squad_normalise(text: str) -> str:
 
 
 class ExactMatch(MatchMetric):
-    """A score of 1 if the prediction equals a reference after `squad_normalise`, and 0 otherwise."""
+    """A score of 1 if the prediction equals a reference after `squad_normalise`, otherwise 0."""
 
     info = MetricInfo(
         name="exact_match",

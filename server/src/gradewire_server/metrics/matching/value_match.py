@@ -30,7 +30,7 @@ _SOME_WITHOUT: Final = Failure(
 
 
 class ValueMatchMetric(TextMetric[Parameters]):
-    """The share of the best reference's values that the prediction contains, or 0 if the prediction contradicts one.
+    """The share of the best reference's values in the prediction, or 0 if the prediction contradicts a value.
 
     Among equally good references, the first counts. The status is INVALID_INPUT if no reference contains values, or if
     a reference contains no values and the prediction lacks a value of the best reference.
@@ -52,7 +52,7 @@ class ValueMatchMetric(TextMetric[Parameters]):
         named = [index for index, match in enumerate(matches) if match.wanted]
         if not named:
             raise FailureError(_NO_VALUES)
-        best = max(named, key=lambda index: _rank(matches[index]))  # the first of equally good references
+        best = max(named, key=lambda index: _sort_key(matches[index]))  # the first of equally good references
         match = matches[best]
         correct = match.found == match.wanted
         if not correct and len(named) < len(matches):
@@ -91,6 +91,5 @@ def _score(match: ValueMatch) -> float:
     return 0.0 if match.contradicted else match.found / match.wanted
 
 
-def _rank(match: ValueMatch) -> tuple[float, float, int]:
-    """Return a sort key: the score, then the share of values found, then fewer contradictions."""
+def _sort_key(match: ValueMatch) -> tuple[float, float, int]:
     return _score(match), match.found / match.wanted, -match.contradicted

@@ -1,4 +1,4 @@
-"""VQA accuracy: agreement with annotators' answers, after the VQA challenge's normalisation."""
+"""VQA accuracy: agreement with annotators' answers."""
 
 import math
 import re
@@ -68,11 +68,9 @@ def vqa_normalise(text: str) -> str:
     return " ".join(_CONTRACTIONS.get(word, word) for word in kept)
 
 
-_ENOUGH: Final = 3
-"""Number of annotators who must agree for a full score."""
+_FULL_AGREEMENT: Final = 3
 _ROUNDING: Final = 1e-9
 MAX_CHARACTERS: Final = 4096
-"""Maximum number of characters to compare in each text, since an edit distance takes quadratic time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +122,8 @@ def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> flo
         return max(agreements)
     total = math.fsum(agreements)
     if consensus is VqaConsensus.DIRECT:
-        return min(1.0, total / _ENOUGH)
-    return math.fsum(min(1.0, (total - own) / _ENOUGH) for own in agreements) / len(agreements)
+        return min(1.0, total / _FULL_AGREEMENT)
+    return math.fsum(min(1.0, (total - own) / _FULL_AGREEMENT) for own in agreements) / len(agreements)
 
 
 def is_at_least(score: float, cut: float) -> bool:

@@ -31,7 +31,7 @@ from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
 
 Pair: TypeAlias = tuple[int, int]
-"""A position in the prediction and a position in the reference."""
+"""Positions in the prediction and the reference."""
 WordPositions: TypeAlias = Mapping[str, Sequence[int]]
 """Ascending positions by word or by stem."""
 
@@ -55,7 +55,7 @@ class IndexedWords:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The pairs of matching words in two texts, unordered, and the reference's free (unpaired) words by stem."""
+    """The pairs of matching words in two texts, and the reference's free (unpaired) words by stem."""
 
     pairs: tuple[Pair, ...]
     free: WordPositions
@@ -77,7 +77,7 @@ def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment
 
 
 def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dict[str, None]:
-    """Return the stems of prediction words that are free in at least one alignment with free reference words."""
+    """Return the stems of prediction words that are free in an alignment that also has free reference words."""
     taken = [alignment.taken for alignment in alignments if alignment.free]
     if not taken:
         return {}
@@ -86,7 +86,7 @@ def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dic
 
 
 def align_synonyms(prediction: IndexedWords, alignments: Sequence[Alignment], synonyms: Synonyms) -> list[Alignment]:
-    """Pair the prediction's free words in each alignment with synonyms among the reference's free words, by stem."""
+    """Pair free words of the prediction and the reference that are synonyms, in each alignment."""
     wanted = frozenset(chain.from_iterable(alignment.free for alignment in alignments))
     reached: defaultdict[str, list[str]] = defaultdict(list)
     for word, found in synonyms.items():
@@ -193,7 +193,7 @@ class Meteor(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
-        """Grade after requesting synonyms, even if all words match, so that missing files never go unnoticed."""
+        """Request synonyms and grade. Missing synonym files are noticed even if all words match."""
         del metadata
         words, prediction_cut = first_words(item.prediction)
         references, references_cut = words_of_references(item.references, first_words)

@@ -10,7 +10,7 @@ from gradewire_server.domain.items import shortened
 
 
 class PromptError(ValueError):
-    """Raised when a prompt file cannot be used or does not exist.
+    """An error for a prompt file that cannot be used or does not exist.
 
     `place` is the shortened key in the file ("variants.rating.steps[0].labels"); "" means the whole file.
     """

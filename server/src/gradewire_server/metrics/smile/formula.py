@@ -36,9 +36,9 @@ PRESET_WEIGHT: Final = {
 class SmileParameters(EncoderParameters):
     """The parameters of `smile` (see types.proto); `calibration` names the source of a fitted weight or threshold.
 
-    If `sentence_weight` (0 to 1) is None, `resolved` sets the model's fitted weight or, without a fit, the preset's
-    weight. If `threshold` is None, `resolved` sets the threshold that was fitted for this preset, mode and weight.
-    Without a threshold, the score's bin determines the verdict, and results have the warning UNCALIBRATED.
+    `resolved` sets a missing `sentence_weight` (0 to 1) from the model's fit or from the preset, and a missing
+    `threshold` from a fit for this preset, mode and weight. Without a threshold, the score's bin determines the
+    verdict, and results have the warning UNCALIBRATED.
 
     Raises:
         ParameterError: A value is invalid (see `EncoderParameters`), or `sentence_weight` is not a number from 0 to 1.
@@ -116,7 +116,7 @@ def smile_bin(score: float) -> int:
     return max(0, min(_TOP_BIN, math.floor(6 * score)))
 
 
-# For an item's few references, plain Python computes the same doubles in a tenth of numpy's time.
+# For an item's few references, plain Python is ten times as fast as numpy.
 
 
 def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
@@ -138,7 +138,7 @@ def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
 class Similarities:
     """The prediction's cosine with each reference's sentence, and the keyword terms by reference index.
 
-    Keyword terms of references that cannot determine the score may be missing (see `can_still_win`).
+    Keyword terms of references that cannot win may be missing (see `can_still_win`).
     """
 
     sentences: Sequence[float]
@@ -201,8 +201,7 @@ def grade(
 ) -> MetricResult:
     """Return the best reference's score and its parts; ties go to the first reference.
 
-    Without a threshold, the bin determines the verdict, and the result has the warning UNCALIBRATED. With an `item`,
-    the parts contain the result of `value_outcome`.
+    With an `item`, the parts contain the result of `value_outcome`.
     """
     preset, weight, threshold = parameters.preset, parameters.weight, parameters.threshold
     indices = sorted(similarities.keywords)
@@ -240,7 +239,7 @@ def _score(sentence: float, exact: float, keyword: float, weight: float) -> floa
 
 
 def harmonic_mean(sentence: float, lexical: float) -> float | None:
-    """Return 2sl / (s + l), or None if it is undefined because a term is negative or both are 0."""
+    """Return 2sl / (s + l), or None if a term is negative or both terms are 0."""
     if sentence < 0 or lexical < 0 or sentence + lexical == 0:
         return None
     return 2 * sentence * lexical / (sentence + lexical)

@@ -1,4 +1,4 @@
-"""SMILE's rounds of encoder requests: for all windows, for windows in context, or for a shortlist of windows."""
+"""SMILE's rounds of encoder requests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,9 +118,9 @@ def needs_ranking(texts: SmileTexts) -> bool:
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
     """Return the windows of each length that are closest in context to a reference, in order of position.
 
-    If a length has at most SHORTLIST windows, return all of them. Otherwise, return the SHORTLIST closest windows, and
-    further windows whose cosine is within NEAR_TIE of the last shortlisted window's. Skip windows that the encoder did
-    not read in full; if no window is left, return the first SHORTLIST windows. See `closest_in_context` for `keywords`.
+    If a length has more than SHORTLIST windows, return the closest SHORTLIST windows and further windows within
+    NEAR_TIE. Skip windows that the encoder did not read in full; if no window is left, return the first SHORTLIST
+    windows. See `closest_in_context` for `keywords`.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     chosen = {}

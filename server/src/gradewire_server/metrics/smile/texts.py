@@ -1,4 +1,4 @@
-"""An item's texts for SMILE: normalised words, windows, and each reference's sentence."""
+"""An item's texts for SMILE."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ class Windows:
         by_length: The windows by length in words, in order of first position. If a reference is longer than the
             prediction, its window is the whole prediction.
         words: Number of words used from the prediction.
-        truncated: True if the prediction has more words or more distinct windows than are used.
+        truncated: True if not all words or windows are used.
     """
 
     by_length: dict[int, tuple[str, ...]]

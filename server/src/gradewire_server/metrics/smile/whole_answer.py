@@ -1,4 +1,4 @@
-"""SMILE's preset `whole`: read answers longer than the encoder's input to their end, in overlapping pieces."""
+"""SMILE's preset `whole`, which reads long answers to their end, in overlapping pieces."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -30,7 +30,6 @@ MAX_NEAR: Final = 16
 """Maximum number of windows of each length to embed out of context."""
 
 MAX_PIECES: Final = 64
-"""Maximum number of pieces; 2,000 English words need about 15 pieces for an encoder of 256 tokens."""
 _OVERLAP: Final = 0.25
 """Share of a piece that the next piece repeats, so that few windows are split."""
 _LAST: Final = 0.9
@@ -41,9 +40,7 @@ _LEAST_CHARACTERS: Final = 256
 _MAX_WORD_CHARACTERS: Final = 64
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters to read, after leading blanks."""
 MAX_WORDS: Final = 2_048
-"""Maximum number of words in which to look for windows."""
 _MAX_SHORT_ANSWER_CHARACTERS: Final = 512
 """Maximum number of characters in an answer that the encoder is expected to read to the end."""
 
@@ -84,7 +81,7 @@ class Pieces(ABC):
 
     @abstractmethod
     def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
-        """Add windows that start at these words; `cosines` are float32[windows, references of this length]."""
+        """Add the windows that start at the words `starts`; `cosines` are float32[windows, references of a length]."""
 
 
 class ClosestPiece(Pieces):
@@ -147,15 +144,14 @@ class RankedPieces(Pieces):
     def shortlist(self, lengths: Iterable[int]) -> Rounds[dict[int, tuple[str, ...]]]:
         """Return the windows of these lengths that are closest in context, or the first windows if no window was read.
 
-        Each length has 1 to MAX_NEAR distinct windows, in order of position. The generator pauses after each length,
-        because sorting many windows takes long.
+        Each length has 1 to MAX_NEAR distinct windows, in order of position.
         """
         chosen = {}
         for length in lengths:
             starts = np.flatnonzero(self._near[length] > -np.inf)
             near = closest_texts(partial(self._window, length), starts, self._near[length][starts], most=MAX_NEAR)
             chosen[length] = near or self._first_windows(length)
-            yield ()
+            yield ()  # pause, because sorting many windows takes long
         return chosen
 
     def _window(self, length: int, start: int) -> str:

@@ -1,4 +1,4 @@
-"""A text's visible characters, its folded form, and possible readings of accented or decorated letters."""
+"""A text's visible characters, its folded form, and possible readings of decorated letters."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Parse dates and periods in tokens: "4 July 1776", "the early 80s", "5th century BC", "Q3 2021"."""
+"""Parse dates and periods in tokens."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,15 +26,12 @@ MONTH_NAMES: Final = {
     **{name[:3]: number for number, name in enumerate(_WORDS["months"].split(), 1)},
     "sept": 9,
 }
-"""Month numbers by name and short name."""
 WEEKDAYS: Final = {
     f"{name}{plural}": number for number, name in enumerate(_WORDS["weekdays"].split()) for plural in ("", "s")
 }
-"""Weekday numbers, from 0, by name."""
 SEASONS: Final = _WORDS["seasons"]
 """The first and last month of each season in the northern hemisphere."""
 DECADES: Final = {name: 10 * number for number, name in enumerate(_WORDS["decades"].split(), 2)}
-"""The decades of the 20th century by name."""
 
 FIRST_YEAR: Final = 1000
 """The first year that a four-digit number may mean."""
@@ -139,14 +136,14 @@ def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
-    """Return the date at a token, with the indices of its first token and of the token after it."""
+    """Return the date at a token, the date's first index and the index after it, or None."""
     found = _point(tokens, at)
     if found is None:
         return None
     date, end = found
     start = at - (lower_at(tokens, at - 1) == "the")
-    date, start = _stage(tokens, date, start)
-    date, end = _ranged(tokens, date, start, end)
+    date, start = _narrowed_to_stage(tokens, date, start)
+    date, end = _extended_to_range(tokens, date, start, end)
     hedged = lower_at(tokens, start - 1) in _HEDGES
     return (replace(date, hedged=True) if hedged else date), start, end
 
@@ -159,7 +156,7 @@ def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     if token.number is None or lower_at(tokens, at - 1) in CURRENCY_SIGNS:
         return None
     return (
-        _by_digits(tokens, at) or _day_first(tokens, at) or decade_at(tokens, at) or century_at(tokens, at)
+        _date_in_digits(tokens, at) or _day_first(tokens, at) or decade_at(tokens, at) or century_at(tokens, at)
         or year_with_era_at(tokens, at) or quarter_at(tokens, at) or _year_at(tokens, at)
     )  # fmt: skip
 
@@ -180,8 +177,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     return _day_first(tokens, at) or century_at(tokens, at) or quarter_at(tokens, at)
 
 
-def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Parse a date in digits: "1776-07-04", "12/25/1999"."""
+def _date_in_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     first, second, third = (integer_at(tokens, at + step) for step in (0, 2, 4))
     mark = lower_at(tokens, at + 1)
     if first is None or second is None or third is None or mark not in {"-", "/"}:
@@ -216,13 +212,12 @@ def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
         day = None
     behind = end if day is None else day[1]
     year, finish = _year_after(tokens, behind)
-    if day is None and year is None and not _is_month(tokens, at):
+    if day is None and year is None and not _means_month(tokens, at):
         return None
     return Date.of(year, month, None if day is None else day[0]), finish
 
 
-def _is_month(tokens: Sequence[Token], at: int) -> bool:
-    """Return True if a word like "may", "march" or "Sep" means a month."""
+def _means_month(tokens: Sequence[Token], at: int) -> bool:
     token = tokens[at]
     if token.lower not in _WORDS_TOO:
         return True
@@ -271,8 +266,7 @@ def _year_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     return (date if dated else replace(date, number=int(token.number or 0))), at + 1
 
 
-def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
-    """Narrow a decade, century or year if "early" or the like precedes the date."""
+def _narrowed_to_stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
     before = start - 1 - (lower_at(tokens, start - 1) == "-")
     stage = _WORDS["stages"].get(lower_at(tokens, before))
     if stage is None or date.days is None or date.month:
@@ -282,8 +276,7 @@ def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
     return replace(date, days=(begin + first, begin + last - 1), number=None), before
 
 
-def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
-    """Extend a date to a range if a second date follows: "1914-18", "between 1440 and 1450"."""
+def _extended_to_range(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
     link = lower_at(tokens, end)
     between = lower_at(tokens, start - 1) == "between"
     if date.days is None or link not in _RANGE_LINKS or (link == "and") != between or end + 1 >= len(tokens):

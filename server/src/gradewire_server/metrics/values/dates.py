@@ -15,7 +15,7 @@ _DAYS: Final = 31
 _YEAR: Final = MONTHS * _DAYS
 """Number of days in a year if every month has 31 days, since only the order of days matters."""
 _SLACK: Final = _YEAR
-"""Tolerance in days at both ends of a century, since usage differs on which century 1900 is in."""
+"""Tolerance in days at both ends of a century, because 1900 counts as 19th or 20th century."""
 
 _DAY_MINUTES: Final = 1440
 _HALF_DAY: Final = 720
@@ -112,7 +112,6 @@ class Date:
         month: The month, 1 to 12, if the date is a month or a day.
         weekday: The day of the week, 0 to 6, or None.
         ranged: True if the text gives both the first and the last date: "1914-1918".
-        hedged: True if the date is approximate.
         number: The year if it may also be an ordinary number; otherwise None.
     """
 
@@ -147,7 +146,7 @@ class Date:
 
     @property
     def year(self) -> int | None:
-        """The year, or None if the date has no year or spans several years."""
+        """The year, or None if there are no years or several years."""
         begin, end = _years_of(self.days) if self.days else (None, None)
         return begin if begin == end else None
 
@@ -209,7 +208,6 @@ def _at_precision(reference: Date, asked: DatePrecision) -> Date:
 
 
 def _widened(reference: Date, first: int, last: int) -> tuple[int, int]:
-    """Return a reference's days, with a tolerance for approximate years and for centuries."""
     if reference.hedged and (year := reference.year) is not None:
         years = 50 if year % 100 == 0 else 5 if year % 10 == 0 else 2
         return first - years * _YEAR, last + years * _YEAR

@@ -16,7 +16,6 @@ from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import NAMES, SYMBOLS
 
 MAX_TOKENS: Final = 64
-"""Maximum number of tokens in a formula; longer formulas are ignored."""
 
 _TOKEN: Final = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?!\w))?|(?<![\w.])\.\d{1,40})"
@@ -24,12 +23,10 @@ _TOKEN: Final = re.compile(
     r"|(?P<name>[A-Za-z\u03b1-\u03c9]{1,3}(?![^\W\d_]|'))"
     r"|(?P<relation><=|>=|!=|==|=|<(?!-)|>)|(?P<operator>\*\*|[-+*/^!])(?!>)|(?P<bracket>[()])|(?P<other>[^\W\d_]+'?|[^\w\s]|_)"
 )
-_WORDS: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
-"""English words and units that are hardly ever names in formulas."""
+_UNLIKELY_NAMES: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
 
 _POINTS: Final = 5
-_ENOUGH: Final = 3
-"""Minimum number of points at which equal formulas must both have values."""
+_MIN_POINTS: Final = 3
 _TOLERANCE: Final = 1e-9
 _MAX_FACTORIAL: Final = 170
 _PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
@@ -48,8 +45,7 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
 
 _SIGNED: Final = frozenset("^*/=<>+!")
 _PI: Final = re.compile(r"\bpi\b")
-_NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
-"""Names in formulas, for a fast first search."""
+_FORMULA_NAMES: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
 _VARIABLES: Final = frozenset(VOCABULARY["formulas"]["variables"])
 """Letters that are variables after a number. Other letters after a number are units or scales: "5m", "10k"."""
@@ -97,7 +93,7 @@ def runs_of(text: str) -> Iterator[list[Sign]]:
 
 def _sign(match: re.Match[str]) -> Sign | None:
     kind, text = match.lastgroup or "other", match[0]
-    if kind == "other" or (kind == "name" and text.lower() in _WORDS):
+    if kind == "other" or (kind == "name" and text.lower() in _UNLIKELY_NAMES):
         return None
     if (
         text == "x"
@@ -160,7 +156,7 @@ class Formula:
         pairs = [
             (ours, theirs) for ours, theirs in zip(self.values, other.values, strict=True) if None not in {ours, theirs}
         ]
-        return len(pairs) >= min(_ENOUGH, len(self.values)) and all(
+        return len(pairs) >= min(_MIN_POINTS, len(self.values)) and all(
             isclose(ours or 0.0, theirs or 0.0, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) for ours, theirs in pairs
         )
 
@@ -270,8 +266,8 @@ def _do(name: str, number: float, point: int, stack: list[float]) -> None:
         if isinstance(result, complex):
             raise ValueError("a power that is not a real number")
         stack.append(result)
-    elif name in _STEPS:
-        stack.append(_STEPS[name](stack.pop()))
+    elif name in _UNARY_STEPS:
+        stack.append(_UNARY_STEPS[name](stack.pop()))
     else:
         # The value of a variable is positive, and differs between letters and between points.
         stack.append(0.5 + (ord(name) * 37 + point * 101) % 97 / 61)
@@ -283,8 +279,7 @@ def _factorial(value: float) -> float:
     return float(math.factorial(int(value)))
 
 
-_STEPS: Final[Mapping[str, Callable[[float], float]]] = {**_FUNCTIONS, "negate": operator.neg, "!": _factorial}
-"""The steps with one operand."""
+_UNARY_STEPS: Final[Mapping[str, Callable[[float], float]]] = {**_FUNCTIONS, "negate": operator.neg, "!": _factorial}
 
 
 @dataclass(frozen=True)
@@ -351,7 +346,7 @@ def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFoun
 def _may_contain_formula(text: str, characters: AbstractSet[str]) -> bool:
     return (
         not _SIGNED.isdisjoint(characters)
-        or any(name in text for name in _NAMED)
+        or any(name in text for name in _FORMULA_NAMES)
         or ("pi" in text and _PI.search(text) is not None)
         or ("-" in characters and _COEFFICIENT.search(text) is not None)
     )

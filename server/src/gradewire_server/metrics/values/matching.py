@@ -72,7 +72,6 @@ class Question:
         fineness: The precision of the requested date.
         scale: The scale of the requested number: 1e6 for "in millions".
         words: The question's words of at least four letters.
-        denies: True if the question contains a negation.
         counted: The nouns to count: "legs" in "how many legs does it have".
         direction: 1 if the question asks for a rise, -1 for a fall, 0 for neither or both.
     """
@@ -122,7 +121,7 @@ def says(value: Value, reference: Value, question: Question) -> bool:
         case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
             place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
             return place_alone and amount.unit is None and place.number == f"{amount.value:g}"
-    return _same_number(_number(ours), _number(theirs), question.scale)
+    return _same_number(_as_quantity(ours), _as_quantity(theirs), question.scale)
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
@@ -162,8 +161,7 @@ def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float)
     return scale > 1 and (amount.equals(_scaled(wanted, scale)) or _scaled(amount, scale).equals(wanted))
 
 
-def _number(content: Content) -> Quantity | None:
-    """Return a quantity, an equation's solution, or a year that may be a number, as a quantity; otherwise None."""
+def _as_quantity(content: Content) -> Quantity | None:
     if isinstance(content, Quantity):
         return content
     if isinstance(content, Relation) and (solution := content.solution) is not None:
@@ -215,7 +213,7 @@ def _words(text: str) -> list[str]:
 
 
 def in_order(items: Sequence[str], answer: str) -> bool | None:
-    """Return True if an answer names all items in order, False if in a different order, None if an item is missing."""
+    """Return True if an answer names all items in order, False if the order differs, None if an item is missing."""
     said = f" {' '.join(_words(answer))} "
     places = [said.find(f" {item} ") for item in items]
     if min(places) < 0:
@@ -271,7 +269,7 @@ class ValueMatch:
 
     @property
     def outcome(self) -> Outcome | None:
-        """CONTRADICTED if any value is contradicted, FOUND if all values are found, otherwise MISSING; may be None."""
+        """The worst outcome (CONTRADICTED, then MISSING, then FOUND), or None if no values are compared."""
         if not self.outcomes:
             return None
         if self.contradicted:
@@ -283,7 +281,6 @@ class ValueMatch:
 
 
 NOTHING: Final = ValueMatch()
-"""The match of a reference without values."""
 
 
 class ValueMatcher:

@@ -1,4 +1,4 @@
-"""Convert a text to a plain form, and split it into words, numbers and signs with their positions."""
+"""Convert a text to a plain form, and split it into words, numbers and signs."""
 
 import re
 import tomllib
@@ -16,11 +16,8 @@ MAX_CHARACTERS: Final = 16_384
 """Maximum number of characters in which to look for values. In a longer text, three quarters of them are at the
 start, and one quarter is at the end."""
 MAX_TOKENS: Final = 8_192
-"""Maximum number of words, numbers and signs in which to look for values."""
 DIGITS: Final = frozenset("0123456789")
-"""The digits that occur in plain form."""
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
-"""The words, signs and units of values, by the module that uses them."""
 
 _WORDS: Final = VOCABULARY["tokens"]
 _TAIL: Final = MAX_CHARACTERS // 4
@@ -40,8 +37,7 @@ _SIGNS: Final = str.maketrans({sign: plain for plain, signs in _WORDS["signs"].i
 _VULGAR: Final = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 
-_NESTING: Final = 4
-"""Maximum number of nested LaTeX fractions to convert."""
+_MAX_NESTED_FRACTIONS: Final = 4
 _FRACTION: Final = re.compile(r"\\[dt]?frac\s{0,9}\{([^{}]{1,200})\}\s{0,9}\{([^{}]{1,200})\}")
 _ROOT: Final = re.compile(r"\\sqrt\s{0,9}\{([^{}]{1,200})\}")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|mathbf|boxed|operatorname)\s{0,9}\{([^{}]{0,200})\}")
@@ -102,7 +98,7 @@ def _raised(run: re.Match[str]) -> str:
 
 
 def _without_latex(text: str) -> str:
-    for _ in range(_NESTING):
+    for _ in range(_MAX_NESTED_FRACTIONS):
         found = _TEXT.sub(r"\1", _ROOT.sub(r"sqrt(\1)", _FRACTION.sub(r"((\1)/(\2))", text)))
         if found == text:
             break
@@ -135,7 +131,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the first MAX_TOKENS tokens of a plain text; numbers beyond float range have no `number`."""
+    """Return the first MAX_TOKENS tokens of a plain text."""
     return [_token(match) for match in islice(_TOKEN.finditer(text), MAX_TOKENS)]
 
 
