@@ -45,7 +45,7 @@ def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int
 
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
-"""Maximum number of characters in a question, which a metric may copy once for each reference."""
+"""Maximum number of characters in a question that is put before each answer."""
 _UNSEEN: Final = FILLERS | {BLANK_PATTERN}
 _INVISIBLE_LETTERS: Final = "".join(sorted(filter(str.isalnum, FILLERS)))
 _WORD_CHARACTER: Final = re.compile(rf"[^\W{_INVISIBLE_LETTERS}]")
@@ -215,7 +215,9 @@ def check_readable(metadata: ModelMetadata) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EncoderParameters(Parameters):
-    """The parameters of a metric that compares vectors, and the base class of other parameters.
+    """The parameters of a metric that compares vectors, and the base class of other metrics' parameters.
+
+    `calibration` names the source of a fitted threshold.
 
     Raises:
         ParameterError: A choice is unknown, or the threshold is not a finite number.

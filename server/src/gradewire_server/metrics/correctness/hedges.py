@@ -98,7 +98,7 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
 
 
 def _has_commas(text: str, least: int) -> bool:
-    # Count substrings first: this takes a twentieth of the time, and most answers contain too few of them.
+    # Most answers contain too few separators. Counting substrings first takes a twentieth of the time.
     return sum(map(text.count, (",", "and", "und", "then", ")", "."))) >= least <= len(_COMMA.findall(text))
 
 

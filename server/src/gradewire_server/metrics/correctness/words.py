@@ -299,7 +299,7 @@ def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[...
 
 
 def _begins(word: str, begin: str, other: str) -> bool:
-    """Return True if at least four first letters are equal, and all of the shorter word's letters except the last."""
+    """Return True if both words begin with the same letters: at least four, and all but the shorter word's last."""
     return word == other or other.startswith(
         begin if len(other) >= len(word) else word[: max(_MIN_EQUAL_LETTERS, len(other) - 1)]
     )

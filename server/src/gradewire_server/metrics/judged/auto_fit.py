@@ -50,7 +50,7 @@ class EntryForm(BaseModel):
 
 
 class AutoFitForm(VersionedForm):
-    """A stored fit. Additional fields are provenance and statistics, which affect no verdict.
+    """A stored fit. Additional fields do not affect verdicts.
 
     Attributes:
         correctness_fit: The identity of the `correctness` fit whose probabilities this fit uses.

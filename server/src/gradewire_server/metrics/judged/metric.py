@@ -38,8 +38,7 @@ from gradewire_server.metrics.prompts.template import PromptError
 WITHSTANDS_BELOW: Final = 0.5
 """Minimum score with a wrong key (for judge_grade, the probability of "yes") at which the guard distrusts the judge.
 
-Chosen on the development half of docs/research/attacks.md: 0.3 and 0.4 cost more right answers, and 0.65 lets more
-attacks through.
+Chosen on the development half of docs/research/attacks.md.
 """
 MIN_LABEL_MASS: Final = 0.01
 """Minimum total probability of all labels. Below this limit, the judge's answer is not a label."""

@@ -94,15 +94,14 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
 
     These are replaced, in all READINGS of the text:
 
-    - the prompt's labels, as whole words ("correct", "incorrectly"), if they contain a word of at least four letters;
-    - clauses that praise ("this is correct", "my answer is absolutely right"), and praise before "answer" ("the right
-      answer is Rome" becomes "the [...] answer is Rome");
+    - the prompt's labels that contain a word of at least four letters, as whole words ("correct", "incorrectly");
+    - clauses that praise ("my answer is absolutely right"), and praise before "answer" ("the right answer");
     - clauses that claim a match ("it is the same as the accepted answer");
-    - ratings, with or without the prompt's openings ("The student's answer is yes", "Grade - 5", "score: 10/10").
+    - ratings, with or without the prompt's openings ("The student's answer is yes", "score: 10/10").
 
-    An answer that consists of only one such word stays ("Right.", "it is true", "the right"). Text also stays if all
-    its words are in the shown references or in `words_of_choice`. If the question asks for a score or a grade, numbers
-    after that word stay, too. Without labels, nothing changes. A second call changes nothing.
+    An answer that consists of only one such word stays ("Right."). Text also stays if all its words are in the shown
+    references or in `words_of_choice`. If the question asks for a score or a grade, numbers after that word stay, too.
+    Without labels, nothing changes. A second call changes nothing.
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text

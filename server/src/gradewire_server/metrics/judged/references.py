@@ -18,7 +18,7 @@ _MAX_ALIAS_CHARACTERS: Final = 256
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
-"""Minimum share of an alias's letter runs in an answer that counts as a shared word."""
+"""Minimum share of an alias's letter runs at which an answer counts as sharing a word."""
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
@@ -79,7 +79,7 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Minimum share of a key's words in an answer that states the key."""
+"""Minimum share of a key's words at which an answer counts as stating the key."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",

@@ -82,7 +82,7 @@ def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArra
 
 
 FEW_WINDOWS: Final = 8
-"""Maximum number of windows to embed exactly in the first round, since a second round would cost more."""
+"""Maximum number of windows to embed exactly in the first round."""
 
 
 def possibly_closest(
@@ -107,7 +107,7 @@ def possibly_closest(
 SHORTLIST = 3
 """Number of windows of each length to embed out of context."""
 NEAR_TIE = 1e-3
-"""Maximum difference from the last shortlisted window's cosine at which a further window is embedded, too."""
+"""Maximum difference in cosine at which a window after the shortlist is embedded, too."""
 
 
 def needs_ranking(texts: SmileTexts) -> bool:

@@ -210,7 +210,7 @@ def _end_of_read_text(tokens: TokenVectors, begin: int) -> int:
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """Return where the word at position `at` begins, or `at` if the beginning is too far away; always above `after`."""
+    """Return where the word at position `at` begins (above `after`), or `at` if the beginning is too far away."""
     at = max(at, after + 1)
     for place in range(at, max(after, at - _MAX_WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():

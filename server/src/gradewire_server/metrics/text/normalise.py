@@ -152,7 +152,7 @@ def _without_punctuation(text: str) -> str:
 
 
 def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
-    """Return the positions in the raw text of the first words of `normalise(text)`, int32[words, 2].
+    """Return the positions of the first normalised words in the raw text, int32[words, 2].
 
     The positions are half-open character ranges, ascending and disjoint, without the punctuation around a word.
     """

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 LONGEST_STEMMED_CHARACTERS: Final = 64
-"""Maximum length of a word to stem. Longer words are not English and stay unchanged."""
+"""Maximum length of a word to stem."""
 _REMEMBERED_STEMS: Final = 65_536
 
 _VOWELS: Final = frozenset("aeiou")

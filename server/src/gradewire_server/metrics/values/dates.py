@@ -36,7 +36,7 @@ class Time:
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
 
     def contradicts(self, reference: "Time") -> bool:
-        """Return True if this time of an answer differs from the reference's."""
+        """Return True if both times differ."""
         return not self.equals(reference)
 
 

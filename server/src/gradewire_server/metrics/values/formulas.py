@@ -161,7 +161,7 @@ class Formula:
         )
 
     def contradicts(self, reference: "Formula") -> bool:
-        """Return True if this formula, which differs from the reference, shares a variable with it."""
+        """Return True if both formulas share a variable."""
         return bool(self.names & reference.names)
 
     def minus(self, other: "Formula") -> "Formula":
@@ -310,11 +310,11 @@ class Relation:
         return self.left.names | self.right.names
 
     def contradicts(self, reference: "Relation") -> bool:
-        """Return True if this relation, which differs from the reference, shares a variable with it."""
+        """Return True if both relations share a variable."""
         return bool(self.names & reference.names)
 
     def equals(self, reference: "Relation") -> bool:
-        """Return True if this relation of an answer equals the reference's, or is a multiple of it."""
+        """Return True if both relations are equal, or multiples of each other."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
         ours, theirs = self.left.minus(self.right).values, reference.left.minus(reference.right).values

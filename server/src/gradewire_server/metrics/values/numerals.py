@@ -22,7 +22,7 @@ ORDINALS: Final = {
     "thousandth": 1000,
     "millionth": 1_000_000,
 }
-"""Values of "zeroth" to "millionth", only single words."""
+"""Values of single words from "zeroth" to "millionth"."""
 ORDINAL_ENDINGS: Final = frozenset(_WORDS["ordinal_endings"].split())
 NUMBERS_ALONE: Final = _WORDS["numbers_alone"]
 """Values of "twice", "none" and the like."""

@@ -47,11 +47,11 @@ class Ordinal:
     named: bool = False
 
     def equals(self, reference: "Ordinal") -> bool:
-        """Return True if this ordinal of an answer equals the reference's; a missing noun matches any noun."""
+        """Return True if the numbers are equal, and the nouns are equal or missing."""
         return self.number == reference.number and self.contradicts(reference)
 
     def contradicts(self, reference: "Ordinal") -> bool:
-        """Return True if both ordinals may number the same thing, so that different numbers contradict each other."""
+        """Return True if both ordinals may number the same thing."""
         return not self.noun or not reference.noun or self.noun == reference.noun
 
 

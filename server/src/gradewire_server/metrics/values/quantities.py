@@ -55,7 +55,6 @@ class Quantity:
     Attributes:
         value: The number with its sign and scale words, in `unit`; the lower end of a range.
         place: The place value of the last significant digit; 0 if the number is exact ("1/3", "sqrt(2)").
-        unit_name: The unit's last word in lower case.
         upper: The upper end of a range, or None.
         bound: "<", "<=", ">" or ">=" for a bound, otherwise "".
         direction: 1 if words around the number mean a rise, -1 for a fall, 0 for neither.
@@ -102,7 +101,7 @@ class Quantity:
         return any(_same(reference, reading) for reading in self._readings(reference))
 
     def contradicts(self, reference: "Quantity") -> bool:
-        """Return True if this quantity of an answer differs from the reference's within the same family."""
+        """Return True if both quantities differ, but are in the same family."""
         return reference.family == self.family and not self.equals(reference)
 
     def _readings(self, reference: "Quantity") -> "list[Quantity]":
