@@ -112,6 +112,6 @@ def test_a_class_is_found_where_it_is_defined_and_an_object_everywhere() -> None
 def test_a_name_that_is_taken_or_unknown_stops_the_start(
     monkeypatch: pytest.MonkeyPatch, metrics: list[object], message: str
 ) -> None:
-    monkeypatch.setattr(registry, "_found", lambda: iter(metrics))
+    monkeypatch.setattr(registry, "_metrics_in_subpackages", lambda: iter(metrics))
     with pytest.raises(TypeError, match=message):
         _by_name()

@@ -109,7 +109,7 @@ async def test_another_fit_than_the_one_asked_for_is_refused(wire: Wire) -> None
     reply = await score(wire, spec(fit="0" * 12), spec(fit=fit_id(text)[:8]))
     refused, scored = reply.items[0].results
     assert refused.status == types_pb2.STATUS_INVALID_PARAMETER
-    assert f"metrics[0].correctness.fit: the model's fit is {fit_id(text)} here" in refused.message
+    assert f"metrics[0].correctness.fit: the model's fit is {fit_id(text)}, not" in refused.message
     assert scored.status == types_pb2.STATUS_OK
 
 

@@ -1,1 +1,1 @@
-"""Scoring rules as pure programs: no I/O, no clocks, no models. A metric is one file, which `registry` finds."""
+"""Metrics, which are pure programs without I/O, clocks or models. `registry` finds each metric's file."""

@@ -1,4 +1,4 @@
-"""Code that metrics share: item checks, ties, rounds of needs, parameters, and base classes."""
+"""Code that metrics share."""
 
 import math
 import re
@@ -33,12 +33,11 @@ P = TypeVar("P", bound=Parameters)
 A = ParamSpec("A")
 
 TIE = 1e-6
-"""Values that differ by less than this count as equal, so that rounding in a matrix product does not decide between
-equal texts."""
+"""The difference below which two values count as equal, because matrix products round."""
 
 
 def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int:
-    """Return the lowest index whose value is within TIE of the maximum of the non-empty `values`."""
+    """Return the lowest index of a value within TIE of the maximum; `values` is not empty."""
     if isinstance(values, list):
         least = max(values) - TIE
         return next(index for index, value in enumerate(values) if value >= least)
@@ -46,21 +45,19 @@ def first_of_the_highest(values: NDArray[np.floating[Any]] | list[float]) -> int
 
 
 MAX_QUESTION_CHARACTERS: Final = 32_768
-"""Maximum number of characters in a question that is put before answers. A thousand references need a thousand copies
-of the question."""
+"""Maximum number of characters in a question that is put before each answer."""
 _UNSEEN: Final = FILLERS | {BLANK_PATTERN}
-_EMPTY_LETTERS: Final = "".join(sorted(filter(str.isalnum, FILLERS)))
-"""The Hangul fillers, which are invisible letters."""
-_WORD_CHARACTER: Final = re.compile(rf"[^\W{_EMPTY_LETTERS}]")
-_LETTER_OR_DIGIT: Final = re.compile(rf"[^\W_{_EMPTY_LETTERS}]")
+_INVISIBLE_LETTERS: Final = "".join(sorted(filter(str.isalnum, FILLERS)))
+_WORD_CHARACTER: Final = re.compile(rf"[^\W{_INVISIBLE_LETTERS}]")
+_LETTER_OR_DIGIT: Final = re.compile(rf"[^\W_{_INVISIBLE_LETTERS}]")
 _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf"})
 
 
 def is_blank(text: str) -> bool:
-    """Return True if a text shows nothing to a reader.
+    """Return True if a text has no visible character.
 
-    A blank text contains only white space, control and format characters (Cc and Cf, such as zero-width spaces), Hangul
-    fillers, variation selectors, Unicode's other default-ignorable characters, and the Braille blank.
+    White space, control and format characters, Hangul fillers, variation selectors, other default-ignorable characters
+    and the Braille blank are invisible.
     """
     if _WORD_CHARACTER.search(text):
         return False  # nearly every call returns here, after the first character
@@ -75,7 +72,7 @@ def has_letter_or_digit(text: str) -> bool:
 
 
 def check_references(references: tuple[str, ...]) -> Failure | None:
-    """Return INVALID_INPUT if there are no references or one is blank."""
+    """Return INVALID_INPUT if references are missing or a reference is blank."""
     if not references:
         return Failure(Status.INVALID_INPUT, "references: give at least one right answer")
     for index, reference in enumerate(references):
@@ -85,12 +82,12 @@ def check_references(references: tuple[str, ...]) -> Failure | None:
 
 
 def check_item(item: Item) -> Failure | None:
-    """Return the failure of `check_references`, or EMPTY_PREDICTION if the prediction is blank."""
+    """Return a failure if the references are invalid or the prediction is blank."""
     failure = check_references(item.references)
     if failure is None and is_blank(item.prediction):
         return Failure(
             Status.EMPTY_PREDICTION,
-            "prediction: is blank. Summaries count it as wrong, except in the mean of scored items",
+            "prediction: is blank. Summaries count this item as wrong, except in the mean of scored items",
         )
     return failure
 
@@ -98,7 +95,7 @@ def check_item(item: Item) -> Failure | None:
 def check_question(
     question: str, *, why: str = "this metric compares answers with their question", where: str = "for this metric"
 ) -> Failure | None:
-    """Return INVALID_INPUT if the question is blank or too long; `why` and `where` complete the message."""
+    """Return INVALID_INPUT if the question is blank or too long. `why` and `where` complete the messages."""
     if is_blank(question):
         return Failure(Status.INVALID_INPUT, f"question: is blank, but {why}")
     if len(question) > MAX_QUESTION_CHARACTERS:
@@ -108,12 +105,12 @@ def check_question(
 
 
 def cut_warning(*cut: bool) -> tuple[ResultWarning, ...]:
-    """Return the warning TRUNCATED if any argument is True, which means that a text of the item was cut."""
+    """Return the warning TRUNCATED if any argument is True."""
     return (ResultWarning.TRUNCATED,) if any(cut) else ()
 
 
 class FailureError(Exception):
-    """Raised to end a metric's program with a failure; the program then returns `result`."""
+    """An error that ends a metric's program, which then returns `result`."""
 
     def __init__(self, failure: Failure, result: MetricResult | None = None) -> None:
         super().__init__(failure.message)
@@ -136,10 +133,7 @@ def expect(asked: Rounds[T | Failure]) -> Rounds[T]:
 
 
 def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concatenate[T, Item, A], Program]:
-    """Decorate a metric's `score`: check the item with `check_item`, and turn a FailureError into a result.
-
-    Pairs are not checked, since they need no references.
-    """
+    """Decorate a metric's `score` method: check the item unless it is a pair, and return a FailureError's result."""
 
     @wraps(run)
     def program(metric: T, item: Item, /, *args: A.args, **kwargs: A.kwargs) -> Program:
@@ -155,7 +149,7 @@ def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concate
 def preparing(
     run: Callable[Concatenate[T, ReferenceEntry, A], Preparation],
 ) -> Callable[Concatenate[T, ReferenceEntry, A], Preparation]:
-    """Decorate a metric's `prepare`: check the references, and return a FailureError's failure."""
+    """Decorate a metric's `prepare` method: check the references, and return a FailureError's failure."""
 
     @wraps(run)
     def preparation(metric: T, entry: ReferenceEntry, /, *args: A.args, **kwargs: A.kwargs) -> Preparation:
@@ -169,7 +163,7 @@ def preparing(
 
 
 def ask_together(*needs: Need) -> Rounds[Any]:
-    """Yield all needs as one round and return their answers in the same order.
+    """Request all needs in one round, and return the answers in the needs' order.
 
     Raises:
         FailureError: An answer is a failure.
@@ -196,10 +190,10 @@ def is_cut(*answers: Vectors) -> bool:
 
 
 def take_choices(parameters: Parameters) -> None:
-    """Convert each field whose default is an enum member to that enum. Call this in `__post_init__`.
+    """Convert the value of each enum field to a member of the enum. Call this function in `__post_init__`.
 
     Raises:
-        ParameterError: A value is not in its enum; the message lists the enum's values.
+        ParameterError: A value is not in the field's enum.
     """
     for field in fields(parameters):
         if isinstance(field.default, StrEnum):
@@ -214,7 +208,7 @@ def take_choices(parameters: Parameters) -> None:
 
 
 def check_readable(metadata: ModelMetadata) -> None:
-    """Raise ParameterError if a fit for the metric is unreadable, because ignoring the fit would change results."""
+    """Raise ParameterError if a fit for the metric is unreadable."""
     for _, reason in metadata.unreadable:
         raise ParameterError("model", reason)
 
@@ -277,7 +271,7 @@ class TextMetric(NothingToPrepare, ABC, Generic[P]):
 
 
 class MatchMetric(TextMetric[Parameters]):
-    """The base class of metrics without parameters whose score is 1 if a reference matches, and 0 otherwise."""
+    """The base class of metrics without parameters. The score is 1 if a reference matches, otherwise 0."""
 
     parameters_type = Parameters
 
@@ -289,4 +283,4 @@ class MatchMetric(TextMetric[Parameters]):
 
     @abstractmethod
     def matches(self, item: Item) -> Iterable[bool]:
-        """Return, for each reference in order, whether the reference matches the prediction."""
+        """Compare each reference with the prediction, and return the results in order."""

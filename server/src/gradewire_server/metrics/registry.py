@@ -1,4 +1,4 @@
-"""All metrics by name. To add a metric, put its file into a subpackage of this package; change nothing here."""
+"""All metrics by name. To add a metric, put the metric's file into a subpackage of `metrics`."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -9,8 +9,7 @@ from gradewire_proto import metric_parameters
 from gradewire_server.domain.metric import Metric, MetricInfo
 
 
-def _found() -> Iterator[Metric[Any]]:
-    """Yield the metrics in all subpackages: objects that have an `info`, and an instance of each class that has one."""
+def _metrics_in_subpackages() -> Iterator[Metric[Any]]:
     package = import_module(__name__.rpartition(".")[0])
     for room in iter_modules(package.__path__, f"{package.__name__}."):
         if room.ispkg:
@@ -22,7 +21,7 @@ def _found() -> Iterator[Metric[Any]]:
 def _metrics_of(names: Mapping[str, Any], module: str) -> Iterator[Metric[Any]]:
     for value in names.values():
         if isinstance(value, type):
-            # A class without an `info` is a base class, and an imported class is found in the module that defines it.
+            # Skip base classes, which have no `info`, and imported classes.
             if value.__module__ == module and isinstance(vars(value).get("info"), MetricInfo):
                 yield value()
         elif isinstance(getattr(value, "info", None), MetricInfo) and not isinstance(
@@ -32,13 +31,13 @@ def _metrics_of(names: Mapping[str, Any], module: str) -> Iterator[Metric[Any]]:
 
 
 def _by_name() -> dict[str, Metric[Any]]:
-    """Return the metrics by name, in the order of types.proto.
+    """Return the metrics by name, in types.proto's order.
 
     Raises:
         TypeError: Two metrics have the same name, or types.proto lacks a metric.
     """
     found: dict[str, Metric[Any]] = {}
-    for metric in _found():
+    for metric in _metrics_in_subpackages():
         name = metric.info.name
         if found.setdefault(name, metric) is not metric:
             raise TypeError(f"two metrics have the name {name}")
@@ -55,4 +54,4 @@ COMPARISONS: Mapping[str, Metric[Any]] = {
 """The metrics that compare two answers, by name."""
 
 REGISTRY: Mapping[str, Metric[Any]] = {name: metric for name, metric in _METRICS.items() if name not in COMPARISONS}
-"""The metrics that grade one answer, by name, in listing order."""
+"""The metrics that grade one answer, by name."""

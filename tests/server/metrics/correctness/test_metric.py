@@ -347,7 +347,7 @@ def test_the_models_fit_is_named_and_insisted_on() -> None:
     identity = fit_id(fit_text())
     assert CorrectnessParameters(model="m").resolved(METADATA_METRIC).fit == identity
     assert CorrectnessParameters(model="m", fit=identity[:8]).resolved(METADATA_METRIC).fit == identity
-    with pytest.raises(ParameterError, match=f"fit is {identity} here"):
+    with pytest.raises(ParameterError, match=f"fit is {identity}, not"):
         CorrectnessParameters(model="m", fit="0" * 12).resolved(METADATA_METRIC)
 
 

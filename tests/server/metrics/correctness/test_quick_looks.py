@@ -14,7 +14,7 @@ from gradewire_server.metrics.correctness import words as spelling
 from gradewire_server.metrics.text.normalise import known_words
 
 LOOKS = {
-    "refusal": (refusals._REFUSAL, refusals._IN_EACH_REFUSAL),
+    "refusal": (refusals._COUNTED_PHRASES, refusals._IN_EACH_REFUSAL),
     "refuses": (refusals._REFUSES, refusals._IN_EACH_THAT_REFUSES),
     "hedge": (hedges._HEDGE, hedges._IN_EACH_HEDGE),
 }

@@ -185,7 +185,7 @@ def test_a_layer_that_is_not_there_names_those_that_are() -> None:
 
 
 def test_a_baseline_that_is_not_there_names_the_command_that_writes_one() -> None:
-    with pytest.raises(ParameterError, match=r"layer 4\. If the catalog has one, run `gradewire models build`"):
+    with pytest.raises(ParameterError, match=r"layer 4\. If the catalog has a baseline, run `gradewire models build`"):
         BertscoreParameters(layer=4, rescale=True).resolved(METADATA)
 
 

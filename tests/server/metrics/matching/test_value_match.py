@@ -64,7 +64,7 @@ def test_references_without_values_are_nothing_to_compare() -> None:
 def test_a_reference_without_values_may_be_what_makes_it_right() -> None:
     result = grade("in Rome", "1912", "Rome")
     assert result.status is Status.INVALID_INPUT
-    assert "one contains no value" in result.message
+    assert "a reference contains no value" in result.message
     assert grade("in 1912", "Rome", "1912").matched_reference == 1
 
 

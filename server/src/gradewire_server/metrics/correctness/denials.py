@@ -1,4 +1,4 @@
-"""Find verdicts and denials: a "yes" if the reference begins with "no", and a "not" before the reference's words."""
+"""Find answers with the wrong "yes" or "no", and answers that deny a reference."""
 
 import re
 from collections.abc import Sequence
@@ -12,8 +12,7 @@ from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
 _MOST_REFERENCES: Final = 32
 _EITHER_WAY: Final = NEGATIONS | {"mind", "false"}
-_BEGIN: Final = 400
-"""Number of characters at the beginning of a text in which to look for "yes" or "no"."""
+_LEADING_CHARACTERS: Final = 400
 _LED: Final = re.compile(
     r"[\s'\"*_`\u2018\u201c-]*(?:(?:the |my )?answer(?: is)?\b[\s:*_'\"]*)?"
     r"(?:(?P<yes>yes|yeah|yep|yup|true|correct|affirmative)|(?P<no>no|nope|nah|false|incorrect))\b"
@@ -22,40 +21,37 @@ _LED: Final = re.compile(
 )
 _FIRST_CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|although|however)\b")
 
-_NEAR: Final = 8
-"""Number of words to look back for a negation before the reference's first word."""
+_MAX_WORDS_AFTER_NEGATION: Final = 8
 _MOST_BETWEEN: Final = 1
-"""Maximum number of words between negation and match, except small words, words of opinion and the question's words.
+"""Maximum number of words between a negation and the words that it denies.
 
-With more words, the negation is about something else: "He did not go to school to help his father".
+Small words and the question's words do not count. After more words, the negation is about something else: "He did not
+go to school to help his father".
 """
-_HELD: Final = 2 / 3
-"""Minimum share of a reference's words in a clause that states or denies the reference."""
-_MOST_FRAME: Final = 32
-"""Maximum number of words in a reference whose opposite is searched for; a longer reference is an essay."""
+_MIN_SHARE_OF_WORDS: Final = 2 / 3
+_MAX_WORDS_WITH_OPPOSITE: Final = 32
 _MOST_DENIED: Final = 8
 
 _DENIALS: Final = NEGATIONS | {"false", "incorrect"}
 _NO_DENIALS: Final = frozenset(VOCABULARY["words"]["no_denials"].split())
-"""Words that cancel a negation in their clause: "not only", "not until 1989", "none other than", "no less than"."""
+"""Words that cancel a negation in their clause, such as "only" in "not only"."""
 _ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
     r"\b(?:forg[eo]t|miss(?:ing|es|ed)?\b|los[et]|afraid|fear|refus|reject|declin|unable|unwilling|forbid|forbade"
     r"|bann?(?:s|ed)?\b|prohibit|illegal|avoid|hat(?:es?|ed)\b|dislik|absen|lack|stop|quit|cease|gives? up|gave up"
     r"|exclud|omit|fail|prevent|without|except|unlike|impossible|den(?:y|ie)|doubt|wrong"
     r"|rid\b|free of|remov|eliminat|abandon|instead)"
 )
-"""Questions about what is missing, after which a negation agrees with the reference: "She had no passport"."""
+"""A pattern for questions about something missing. Right answers contain a negation: "She had no passport"."""
 _OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely", "right", "correct", "sure"})
-"""Words with which a negation denies the whole sentence: "I do not think that the largest city is Paris"."""
+"""Words that extend a negation to the whole sentence: "I do not think that the largest city is Paris"."""
 _SMALL: Final = FUNCTION_WORDS | {"doe"}
-"""Small words. "doe" is the lemma of "does", since the dictionary takes "does" for a noun."""
-_IMPLIED: Final = frozenset({"without", "too", "against"})
-"""Small words that negate by themselves: "too hot to drink"."""
+"""Function words. "doe" is the dictionary's lemma for "does"."""
+_IMPLICIT_NEGATIONS: Final = frozenset({"without", "too", "against"})
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
-"""An opposite may have one more word for each of this many words in the reference."""
+"""Number of reference words for each additional word that an opposite may have."""
 _CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
-"""Words whose antonym means the same if the sides swap: "B is below A" is "A is above B"."""
+"""Words whose antonym keeps the meaning if the sides swap: "B is below A" is "A is above B"."""
 # A punctuation mark inside a number or a name ("10:30", "J.K. Rowling") does not end a clause.
 _CLAUSE_END: Final = re.compile(
     r"[.,:](?!\w)|[;!?()\n\u2013\u2014]|\b(?:but|because|so|since|although|while|which|who)\b"
@@ -65,10 +61,9 @@ _CLAUSE_END: Final = re.compile(
 def led_verdict(text: str) -> bool | None:
     """Return True if a text begins with "yes" or the like, False if it begins with "no" or the like, otherwise None.
 
-    "No, it does not", "yes because" and "False. The ..." count; "No one knows", "no water is lost", "true love" and
-    "Yes Minister" do not.
+    "No, it does not" and "yes because" count; "No one knows" and "true love" do not.
     """
-    begin = text[:_BEGIN].casefold()
+    begin = text[:_LEADING_CHARACTERS].casefold()
     led = _LED.match(begin)
     return led["yes"] is not None if led else leading_verdict(begin)
 
@@ -78,9 +73,9 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
 
     Returns:
         `verdict`: 1 if the answer and the best reference agree, 0 if not, NaN if either has no verdict. After a
-        yes-or-no question, a negation in the first clause counts as "no". `verdict_conflict`: 1 if the best reference
-        begins with "yes" or "no", the answer begins with the opposite, and no other reference agrees with the answer;
-        otherwise 0. It is always 0 after a question that contains a negation or "mind".
+        yes-or-no question, a negation in the first clause counts as "no". `verdict_conflict`: 1 if the answer begins
+        with the opposite of the best reference's "yes" or "no", and no other reference agrees with the answer;
+        otherwise 0.
     """
     best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
@@ -104,17 +99,16 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
 
 def _verdict_of_negation(text: str) -> bool | None:
     """Return False if the first clause contains a negation; otherwise None."""
-    first = _FIRST_CLAUSE_END.split(text[:_BEGIN], 1)[0]
+    first = _FIRST_CLAUSE_END.split(text[:_LEADING_CHARACTERS], 1)[0]
     return None if NEGATIONS.isdisjoint(clause_words(first)) else False
 
 
 def denies(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> bool:
     """Return True if an answer denies the words of its references, or states the first reference's opposite.
 
-    An answer denies a reference if "not" or the like comes shortly before the reference's words in all clauses that
-    contain most of them, unless the answer states another reference without a negation. "not only" is not a negation.
-    If the question or a reference contains a negation, nothing is denied. The opposite differs from the reference only
-    by an antonym or a negation.
+    A denial has "not" or the like shortly before the reference's words, in all clauses that contain most of these
+    words. If the question or a reference contains a negation, return False. The opposite differs from the reference
+    only by an antonym or a negation.
     """
     references = references[:_MOST_DENIED]
     if not _DENIALS.isdisjoint(clause_words(question.raw)) or _ASKS_FOR_WHAT_IS_NOT.search(plain(question.raw)):
@@ -124,7 +118,7 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
         if any(not _DENIALS.isdisjoint(clause_words(reference.raw)) for reference in references):
             return False
         outcomes = [
-            _negates_inside(reference, answer) or _denied(question, reference, answer, begin)
+            _is_reference_with_negation(reference, answer) or _denied(question, reference, answer, begin)
             for reference in references
         ]
         return True in outcomes and False not in outcomes
@@ -133,12 +127,11 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
     )
 
 
-def _negates_inside(reference: FeatureText, answer: FeatureText) -> bool:
-    """Return True if an answer is a reference with "not" or "never" inserted: "The sky is not blue"."""
+def _is_reference_with_negation(reference: FeatureText, answer: FeatureText) -> bool:
     words = clause_words(answer.raw)
     places = [place for place, word in enumerate(words) if word in NEGATIONS]
     wanted = [word for word in clause_words(reference.raw) if word not in _SMALL]
-    if len(places) != 1 or words[places[0]] not in {"not", "never"} or not 2 <= len(wanted) <= _MOST_FRAME:
+    if len(places) != 1 or words[places[0]] not in {"not", "never"} or not 2 <= len(wanted) <= _MAX_WORDS_WITH_OPPOSITE:
         return False
     before, behind = (
         [word for word in part if word not in _SMALL] for part in (words[: places[0]], words[places[0] + 1 :])
@@ -150,35 +143,33 @@ def _denied(question: FeatureText, reference: FeatureText, answer: FeatureText, 
     """Return True if an answer denies a reference, False if it states the reference, and None if it does neither."""
     named = frozenset(word for word in reference.content if word not in question.distinct)
     named = named or frozenset(reference.content)
-    if len(named.intersection(answer.words)) < _HELD * len(named):
+    if len(named.intersection(answer.words)) < _MIN_SHARE_OF_WORDS * len(named):
         return None
     # Replace the reference by its words, since its punctuation ("St. Louis", "10, 200") would split clauses.
     written = re.compile(rf"(?<!\w){re.escape(plain(reference.raw.strip()))}(?!\w)")
     text = written.sub(lambda _: f" {' '.join(reference.words)} ", begin)
     clauses = [(*clause_words(clause), "") for clause in _CLAUSE_END.split(text) if clause.strip()]
     most = max((len(named.intersection(words)) for words in clauses), default=0)
-    if most < _HELD * len(named):
+    if most < _MIN_SHARE_OF_WORDS * len(named):
         return None
     return all(_is_denied(words, named, question) for words in clauses if len(named.intersection(words)) == most)
 
 
 def _is_denied(words: tuple[str, ...], named: frozenset[str], question: FeatureText) -> bool:
-    """Return True if a negation comes shortly before the first of the `named` words and applies to them."""
     place = next(place for place, word in enumerate(words) if word in named)
-    first = max(0, place - _NEAR)
+    first = max(0, place - _MAX_WORDS_AFTER_NEGATION)
     return (
         _NO_DENIALS.isdisjoint(words[:place])
         and any(
             word in _DENIALS
             and not (word == "no" and words[position + 1].isdigit())  # "No 10" means number 10
-            and _covers(words[position + 1 : place], question)
+            and _negation_covers(words[position + 1 : place], question)
             for position, word in enumerate(words[first:place], first)
         )
     )
 
 
-def _covers(between: Sequence[str], question: FeatureText) -> bool:
-    """Return True if a negation before the words `between` applies to the words after them."""
+def _negation_covers(between: Sequence[str], question: FeatureText) -> bool:
     if not _OPINION.isdisjoint(between):
         return True
     others = [word for word in between if word not in _SMALL and word not in question.distinct]
@@ -191,15 +182,15 @@ def _states_opposite(reference: FeatureText, question: FeatureText, answer: Feat
     The answer may contain only a few additional words, and must keep the order of shared words: "B is below A" is not
     the opposite of "A is above B".
     """
-    words = clause_words(reference.raw)[: _MOST_FRAME + 1]
+    words = clause_words(reference.raw)[: _MAX_WORDS_WITH_OPPOSITE + 1]
     wanted = frozenset(words).difference(_SMALL, NEGATIONS)
-    if not wanted or len(words) > _MOST_FRAME:
+    if not wanted or len(words) > _MAX_WORDS_WITH_OPPOSITE:
         return False
     shared = wanted.intersection(answer.words)
     lacking = wanted - shared
     others = answer.distinct.difference(wanted, _SMALL, question.words)
     if shared == wanted:
-        return not others and _has_one_negation(reference, words) and _IMPLIED.isdisjoint(answer.words)
+        return not others and _has_one_real_negation(reference, words) and _IMPLICIT_NEGATIONS.isdisjoint(answer.words)
     opposites = opposites_of(*lacking) if len(lacking) == 1 else frozenset[str]()
     return (
         bool(shared)
@@ -212,8 +203,7 @@ def _states_opposite(reference: FeatureText, question: FeatureText, answer: Feat
     )
 
 
-def _has_one_negation(reference: FeatureText, words: Sequence[str]) -> bool:
-    """Return True if a reference contains one real negation: "no longer lit", not "No, it is lit" or "No 10"."""
+def _has_one_real_negation(reference: FeatureText, words: Sequence[str]) -> bool:
     found = [(word, after) for word, after in zip(words, (*words[1:], ""), strict=True) if word in NEGATIONS]
     return (
         len(found) == 1

@@ -1,4 +1,4 @@
-"""Compute an item's features from its texts and SMILE's terms, and the numbers that describe its input kind."""
+"""Compute an item's features and its input kind from the texts and SMILE's terms."""
 
 import re
 from collections.abc import Sequence
@@ -38,10 +38,9 @@ from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 
 RULED_OUT: Final = 0.4
-"""Maximum probability of an answer that a rule calls wrong."""
+"""Maximum p(right) for an answer that a rule calls wrong."""
 
-_WEIGHT: Final = PRESET_WEIGHT[SmilePreset.ONE_PASS]
-"""The preset's weight. It chooses the same best reference as when the fit was made, whatever weight `smile` uses."""
+_SENTENCE_WEIGHT: Final = PRESET_WEIGHT[SmilePreset.ONE_PASS]
 
 _YES_NO: Final = frozenset(VOCABULARY["words"]["asks_yes_no"].split())
 _VERDICTS: Final = frozenset({"yes", "no", "true", "false", "valid", "invalid"})
@@ -68,13 +67,12 @@ INPUT_KIND: Final = (
     "reference_verdict",  # 1 if the reference begins with "yes", "no", "true" or the like
     "answer_words",  # ln(1 + words)
 )
-"""The names of the numbers that describe an item's input kind, in order."""
+"""Names of the numbers that describe an item's input kind."""
 
-_CANDIDATES: Final = 8
-"""Maximum number of references whose values are compared."""
+_MAX_COMPARED_REFERENCES: Final = 8
 
 MAX_REFERENCES_CHARACTERS: Final = 8_192
-"""Maximum number of characters that features use from all references together, starting with the best reference."""
+"""Maximum number of characters to use from all references together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +80,9 @@ class Feature:
     """A feature, and its constraints in a fit.
 
     Attributes:
-        monotone: 1 if a higher value must never lower the probability, -1 if it must never raise it, 0 if both are
-            allowed.
-        width: Minimum width of the ramps at splits (see `SoftTrees`). With narrower ramps, the last bits of vectors
-            would change a probability. 0 for values that do not depend on the rounding of vectors.
-        rules_out: True if a value of at least 1 makes an answer wrong, whatever the trees' result. No fit can learn
-            this, because human labels hardly ever cover answers that refuse, hedge or deny before the right words.
+        monotone: 1 if the probability must not fall as the value grows, -1 if it must not rise, 0 if both are allowed.
+        width: Minimum width of ramps at splits (see `SoftTrees`); 0 for features that do not depend on vectors.
+        rules_out: True if a value of at least 1 makes an answer wrong, whatever the trees return.
     """
 
     name: str
@@ -97,9 +92,7 @@ class Feature:
 
 
 FEATURES: Final = tuple(Feature(name, **promises) for name, promises in VOCABULARY["features"].items())
-"""The features, in order."""
 GRADER: Final = Feature("grader", 1, 0.25)
-"""The grader's highest logit among the references; used only if the parameters name a grader."""
 
 
 def features_of(grader: str) -> tuple[Feature, ...]:
@@ -109,7 +102,7 @@ def features_of(grader: str) -> tuple[Feature, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessInputs:
-    """An item, with the index and the terms of SMILE's best reference (preset one_pass). The question may be blank."""
+    """An item with SMILE's score and terms; `best` is the index of SMILE's best reference."""
 
     item: Item
     truncated: bool
@@ -119,13 +112,12 @@ class CorrectnessInputs:
 
 
 def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
-    """Request what SMILE needs for a checked item, and read the answer to its end, in pieces if necessary.
+    """Request SMILE's needs for a checked item, and read a long answer in pieces.
 
-    Windows in context work as well here as windows that are embedded separately, and separate windows are most of
-    SMILE's cost. The question is not embedded, since answers after the question would add half of SMILE's cost
+    Embed windows in context and omit the question, which saves most of SMILE's cost
     (benchmarks/latency/correctness_cost.py).
     """
-    parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_WEIGHT)
+    parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_SENTENCE_WEIGHT)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
     texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
     similarities = yield from gather_to_the_end(texts, parameters, end=end)
@@ -168,9 +160,9 @@ def _question_word(question: FeatureText) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Matches between the values of an answer and of its references.
+    """Matches between an answer's values and its references' values.
 
-    `matches` contains, by index, the references with values. `closest` is the index of the first best match.
+    `matches` is keyed by reference index and omits references without values. `closest` is the index of the best match.
     """
 
     matches: dict[int, ValueMatch]
@@ -178,15 +170,17 @@ class Values:
 
     @classmethod
     def of(cls, question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> Self:
-        """Compare the answer's values with those of the first references."""
+        """Compare the answer's values with the first references' values."""
         matcher = ValueMatcher(question.raw, answer.raw)
-        found = {position: matcher.match(each.raw) for position, each in enumerate(references[:_CANDIDATES])}
+        found = {
+            position: matcher.match(each.raw) for position, each in enumerate(references[:_MAX_COMPARED_REFERENCES])
+        }
         matches = {position: match for position, match in found.items() if match.wanted}
         return cls(matches, max(matches, key=lambda position: _fit(matches[position]), default=None))
 
     @property
     def matched(self) -> int | None:
-        """The index of a reference whose values are all in the answer; None if there is no such reference."""
+        """The index of a reference whose values are all in the answer, or None."""
         found = self.closest is not None and self.matches[self.closest].found == self.matches[self.closest].wanted
         return self.closest if found else None
 
@@ -194,9 +188,9 @@ class Values:
         """Return features of the reference whose values match best; NaN if no reference has values.
 
         Returns:
-            `value_recall`: the share of the reference's values that the answer contains. `value_conflict`: the share of
-            the reference's values that the answer replaces with a different value of the same kind and unit.
-            `values_beside`: the number of additional values of these kinds in the answer.
+            `value_recall`: the share of the reference's values that the answer contains. `value_conflict`: the share
+            that the answer replaces with a different value of the same kind and unit. `values_beside`: the number of
+            additional values of these kinds in the answer.
         """
         if self.closest is None:
             return {"value_recall": nan, "value_conflict": nan, "values_beside": nan}
@@ -218,7 +212,7 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
     """Return all features in order, float64[len(FEATURES)]; NaN for a feature that does not apply."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
-    references = _read(inputs)
+    references = _read_references(inputs)
     values = Values.of(question, references, answer)
     if values.matched:
         references.insert(0, references.pop(values.matched))
@@ -226,15 +220,14 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
         "sentence": inputs.terms.sentence,
         "keyword": inputs.terms.keyword,
         "exact": inputs.terms.exact,
-        **_of_words(question, references, answer),
+        **_word_features(question, references, answer),
         **values.features(),
         "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
 
 
-def _read(inputs: CorrectnessInputs) -> list[FeatureText]:
-    """Return SMILE's best reference, then the other references in order, up to MAX_REFERENCES_CHARACTERS."""
+def _read_references(inputs: CorrectnessInputs) -> list[FeatureText]:
     read: list[FeatureText] = []
     left = MAX_REFERENCES_CHARACTERS
     for index in (inputs.best, *(index for index in range(len(inputs.item.references)) if index != inputs.best)):
@@ -245,12 +238,11 @@ def _read(inputs: CorrectnessInputs) -> list[FeatureText]:
     return read
 
 
-def _of_words(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """Return the features that compare words; SMILE's best reference is the first of `references`."""
+def _word_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
     asked, said, best = question.distinct, found_forms(references, answer), references[0]
     cores = [core_of(reference) for reference in references]
     recalls = [recall(reference, said, asked) for reference in references]
-    closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_CANDIDATES]
+    closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_MAX_COMPARED_REFERENCES]
     parts = parts_of(best)
     new = [word for word in dict.fromkeys(best.content) if word not in asked]
     return {

@@ -1,4 +1,4 @@
-"""The metric's fit, which computes a probability and the band of uncertain verdicts from features."""
+"""The fit, which turns features into a probability and a band of uncertain verdicts."""
 
 import hashlib
 import re
@@ -20,11 +20,11 @@ from gradewire_server.metrics.correctness.trees import SoftTrees, TreeError
 F = TypeVar("F", bound=VersionedForm)
 
 VERDICT: Final = 0.5
-"""Minimum probability of an answer that counts as right."""
-# gradewire_stats.calibration.evaluate_fit, which makes fits, has the same constants and RULED_OUT.
+"""Minimum p(right) for an answer that counts as right."""
+# Keep these constants and RULED_OUT equal to their copies in gradewire_stats.calibration.evaluate_fit.
 _MISTAKEN_FROM: Final = 0.5
 _MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c, the band contains the share (c - 1/2) 5/4 of wrong verdicts, for example half of them at 0.9."""
+"""At confidence c, the band contains the share (c - 1/2) 5/4 of wrong verdicts, for example half at 0.9."""
 
 ID_CHARACTERS: Final = 12
 _FIT_NAME: Final = re.compile("[0-9a-f]{8,64}")
@@ -34,7 +34,7 @@ _INT: Final = np.intp
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Probabilities from `lower` to `upper`, inclusive, at which a verdict is uncertain."""
+    """A range of probabilities, including both ends, in which verdicts are uncertain."""
 
     lower: float
     upper: float
@@ -44,7 +44,7 @@ class Band:
         return self.lower <= probability <= self.upper
 
     def towards(self, other: "Band", share: float) -> "Band":
-        """Return this band, extended at each end by `share` of the distance to a wider band's end."""
+        """Move each end outwards by `share` of its distance to a wider band's end."""
         return Band(
             lower=self.lower - share * max(0.0, self.lower - other.lower),
             upper=self.upper + share * max(0.0, other.upper - self.upper),
@@ -57,10 +57,9 @@ EVERYTHING: Final = Band(0.0, 1.0)
 def _band(held_out: ConformalForm, confidence: float) -> Band:
     """Return the band of uncertain verdicts at `confidence`, above 0 and below 1.
 
-    Nearly all right answers reach a certain probability; below it, "wrong" is certain. Nearly all wrong answers stay
-    under another probability; above it, "right" is certain. The band also contains a
-    share of the wrong verdicts (see _MISTAKEN_SLOPE), and always 1/2. If a class has too few rows, the band extends to
-    0 or 1 on its side.
+    At most the share 1 - `confidence` of right answers lies below the band, and at most this share of wrong answers
+    lies above. The band also contains 1/2 and a share of wrong verdicts (see _MISTAKEN_SLOPE). With too few held-out
+    rows, the band extends to 0 or 1.
     """
     lower, upper = held_out.right.edge(1 - confidence), held_out.wrong.edge(1 - confidence)
     held, certain = _MISTAKEN_SLOPE * (confidence - _MISTAKEN_FROM), VERDICT
@@ -79,7 +78,7 @@ class FitError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ItemPosition:
-    """An item's distance from the fitted rows, at least 0, and the weight `far` of the map for far items, 0 to 1."""
+    """An item's distance from the fitted rows; `far`, from 0 to 1, is the weight of the map for far items."""
 
     distance: float
     far: float
@@ -108,7 +107,7 @@ class CorrectnessFit:
         return self.form.base + self.trees.value(used) + linear
 
     def position_of(self, input_kind: NDArray[np.float64]) -> ItemPosition | None:
-        """Return the position of an item; `input_kind` is float64[len(INPUT_KIND)]. None if the fit has no rows."""
+        """Return the position for float64[len(INPUT_KIND)], or None if the fit has no rows."""
         rows = self.form.distance
         if rows is None:
             return None
@@ -116,7 +115,7 @@ class CorrectnessFit:
         return ItemPosition(distance, rows.far_share(distance))
 
     def __call__(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> float:
-        """Return p(right), 0 to 1, for the metric's features at a position; None means near.
+        """Return p(right), 0 to 1, for the metric's features at a position; None means near the fitted rows.
 
         If a rule calls the answer wrong, p(right) is at most RULED_OUT.
         """
@@ -124,7 +123,7 @@ class CorrectnessFit:
         return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt
 
     def overruled(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> bool:
-        """Return True if a rule calls an answer wrong that the fit calls right; the verdict is then uncertain."""
+        """Return True if a rule calls an answer wrong although the fit calls the answer right."""
         return self._ruled_out(features) and self._learnt(features, position) >= VERDICT
 
     def _learnt(self, features: NDArray[np.float64], position: ItemPosition | None) -> float:
@@ -138,7 +137,7 @@ class CorrectnessFit:
         return bool((features[self.rules] >= 1).any())
 
     def band(self, confidence: float, position: ItemPosition | None = None) -> Band:
-        """Return the band of uncertain verdicts at `confidence`, in (0, 1); the band is wider for far positions."""
+        """Return the band of uncertain verdicts at `confidence`, above 0 and below 1."""
         near, far = _band(self.form.conformal, confidence), self.form.far
         if position is None:
             return near
@@ -152,13 +151,13 @@ def check_fit_name(fit: str | None) -> None:
 
 
 def check_identity(identity: str, named: str | None) -> None:
-    """Raise ParameterError if a request names a fit that is not the model's."""
+    """Raise ParameterError if the model's fit ID does not begin with `named`."""
     if not identity.startswith(named or ""):
-        raise ParameterError("fit", f"the model's fit is {identity} here, not {named}")
+        raise ParameterError("fit", f"the model's fit is {identity}, not {named}")
 
 
 def fit_id(text: str) -> str:
-    """Return the ID that results give for a fit: the first 12 hex digits of its stored text's SHA-256."""
+    """Return a fit's ID: the first 12 hex digits of the stored text's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 
@@ -182,13 +181,13 @@ def read_form(text: str, kind: type[F], *, version: int) -> F:
 
 
 def read_fit(text: str, known: Sequence[Feature], *, version: int) -> CorrectnessFit:
-    """Parse a stored fit (JSON, see docs/reference/correctness.md) and check everything that its use relies on.
+    """Parse and check a stored fit (JSON, see docs/reference/correctness.md).
 
     `known` are the metric's features in order.
 
     Raises:
-        FitError: The text does not follow the format, is for a different version of the metric, or uses a feature that
-            this version lacks; or the fit is not monotone or is too steep for a feature with such a constraint.
+        FitError: The text does not follow the format, is for a different version of the metric, uses an unknown
+            feature, or violates a feature's constraints.
     """
     form = read_form(text, FitForm, version=version)
     columns = _columns(form, known)
@@ -207,7 +206,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
 
 @lru_cache(maxsize=8)
 def cached_fit(text: str, known: tuple[Feature, ...], version: int) -> CorrectnessFit | str:
-    """Return the result of `read_fit`, cached, or a message that says why the fit cannot be used."""
+    """Return the cached result of `read_fit`, or the reason why the fit cannot be used."""
     try:
         return read_fit(text, known, version=version)
     except FitError as error:

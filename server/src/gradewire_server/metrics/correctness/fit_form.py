@@ -1,4 +1,4 @@
-"""The stored format of a `correctness` fit (docs/reference/correctness.md), with checks; lists become arrays."""
+"""The stored format of a `correctness` fit (see docs/reference/correctness.md)."""
 
 from bisect import bisect_right
 from functools import cached_property
@@ -30,8 +30,7 @@ Index = Annotated[int, Field(ge=-1, le=_MAX_NODES)]
 Floats = NDArray[np.float64]
 
 
-def _array(item: Any, most: int, *, least: int = 1, dtype: DTypeLike = np.float64) -> Any:
-    """Return a schema that converts a list of `least` to `most` items to an array."""
+def _array_schema(item: Any, most: int, *, least: int = 1, dtype: DTypeLike = np.float64) -> Any:
     items = Annotated[list[item], Field(min_length=least, max_length=most)]
 
     def read(found: list[Any]) -> NDArray[Any]:
@@ -42,26 +41,25 @@ def _array(item: Any, most: int, *, least: int = 1, dtype: DTypeLike = np.float6
     )
 
 
-_NODE_INDICES: Final = _array(Index, _MAX_NODES, dtype=np.intp)
-_POINTS: Final = _array(Share, _MAX_POINTS)
-_PER_FEATURE: Final = _array(Value, _MAX_FEATURES, least=0)
+_NODE_INDICES: Final = _array_schema(Index, _MAX_NODES, dtype=np.intp)
+_POINTS: Final = _array_schema(Share, _MAX_POINTS)
+_PER_FEATURE: Final = _array_schema(Value, _MAX_FEATURES, least=0)
 
 
 class _Form(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    columns_alike: ClassVar[tuple[str, ...]] = ()
-    """The names of fields that must have equal lengths."""
+    fields_of_equal_length: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="after")
     def _same_length(self) -> Self:
-        if len({len(getattr(self, name)) for name in self.columns_alike}) > 1:
-            raise ValueError(f"{', '.join(self.columns_alike)} differ in length")
+        if len({len(getattr(self, name)) for name in self.fields_of_equal_length}) > 1:
+            raise ValueError(f"{', '.join(self.fields_of_equal_length)} differ in length")
         return self
 
 
 class FeatureForm(_Form):
-    """A feature. With width 0, its splits are hard. Servers ignore `rules_out` here and use the metric's own value."""
+    """A feature of the fit; width 0 means hard splits. Servers ignore `rules_out` and use the metric's own value."""
 
     name: str
     monotone: Literal[-1, 0, 1]
@@ -88,23 +86,23 @@ class TreesForm(_Form):
         value: float64[nodes], the log-odds that a leaf adds; unused in nodes that split.
     """
 
-    columns_alike = ("feature", "threshold", "missing_left", "left", "right", "value")
+    fields_of_equal_length = ("feature", "threshold", "missing_left", "left", "right", "value")
 
-    roots: Annotated[NDArray[np.intp], _array(Index, _MAX_TREES, dtype=np.intp)]
+    roots: Annotated[NDArray[np.intp], _array_schema(Index, _MAX_TREES, dtype=np.intp)]
     feature: Annotated[NDArray[np.intp], _NODE_INDICES]
-    threshold: Annotated[Floats, _array(Number, _MAX_NODES)]
-    missing_left: Annotated[NDArray[np.bool_], _array(bool, _MAX_NODES, dtype=np.bool_)]
+    threshold: Annotated[Floats, _array_schema(Number, _MAX_NODES)]
+    missing_left: Annotated[NDArray[np.bool_], _array_schema(bool, _MAX_NODES, dtype=np.bool_)]
     left: Annotated[NDArray[np.intp], _NODE_INDICES]
     right: Annotated[NDArray[np.intp], _NODE_INDICES]
-    value: Annotated[Floats, _array(LogOdds, _MAX_NODES)]
+    value: Annotated[Floats, _array_schema(LogOdds, _MAX_NODES)]
 
 
 class MapForm(_Form):
     """A map from log-odds to a probability, linear between the points and constant beyond the outermost points."""
 
-    columns_alike = ("log_odds", "probability")
+    fields_of_equal_length = ("log_odds", "probability")
 
-    log_odds: Annotated[Floats, _array(LogOdds, _MAX_POINTS)]
+    log_odds: Annotated[Floats, _array_schema(LogOdds, _MAX_POINTS)]
     probability: Annotated[Floats, _POINTS]
 
     @model_validator(mode="after")
@@ -123,11 +121,10 @@ class MapForm(_Form):
 class RanksForm(_Form):
     """Order statistics of one class's probabilities in `count` held-out rows.
 
-    `ranks` ascend strictly, from 1 to at most `count`. Right answers are ranked from the lowest probability up, wrong
-    answers from the highest probability down.
+    `ranks` ascend strictly, from 1 to at most `count`. Right answers are ranked upwards, wrong answers downwards.
     """
 
-    columns_alike = ("ranks", "values")
+    fields_of_equal_length = ("ranks", "values")
 
     count: Annotated[int, Field(ge=1)]
     ranks: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=_MAX_POINTS)]
@@ -141,10 +138,10 @@ class RanksForm(_Form):
         return self
 
     def edge(self, beyond: float) -> float | None:
-        """Return the value beyond which at most the share `beyond` of rows lies; None if there are too few rows.
+        """Return the value beyond which at most the share `beyond` of rows lies, or None if there are too few rows.
 
-        For n held-out rows and an exchangeable new row, the new row lies beyond the k-th value with a probability of
-        at most k / (n + 1).
+        For n held-out rows and an exchangeable new row, the new row lies beyond the k-th value with a probability of at
+        most k / (n + 1).
         """
         row = bisect_right(self.ranks, int(beyond * (self.count + 1) + _ROUNDING)) - 1
         return self.values[row] if row >= 0 else None
@@ -169,9 +166,9 @@ class ConformalForm(_Form):
 class LinearForm(_Form):
     """Log-odds per unit of each feature. A value is clipped to `low` and `high`; `missing` replaces a missing value."""
 
-    columns_alike = ("weight", "low", "high", "missing")
+    fields_of_equal_length = ("weight", "low", "high", "missing")
 
-    weight: Annotated[Floats, _array(LogOdds, _MAX_FEATURES, least=0)]
+    weight: Annotated[Floats, _array_schema(LogOdds, _MAX_FEATURES, least=0)]
     low: Annotated[Floats, _PER_FEATURE]
     high: Annotated[Floats, _PER_FEATURE]
     missing: Annotated[Floats, _PER_FEATURE]
@@ -205,7 +202,7 @@ class DistanceForm(_Form):
     """
 
     shape: Annotated[list[str], Field(min_length=1, max_length=_MAX_FEATURES)]
-    scale: Annotated[Floats, _array(Scale, _MAX_FEATURES)]
+    scale: Annotated[Floats, _array_schema(Scale, _MAX_FEATURES)]
     rows: Annotated[list[Annotated[list[Value], Field(max_length=_MAX_FEATURES)]], Field(max_length=_MAX_ROWS)]
     nearest: Annotated[int, Field(ge=1)]
     near: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
@@ -247,7 +244,7 @@ class DistanceForm(_Form):
 
 
 class VersionedForm(BaseModel):
-    """A stored fit. Additional fields in the file are its provenance and do not affect scores."""
+    """A stored fit. Additional fields in the file do not affect scores."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -273,5 +270,5 @@ class FitForm(VersionedForm):
     @model_validator(mode="after")
     def _far_has_distance(self) -> Self:
         if self.far is not None and self.distance is None:
-            raise ValueError("far needs distance, because no item is far without it")
+            raise ValueError("far needs distance, because otherwise no item is far")
         return self

@@ -9,32 +9,27 @@ from rapidfuzz.distance import Indel
 from gradewire_server.metrics.correctness.denials import led_verdict
 from gradewire_server.metrics.correctness.words import STOP_WORDS, VOCABULARY, FeatureText, folded_words
 
-_MAX_HEDGED_CHARACTERS: Final = 1024
-"""Maximum number of characters of an answer that only lists candidates. A longer answer does more than that."""
+_MAX_LIST_CHARACTERS: Final = 1024
 _MOST_CANDIDATES: Final = 32
-_LONGEST_CANDIDATE: Final = 8
-"""Maximum number of words of a candidate; more words are a sentence."""
-_LEAST_LIST: Final = 5
-"""Minimum number of names or numbers in a list without "or" or a hedge; only one of them may be right."""
+_MAX_CANDIDATE_WORDS: Final = 8
+_MIN_CANDIDATES_WITHOUT_OR: Final = 5
 _LEAST_MARKED: Final = 3
 """Minimum number of candidates between slashes, semicolons or question marks. Two may mean one thing:
 "football/soccer"."""
 _MOST_OTHERS: Final = 8.0
-_MOST_NAMES: Final = 2
-"""Maximum number of candidates that may be names for one thing."""
+_MAX_NAMES_OF_ONE_THING: Final = 2
 
 _ASIDE: Final = re.compile(r"\([^()]*\)")
 _OR: Final = re.compile(r"(?:,\s*)?\b(?:or|oder)\b")
 _MARK: Final = re.compile(r"(?<=[^\W\d_])\s*/\s*(?=[^\W\d_])|;(?=\s)|\?(?=\s|$)")
 _COMMA: Final = re.compile(r",|\b(?:and|und|then)\b|(?:^|\s)\d\)|\.(?=\s|$)")
 _NUMBERED: Final = re.compile(r"(?:^|\s)2\)")
-# A question that asks for one of several possibilities or names may be answered with several.
+# Questions to which an answer may give several candidates.
 _ASKS_FOR_ONE_OF: Final = re.compile(
     r"\b(?:may|might|could|possibl[ey]|likely|probably|examples?|name|called|terms?|known as|means?|synonyms?|unit"
     r"|also)\b|^\W*where\b"
 )
-_ALIKE: Final = 0.75
-"""Edit similarity above which two candidates are spellings of one name: "Tehran or Teheran"."""
+_MIN_SPELLING_SIMILARITY: Final = 0.75
 # "A, or B" often means one thing in two wordings.
 _SPELT_OUT: Final = re.compile(r",\s*or\b")
 _IF_NOT: Final = r"if (?:that |it |this )?(?:is |was )?(?:not|isn't|wasn't)"
@@ -47,8 +42,8 @@ _IN_EACH_HEDGE: Final = (
     "could", "might", "may", "perhaps", "possib", "vielleicht", "candidate", "or else", "either", "one of ", "any of ",
     "cannot", "can't", "sure", "frage", "question", "if ",
 )  # fmt: skip
-"""Substrings to search for first, which is faster; each hedge contains at least one."""
-# Phrases about candidates that are not candidates.
+"""Substrings for a fast first search. Each hedge contains at least one substring."""
+# Phrases that are not part of a candidate.
 _TALK: Final = re.compile(
     r"\b(?:i (?:would say|think|guess|believe|am not sure|cannot (?:say|tell|decide)|can't (?:say|tell|decide))"
     rf"|i'd say|i'm not sure|{_IF_NOT}(?: it)?(?: either)?|which(?: one)?$"
@@ -59,7 +54,6 @@ _TALK: Final = re.compile(
 )
 _SUBJECT: Final = re.compile(r"^\W*(?:it|that|this|he|she|they|there|these)(?:'s|'re| is| are| was| were)?\b")
 _CLAUSE_WORDS: Final = frozenset(VOCABULARY["words"]["clauses"].split())
-"""Words that show that a part of a list is a clause."""
 _WORD: Final = re.compile(r"\w+")
 _BOTH_VERDICTS: Final = [
     frozenset({"yes", "no", *more}) for more in ((), ("or",), ("and",), ("either", "or"), ("both",))
@@ -68,16 +62,14 @@ _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].sp
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
-    """Return the number of candidates, 0 to 8, that an answer names in addition to a reference without choosing one.
+    """Return the number of wrong candidates, 0 to 8, that an answer lists with a right candidate without choosing.
 
-    Only answers that consist of candidates count: "Lyon or Paris", "Lyon? Paris? Nice?", "it could be Lyon, or else
-    Paris", "yes and no", and lists of at least five candidates with one right one. These do not count: two names for
-    one thing ("a goad or prod", "Persian (or Farsi)", "5 km or 3.1 miles"), alternatives that a reference or the
-    question offers, lists with several right candidates, "ten or more", and possibilities if the question asks for
-    them.
+    Only answers that consist of candidates count, such as "Lyon or Paris", "Lyon? Paris? Nice?" and "yes and no". These
+    do not count: two names for one thing ("a goad or prod"), alternatives that a reference or the question offers, and
+    lists with several right candidates.
     """
-    raw = answer.raw[: _MAX_HEDGED_CHARACTERS + 1].replace("\u2019", "'")
-    if len(raw) > _MAX_HEDGED_CHARACTERS or any(
+    raw = answer.raw[: _MAX_LIST_CHARACTERS + 1].replace("\u2019", "'")
+    if len(raw) > _MAX_LIST_CHARACTERS or any(
         _OR.search(said) or _MARK.search(said) for said in (each.raw.casefold() for each in references)
     ):
         return 0.0
@@ -88,7 +80,7 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
     ors = len(_OR.findall(text)) if "or" in text or "oder" in text else 0
     if any(mark in text for mark in "/;?"):
         ors += len(_MARK.findall(text.rstrip(" ?;.")))
-    if not (hedged or ors or _has_commas(text, _LEAST_LIST - 1)):
+    if not (hedged or ors or _has_commas(text, _MIN_CANDIDATES_WITHOUT_OR - 1)):
         return 0.0
     asked = question.raw.rstrip(" ?").casefold()
     offers = _OR.search(asked) is not None
@@ -96,7 +88,7 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
         return 0.0
     parts = _candidates(_SUBJECT.sub("", text))
     if not hedged and not (
-        _is_list(_ASIDE.sub(" ", raw), len(parts), ors) and (offers or not _echoes(question, parts))
+        _is_list(_ASIDE.sub(" ", raw), len(parts), ors) and (offers or not _repeats_question(question, parts))
     ):
         return 0.0
     others = _other_candidates(
@@ -106,22 +98,21 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
 
 
 def _has_commas(text: str, least: int) -> bool:
-    # Count simple strings first: it needs a twentieth of the time, and most answers have too few.
+    # Most answers contain too few separators. Counting substrings first takes a twentieth of the time.
     return sum(map(text.count, (",", "and", "und", "then", ")", "."))) >= least <= len(_COMMA.findall(text))
 
 
-def _echoes(question: FeatureText, parts: Sequence[frozenset[str]]) -> bool:
-    """Return True if an answer repeats words of the question, and therefore names one thing twice."""
+def _repeats_question(question: FeatureText, parts: Sequence[frozenset[str]]) -> bool:
     return len(question.distinct.difference(STOP_WORDS).intersection(frozenset().union(*parts))) > 1
 
 
 def _other_candidates(
     asked: frozenset[str], references: Sequence[FeatureText], parts: Sequence[frozenset[str]], *, several: bool
 ) -> list[frozenset[str]]:
-    """Return the candidates that are not right.
+    """Return the wrong candidates, or an empty list if no candidate contains a reference.
 
-    Return an empty list if no candidate contains a reference. Also return an empty list if more than one candidate is
-    right and `several` is True, which means that several candidates may be right.
+    `several` is True for a list without "or" or a hedge. Such a list may have only one right candidate and needs at
+    least four wrong candidates.
     """
     known = frozenset().union(*(reference.distinct for reference in references))
     wanted = [frozenset(each.content).difference(asked) or frozenset(each.content) for each in references]
@@ -132,18 +123,18 @@ def _other_candidates(
     if several:
         figures = any(_has_digit(part) for part in holding)
         others = [part for part in others if _has_digit(part) is figures]
-        return others if len(others) >= _LEAST_LIST - 1 else []
-    if len(parts) > _MOST_NAMES:
+        return others if len(others) >= _MIN_CANDIDATES_WITHOUT_OR - 1 else []
+    if len(parts) > _MAX_NAMES_OF_ONE_THING:
         return others
     return [part for part in others if not any(_may_mean_the_same(part - asked, right - asked) for right in holding)]
 
 
 def _candidates(text: str) -> list[frozenset[str]]:
-    """Return the words of each candidate between "or", commas and the like; empty if a candidate is a clause."""
+    """Return the words of each candidate, or an empty list if a candidate is a clause."""
     found: list[frozenset[str]] = []
     for part in _COMMA.split(_MARK.sub(",", _OR.sub(",", text))):
         words = folded_words(said) if (said := _SUBJECT.sub("", _TALK.sub(" ", part)).strip(" :.-")) else ()
-        if len(words) > _LONGEST_CANDIDATE or len(found) == _MOST_CANDIDATES or not _CLAUSE_WORDS.isdisjoint(words):
+        if len(words) > _MAX_CANDIDATE_WORDS or len(found) == _MOST_CANDIDATES or not _CLAUSE_WORDS.isdisjoint(words):
             return []
         if words:
             found.append(frozenset(words))
@@ -151,14 +142,16 @@ def _candidates(text: str) -> list[frozenset[str]]:
 
 
 def _is_list(text: str, parts: int, ors: int) -> bool:
-    """Return True if a text without asides lists candidates."""
+    """Return True if a text lists its `parts` candidates; `ors` counts "or" and similar separators."""
     if not ors:
         names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
-        return parts >= _LEAST_LIST and (_NUMBERED.search(text) is not None or len(names) >= _LEAST_LIST)
+        return parts >= _MIN_CANDIDATES_WITHOUT_OR and (
+            _NUMBERED.search(text) is not None or len(names) >= _MIN_CANDIDATES_WITHOUT_OR
+        )
     lower = text.casefold()
     if _OR.search(lower) is None:
         return parts >= _LEAST_MARKED and ors >= _LEAST_MARKED - 1
-    return parts > _MOST_NAMES or not (_SPELT_OUT.search(lower) or _SUBJECT.match(lower))
+    return parts > _MAX_NAMES_OF_ONE_THING or not (_SPELT_OUT.search(lower) or _SUBJECT.match(lower))
 
 
 def _has_new_word(part: frozenset[str], known: Collection[str], asked: Collection[str]) -> bool:
@@ -166,10 +159,6 @@ def _has_new_word(part: frozenset[str], known: Collection[str], asked: Collectio
 
 
 def _may_mean_the_same(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return True if two candidates may mean one thing.
-
-    Signs of this are similar words, equal first letters if one is an initial, or numbers with different units.
-    """
     if _has_digit(one) and _has_digit(other):
         units = [
             frozenset(word for word in words if word.isalpha() and word not in STOP_WORDS) for words in (one, other)
@@ -178,7 +167,7 @@ def _may_mean_the_same(one: frozenset[str], other: frozenset[str]) -> bool:
     words, others = one.difference(_NO_CANDIDATES), other.difference(_NO_CANDIDATES)
     initial = min(map(len, words), default=0) == 1 or min(map(len, others), default=0) == 1
     return any(
-        Indel.normalized_similarity(word, another) > _ALIKE or (initial and word[0] == another[0])
+        Indel.normalized_similarity(word, another) > _MIN_SPELLING_SIMILARITY or (initial and word[0] == another[0])
         for word in words
         for another in others
     )

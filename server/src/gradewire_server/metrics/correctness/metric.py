@@ -1,4 +1,4 @@
-"""Metric `correctness`: its parameters, its rounds of needs, and its result."""
+"""The metric `correctness`."""
 
 import math
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 VERSION: Final = 2
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 MAX_REFERENCES: Final = 3
-"""Maximum number of references for a grader, since each costs a pass over the answer."""
+"""Maximum number of references for a grader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Graded:
 
 
 def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
-    """Request the answer's grades with the references from `closest_references`."""
+    """Request the answer's grades against the closest references, and return the highest logit."""
     references = closest_references(inputs)
     grades = yield from expect(ask(Grade(grader, graded_texts(inputs.item, references))))
     cut = is_shortened(inputs.item, references) or bool(grades.truncated.any())
@@ -64,10 +64,9 @@ def ask_grader(inputs: CorrectnessInputs, grader: str) -> Rounds[Graded]:
 
 
 def closest_references(inputs: CorrectnessInputs) -> tuple[int, ...]:
-    """Return the indices of SMILE's best reference and of the two others with the largest share of words in the answer.
+    """Return the indices of SMILE's best reference and of two others that share the most words with the answer.
 
-    Vectors are not used, because their last bits differ between batches and would decide between equally close
-    references.
+    Vectors are not compared, because their last bits differ between batches.
     """
     references = inputs.item.references
     others = [index for index in range(len(references)) if index != inputs.best]
@@ -140,7 +139,7 @@ class Correctness:
 
     @scoring
     def score(self, item: Item, parameters: CorrectnessParameters, metadata: ModelMetadata) -> Program:
-        """Grade with SMILE's rounds (preset one_pass), and with a grader's round if the parameters name a grader."""
+        """Run SMILE (preset one_pass), and the grader if the parameters name a grader."""
         fit = None if parameters.features_only else fit_of(metadata)
         if isinstance(fit, str):
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
@@ -150,7 +149,7 @@ class Correctness:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
-        """Request the vectors of each reference and its keywords, like SMILE."""
+        """Request the vectors of the references and their keywords."""
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, entry.references + keywords))
 
@@ -161,8 +160,7 @@ def _stored(metadata: ModelMetadata) -> Calibration | None:
     return next((each for each in fits if dict(each.parameters).get("grader", "") == grader), None)
 
 
-def _without_fit(metadata: ModelMetadata) -> str:
-    """Return a message with advice for a model that has no fit for this version and the named grader."""
+def _message_without_fit(metadata: ModelMetadata) -> str:
     grader = shortened(metadata.grader.partition("@")[0])
     if grader:
         return (
@@ -182,10 +180,10 @@ def _without_fit(metadata: ModelMetadata) -> str:
 
 
 def fit_of(metadata: ModelMetadata) -> CorrectnessFit | str:
-    """Return the model's fit, or a message that says why it has no usable fit."""
+    """Return the model's fit, or a message that says why there is no usable fit."""
     stored = _stored(metadata)
     if stored is None:
-        return _without_fit(metadata)
+        return _message_without_fit(metadata)
     grader, _, digest = metadata.grader.partition("@")
     found = cached_fit(stored.fit, features_of(grader), VERSION)
     if isinstance(found, str):

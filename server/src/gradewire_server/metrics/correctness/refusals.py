@@ -1,4 +1,4 @@
-"""Find answers that refuse to answer, or claim that the answer cannot be known."""
+"""Find answers that refuse to answer."""
 
 import re
 from collections.abc import Sequence
@@ -6,16 +6,14 @@ from typing import Final
 
 from gradewire_server.metrics.correctness.words import FeatureText, folded_words, plain
 
-_OPENING: Final = 240
-"""Number of characters at the start of an answer in which a refusal must begin."""
+_MAX_CHARACTERS_BEFORE_REFUSAL: Final = 240
 
-_REFUSAL: Final = re.compile(
+_COUNTED_PHRASES: Final = re.compile(
     r"\b(?:as an ai|i(?:'m| am) (?:sorry|not|unable)|i (?:do not|don't|cannot|can't|could not|couldn't|am not)|unknown"
     r"|unclear|clarify|more information|no information|not specified|not (?:clear|known|available|sure))\b"
 )
-"""The phrases that `refusals` counts."""
 _IN_EACH_REFUSAL: Final = ("i ", "i'm", "as an ai", "unknown", "unclear", "clarify", "information", "not ")
-"""Substrings to search for first, which is ten times as fast; each refusal contains at least one."""
+"""Substrings for a first search, which is ten times as fast. Each refusal contains at least one substring."""
 
 _CANNOT: Final = (
     r"(?:can ?not|can't|could not|couldn't|(?:am |are |is |was )?(?:unable|not able|impossible|not possible)"
@@ -26,7 +24,7 @@ _TO_KNOW: Final = (
     r"(?:determin|answer|found|calculat|comput|provid|tell|say|know|identif|verif|confirm|infer|locat|assess|conclud"
     r"|estimat|find|access|give)"
 )
-# A refusal has no third person as its subject: "she couldn't find her brother", "the treasure could not be found".
+# A third person is not the subject of a refusal: "she couldn't find her brother", "the treasure could not be found".
 _NOBODY: Final = (
     r"(?:^\W*|[,;:(\u2013\u2014]\s*|\b(?:i|i'm|we|we're|it|it's|one|but|and|is|therefore|so|sorry|unfortunately) )"
 )
@@ -56,10 +54,8 @@ _REFUSES: Final = re.compile(
     rf"|\bi have no (?:\w+ )?{_KNOWLEDGE}\b|(?:\bi am|\bi'm|^\W*|\bsorry,?) not (?:\w+ )?sure\b|\bunanswerable\b"
 )
 _IN_EACH_THAT_REFUSES: Final = ("no", "n't", "unable", "impossible", "insufficient", "unanswerable")
-"""Substrings to search for first; each phrase that refuses contains at least one."""
 _OF_ONE_SELF: Final = re.compile(r"\b(?:i|i'm|i've|my|me|we|our)\b")
-"""First-person words. If a reference contains one, an answer in the first person quotes somebody and is not a
-refusal."""
+"""First-person words. If a reference contains such a word, no answer counts as a refusal."""
 _EXACTLY: Final = re.compile(r"\b(?:explicit|direct|exact|precise|separate)(?:ly)?\b|\b(?:more|further|better) than\b")
 _RECKONS: Final = re.compile(
     r"[=\u2248]|\b(?:gives?|giving|equals?|yields?|total(?:s|ed|ing|led|ling)|comes? to|amounts? to|works? out"
@@ -71,8 +67,7 @@ _TURN: Final = re.compile(
     r"|answer is|therefore|thus|hence|likely|probably|(?:should|must|would) be)\b"
 )
 _NO_TURN: Final = re.compile(r"\b(?:i(?:'m| am) )?sorry,? but\b|\bunfortunately,? but\b")
-_HELD: Final = 0.5
-"""Minimum share of the reference's new words, and of the question's words, in a clause that answers after a refusal."""
+_MIN_SHARE_OF_WORDS: Final = 0.5
 _CLAUSE_END: Final = re.compile(r"[,;](?!\d)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?!\w)|\n")
 
@@ -82,12 +77,11 @@ def refusal_features(question: FeatureText, references: Sequence[FeatureText], a
 
     Returns:
         `refusals`: the number of phrases of refusal or ignorance. `refused`: 1 if the answer begins with a claim that
-        the answer cannot be known, found or given, before any word of the best reference, and nothing later retracts
-        it; otherwise 0. Words of the reference retract it only in a clause that repeats the question or reaches a
-        result. If a reference refuses, an answer cannot be a refusal.
+        the answer cannot be known, found or given, and does not answer later (see docs/reference/correctness.md);
+        otherwise 0.
     """
     said = plain(answer.raw)
-    phrases = len(_REFUSAL.findall(said)) if _holds_one(_IN_EACH_REFUSAL, said) else 0
+    phrases = len(_COUNTED_PHRASES.findall(said)) if _holds_one(_IN_EACH_REFUSAL, said) else 0
     return {"refusals": float(phrases), "refused": float(_refuses(question, references, said))}
 
 
@@ -98,9 +92,11 @@ def _holds_one(phrases: Sequence[str], text: str) -> bool:
 def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: str) -> bool:
     if not _holds_one(_IN_EACH_THAT_REFUSES, answer):
         return False
-    if not _REFUSES.search(answer, 0, 2 * _OPENING):
+    if not _REFUSES.search(answer, 0, 2 * _MAX_CHARACTERS_BEFORE_REFUSAL):
         return False
-    if any(phrases.search(plain(each.raw)) for each in references for phrases in (_REFUSES, _REFUSAL, _OF_ONE_SELF)):
+    if any(
+        phrases.search(plain(each.raw)) for each in references for phrases in (_REFUSES, _COUNTED_PHRASES, _OF_ONE_SELF)
+    ):
         return False
     new = frozenset(references[0].content).difference(question.distinct)
     sentences = [each for each in _SENTENCE_END.split(_NO_TURN.sub("sorry", answer)) if each.strip()]
@@ -108,7 +104,7 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
     for place, sentence in enumerate(sentences):
         phrase = _REFUSES.search(sentence)
         before = sentence[: phrase.start()] if phrase else sentence
-        if begun > _OPENING or not new.isdisjoint(folded_words(before or ".")):
+        if begun > _MAX_CHARACTERS_BEFORE_REFUSAL or not new.isdisjoint(folded_words(before or ".")):
             return False
         if phrase and not (question.distinct | references[0].distinct).issuperset(folded_words(phrase[0])):
             behind = (sentence[phrase.end() :], *sentences[place + 1 :])
@@ -118,7 +114,7 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
 
 
 def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Return True if the text after a refusal answers after all; `behind` begins with the rest of its sentence."""
+    """Return True if the text after a refusal answers after all; `behind` begins in the refusal's sentence."""
     if _TURN.search(behind[0]):
         return True
     return any(
@@ -131,13 +127,17 @@ def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText
 def _answers(text: str, new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
     """Return True if a clause contains most of a reference's new words, and repeats the question or calculates.
 
-    With `loosely`, which is for text after a refusal to answer exactly, any clause with these words answers.
+    If `loosely` is True, the new words are enough, because only an exact answer was refused.
     """
     asked = frozenset(question.content)
     for clause in _CLAUSE_END.split(text):
         words = frozenset(folded_words(clause)) if clause.strip() else frozenset[str]()
-        if not new or len(new.intersection(words)) < _HELD * len(new) or _REFUSES.search(clause):
+        if not new or len(new.intersection(words)) < _MIN_SHARE_OF_WORDS * len(new) or _REFUSES.search(clause):
             continue
-        if loosely or _RECKONS.search(clause) or (asked and len(asked.intersection(words)) >= _HELD * len(asked)):
+        if (
+            loosely
+            or _RECKONS.search(clause)
+            or (asked and len(asked.intersection(words)) >= _MIN_SHARE_OF_WORDS * len(asked))
+        ):
             return True
     return False

@@ -1,13 +1,12 @@
 """Boosted trees with ramps instead of hard splits, evaluated for one item in a few numpy operations.
 
-With a hard split on a cosine, the last bit of a vector could change a probability by several points, so that an item
-would get different scores in different batches. A split on a feature of width w therefore sends the share
+With hard splits, the last bit of a vector could change a probability by several points. A split on a feature of width w
+therefore sends the share
 
     clip((x - threshold) / w + 1/2, 0, 1)
 
-of an item to the right and the rest to the left. A tree's value is the mean of its leaves, weighted by the shares that
-reach them. It equals the mean of hard trees with thresholds shifted independently by up to w/2. If every hard tree is
-monotone in a feature, the soft tree is monotone, too. Width 0 is a hard split: x <= threshold goes left.
+of an item to the right, and the remaining share to the left. A tree's value is the mean of its leaves, weighted by the
+shares that reach them. Width 0 is a hard split: x <= threshold goes left.
 
 Sources: Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine", for the trees; Irsoy, Yildiz and
 Alpaydin 2012, "Soft Decision Trees", for soft splits, which have ramps instead of sigmoids here.
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 from gradewire_server.metrics.correctness.fit_form import TreesForm
 
 MAX_LEVELS: Final = 64
-"""Maximum number of levels of a tree. Each level costs every item a few operations."""
 
 
 class TreeError(ValueError):
@@ -31,7 +29,7 @@ class TreeError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """The nodes at one depth: their values, the indices of nodes that split, and their range in the split arrays."""
+    """The nodes at one depth; `start` and `stop` are the range of `splits` in the arrays of `SoftTrees`."""
 
     values: NDArray[np.float64]
     splits: NDArray[np.intp]
@@ -136,9 +134,9 @@ def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
 
 
 def _check_monotone(nodes: TreesForm, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
-    """Raise TreeError if, in a monotone split, a leaf on the better side has a lower value than one on the worse side.
+    """Raise TreeError if a leaf on the better side of a monotone split has a lower value than a leaf on the worse side.
 
-    A higher value of the feature then never takes an item to a worse leaf, whatever the thresholds are.
+    In a tree that passes, a higher feature value never leads to a worse leaf.
     """
     lowest, highest = nodes.value.copy(), nodes.value.copy()
     for level in reversed(levels):

@@ -20,14 +20,11 @@ from gradewire_server.metrics.text.words import split_words
 from gradewire_server.metrics.values.numerals import ORDINALS, SMALL, TENS
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters that features use from a prediction or question, after leading white space."""
+"""Maximum number of characters to use from a prediction or question."""
 MAX_WORDS: Final = 2_048
-"""Maximum number of words that features use from a prediction or question."""
 MAX_REFERENCE_CHARACTERS: Final = 512
-"""Maximum number of characters that features use from one reference."""
 
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
-"""The features and the words that they look for."""
 STOP_WORDS: Final = frozenset(VOCABULARY["words"]["articles_and_the_like"].split())
 FUNCTION_WORDS: Final = STOP_WORDS.union(VOCABULARY["words"]["functions"].split())
 """Stop words, and words that connect other words."""
@@ -39,11 +36,10 @@ _DIGITS: Final = {
     for word, value in (*SMALL.items(), *TENS.items(), *ORDINALS.items())
     if word not in {"one", "second", "fourty"} and not (word in ORDINALS and not 0 < value <= _LAST_ORDINAL)
 }
-"""Number words and their digits, including ordinals up to "twentieth"."""
 _ORDINAL_DIGITS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:st|nd|rd|th)\b")
 
-_KEPT_TEXTS: Final = 64
-"""Maximum number of texts whose words are cached, since several features need them; at most 12 MB."""
+_MAX_CACHED_TEXTS: Final = 64
+"""Maximum number of texts with cached words, which take at most 12 MB."""
 _MOST_EXPANSION: Final = 4
 _STOP_WEIGHT: Final = 0.05
 _SHORT_WEIGHT: Final = 0.6
@@ -70,34 +66,28 @@ _NAME: Final = re.compile(r"[A-Z][\w']*(?:[ -](?:(?:of|the|and|for|in|de|la) )*[
 _LEAST_GLUED: Final = 5
 _FEWEST_INITIALS: Final = 3
 _MOST_INITIALS: Final = 6
-_SHORT_ANSWER: Final = 8
-"""Maximum number of words of an answer that may be a name as a whole, even without capital letters."""
-_MOST_WORDS: Final = 64
-"""Maximum number of a reference's words whose other forms are searched for."""
+_MAX_WORDS_OF_LOWER_CASE_NAME: Final = 8
+_MAX_SEARCHED_WORDS: Final = 64
 
 _MAX_REFERENCE_WORDS: Final = 32
 _MAX_ANSWER_WORDS: Final = 256
 _MAX_LETTERS: Final = 64
 _MAX_ANSWER_LETTERS: Final = 4096
 _MAX_REFERENCE_LETTERS: Final = 128
-_LEAST_BEGINNING: Final = 4
-"""Minimum number of equal first letters that make two dictionary words similar."""
-_PROVES: Final = 0.5
-"""Minimum weight of an important word."""
+_MIN_EQUAL_LETTERS: Final = 4
+_MIN_IMPORTANT_WEIGHT: Final = 0.5
 
-_ALL: Final = 0.99
-"""Minimum recall at which a part of a reference counts as present."""
+_MIN_PART_RECALL: Final = 0.99
 # An English noun phrase ends before these words. Only "and" and the like may come between modifiers and head.
 _BEHIND_HEAD: Final = FUNCTION_WORDS - {"a", "an", "the", "and", "or", "his", "her", "their", "its", "one"}
 _COMMA: Final = re.compile(r"[,;:(]")
 
 
 def folded(text: str) -> str:
-    """Case-fold and decompose a text, remove accents, and replace digits of all scripts with ASCII digits.
+    """Case-fold a text, remove accents, and replace digits of all scripts with ASCII digits.
 
-    Accents of Latin, Greek and Cyrillic letters, apostrophes (with their s), commas in numbers ("1,000") and full stops
-    between initials ("U.S.A.") are removed; "\u00bd" becomes "half". The result is cut to four times the text's length,
-    since one character may become eighteen.
+    Also remove apostrophes (with their s), commas in numbers ("1,000") and full stops between initials ("U.S.A."), and
+    replace "\u00bd" with "half". Cut the result to four times the text's length.
     """
     plain = unicodedata.normalize("NFKD", text)[: _MOST_EXPANSION * len(text)]
     if not plain.isascii():
@@ -116,9 +106,9 @@ def plain(text: str) -> str:
     return text[:MAX_CHARACTERS].replace("\u2019", "'").casefold()
 
 
-@lru_cache(maxsize=_KEPT_TEXTS)
+@lru_cache(maxsize=_MAX_CACHED_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
-    """Return the lemmas of a text's first folded words, at least one; number words become digits."""
+    """Return the lemmas of a text's first folded words, with digits instead of number words."""
     lemma, digits = lemmatizer(), _DIGITS.get
     words = split_words(_ORDINAL_DIGITS.sub(r"\1", folded(text)))[:MAX_WORDS] or text.split()[:MAX_WORDS]
     return tuple(digits(word) or lemma(word, word) for word in words)
@@ -126,7 +116,7 @@ def folded_words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FeatureText:
-    """A text for features: its first characters, at most MAX_CHARACTERS, and their folded words."""
+    """A text's beginning, and its folded words."""
 
     raw: str
     words: tuple[str, ...]
@@ -144,17 +134,17 @@ class FeatureText:
 
     @cached_property
     def spaced(self) -> str:
-        """The words between single blanks, with a blank at both ends, for searches of whole words."""
+        """The words, with single blanks between and around them."""
         return f" {' '.join(self.words)} "
 
     @cached_property
     def content(self) -> tuple[str, ...]:
-        """The words that are not stop words, in order; all words if all are stop words."""
+        """The words that are not stop words, or all words if all are stop words."""
         return tuple(word for word in self.words if word not in STOP_WORDS) or self.words
 
 
 def core_of(reference: FeatureText) -> FeatureText:
-    """Return a reference without parentheses and without text after "or"; unchanged if nothing would be left."""
+    """Return a reference without parentheses and text after "or", unless nothing would be left."""
     text = _ASIDE.sub("", reference.raw)
     return reference if text == reference.raw or not text.strip() else FeatureText(text, folded_words(text))
 
@@ -184,7 +174,7 @@ def recall(reference: FeatureText, answer: Collection[str], asked: Collection[st
 
 
 def share(found: Iterable[bool]) -> float:
-    """Return the share of true flags; NaN without flags."""
+    """Return the share of True values, or NaN if there are no values."""
     flags = list(found)
     return sum(flags) / len(flags) if flags else float("nan")
 
@@ -196,7 +186,7 @@ def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> froze
     missing = {
         reference.raw: lacking
         for reference in references
-        if (lacking := [word for word in reference.content[:_MOST_WORDS] if word not in said])
+        if (lacking := [word for word in reference.content[:_MAX_SEARCHED_WORDS] if word not in said])
     }
     if not missing:
         return said
@@ -205,25 +195,22 @@ def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> froze
     for reference in references:
         words = missing.get(reference.raw, [])
         if words:
-            more.update(word for word in words if word in glued or _plural(word, said))
-            more.update(_parts(reference, said))
+            more.update(word for word in words if word in glued or _occurs_in_other_number(word, said))
+            more.update(_words_written_as_one(reference, said))
             more.update(_named(reference, words, initials, names))
     return said | more if more else said
 
 
-def _parts(reference: FeatureText, said: frozenset[str]) -> list[str]:
-    """Return adjacent words of a reference that an answer writes as one word."""
-    pairs = pairwise(reference.words[:_MOST_WORDS])
+def _words_written_as_one(reference: FeatureText, said: frozenset[str]) -> list[str]:
+    pairs = pairwise(reference.words[:_MAX_SEARCHED_WORDS])
     return [word for pair in pairs if _can_be_glued(*pair) and "".join(pair) in said for word in pair]
 
 
 def _can_be_glued(one: str, other: str) -> bool:
-    """Return True if two words may be written as one, because they are long or are initials ("J. K.", "JK")."""
     return len(one) + len(other) >= _LEAST_GLUED or (len(one) == len(other) == 1 and (one + other).isalpha())
 
 
-def _plural(word: str, said: frozenset[str]) -> bool:
-    """Return True if an answer contains the plural or singular of a word that the dictionary lacks."""
+def _occurs_in_other_number(word: str, said: frozenset[str]) -> bool:
     if not word.isalpha() or len(word) < _LEAST_GLUED - 1 or word in known_words():
         return False
     return f"{word}s" in said or f"{word}es" in said or (word.endswith("s") and word[:-1] in said)
@@ -232,27 +219,25 @@ def _plural(word: str, said: frozenset[str]) -> bool:
 def _named(
     reference: FeatureText, lacking: Sequence[str], initials: frozenset[str], names: frozenset[str]
 ) -> list[str]:
-    """Return a name's words if the answer contains its initials, or initials if the answer contains their name."""
-    words = reference.content[:_MOST_WORDS]
+    """Return reference words that the answer abbreviates to initials, or initials that the answer spells out."""
+    words = reference.content[:_MAX_SEARCHED_WORDS]
     if _FEWEST_INITIALS <= len(words) <= _MOST_INITIALS and "".join(word[0] for word in words) in initials:
         return list(words)
     return [word for word in _written_initials(reference.raw) if word in lacking and word in names]
 
 
 def _written_initials(text: str) -> frozenset[str]:
-    """Return the initials in a text, in lower case: "U.S.A." and "USA" become "usa"."""
     found = (re.sub(r"[. ]", "", match[0]).lower() for match in _WRITTEN_INITIALS.finditer(text))
     return frozenset(each for each in found if len(each) >= _FEWEST_INITIALS)
 
 
 def _initials_of_names(answer: FeatureText) -> Iterator[str]:
-    """Yield the initials of the names in an answer, with and without their small words."""
     for match in _NAME.finditer(answer.raw):
         words = re.split(r"[ -]", match[0])[: 2 * _MOST_INITIALS]
         words = words[1:] if words[0].lower() in STOP_WORDS else words
         yield "".join(word[0] for word in words).lower()
         yield "".join(word[0] for word in words if word[0].isupper()).lower()
-    if len(answer.words) <= _SHORT_ANSWER:
+    if len(answer.words) <= _MAX_WORDS_OF_LOWER_CASE_NAME:
         yield "".join(word[0] for word in answer.content)
 
 
@@ -280,7 +265,7 @@ def spelling_features(
 
 
 def _farthest(reference: FeatureText, answer: Sequence[str], asked: Collection[str]) -> float:
-    proving = [word for word in _first_words(reference) if weight(word, asked) >= _PROVES]
+    proving = [word for word in _first_words(reference) if weight(word, asked) >= _MIN_IMPORTANT_WEIGHT]
     if not proving:
         return nan
     return min(_closeness(proving, answer, Indel.normalized_similarity))
@@ -307,21 +292,21 @@ def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[...
             continue
         others: Sequence[str] = answer
         if word in known:
-            begin = word[: max(_LEAST_BEGINNING, len(word) - 1)]
+            begin = word[: max(_MIN_EQUAL_LETTERS, len(word) - 1)]
             others = [*unknown, *(other for other in among if _begins(word, begin, other))]
         closeness.append(float(process.extractOne(word, others, scorer=scorer)[1]) if others else 0.0)
     return closeness
 
 
 def _begins(word: str, begin: str, other: str) -> bool:
-    """Return True if one word begins with the other except for its last letter; at least four letters must be equal."""
+    """Return True if both words begin with the same letters: at least four, and all but the shorter word's last."""
     return word == other or other.startswith(
-        begin if len(other) >= len(word) else word[: max(_LEAST_BEGINNING, len(other) - 1)]
+        begin if len(other) >= len(word) else word[: max(_MIN_EQUAL_LETTERS, len(other) - 1)]
     )
 
 
 def _within(text: str, whole: str) -> float:
-    """Return the similarity, 0 to 1, of a text to an answer's closest part; a text without letters must be equal."""
+    """Return the similarity, 0 to 1, of a text to the answer's closest part; without letters, it is 0 or 1."""
     if any(map(str.isalpha, text)):
         return fuzz.partial_ratio(text, whole) / 100
     return float(f" {text} " in f" {whole} ")
@@ -344,7 +329,7 @@ def missing_features(
     new = [word for word in dict.fromkeys(core.content) if word not in asked]
     head = head_of(core)
     names = [word for word in new if word.isalpha() and word not in known_words()]
-    members = [recall(part, said, asked) >= _ALL for part in parts] if len(parts) > 1 else []
+    members = [recall(part, said, asked) >= _MIN_PART_RECALL for part in parts] if len(parts) > 1 else []
     return {
         "head_recall": float(head in said) if head in new else nan,
         "modifier_recall": share(word in said for word in new if word != head),
@@ -356,7 +341,7 @@ def missing_features(
 def head_of(reference: FeatureText) -> str:
     """Return the head of a reference's phrase: "kitchen" in "a large kitchen in the old house".
 
-    The head is the last content word before the first preposition, verb or comma that follows a content word.
+    The head is the last content word before the first preposition, verb or comma.
     """
     words = FeatureText.of(_COMMA.split(reference.raw, 1)[0]).words if _COMMA.search(reference.raw) else reference.words
     head = ""

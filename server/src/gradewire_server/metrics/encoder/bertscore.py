@@ -43,8 +43,7 @@ from gradewire_server.metrics.common import (
 _TINY = 1e-12
 
 _ROUND_CHARACTERS: Final = 8192
-"""Maximum number of reference characters in a round, because an item may have a thousand references of 400 KB of token
-vectors."""
+"""Maximum number of reference characters in a round, because a reference's token vectors may take 400 KB."""
 _COLUMN: Final = {Measure.PRECISION: 0, Measure.RECALL: 1, Measure.F1: 2}
 
 
@@ -57,8 +56,7 @@ def match(
 
     Returns:
         float64[references, 3]: precision, recall and F1, each from -1 to 1. F1 is 0 unless precision and recall are
-        positive, because otherwise they have no harmonic mean. If no token of a reference has a weight, its row is
-        -inf, because the reference has no recall.
+        positive. A reference without weighted tokens has a row of -inf.
     """
     values = np.full((len(references), 3), -np.inf)
     weighed = [weights(reference, corpus, question_end) for reference in references]
@@ -78,15 +76,15 @@ def match(
 
 
 def behind_question(question: str, answer: str) -> str:
-    """Return the text to compare for an answer together with its question."""
+    """Put the question before an answer."""
     return f"{question} {answer}"
 
 
 def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end: int) -> NDArray[np.float64]:
     """Return the weight of each token, at least 0.
 
-    All weights are 0 if the text was cut before its answer begins. `question_end` is the number of characters in the
-    question before the answer, or 0 without a question.
+    All weights are 0 if the text was cut before its answer begins. `question_end` is the length of the question before
+    the answer, in characters; 0 means that there is no question.
     """
     counted = text.ids >= 0
     if not (counted & (text.offsets[:, 1] > question_end)).any():
@@ -99,7 +97,7 @@ def weights(text: TokenVectors, corpus: DocumentFrequencies | None, question_end
 
 
 def rescaled(values: NDArray[np.float64], baseline: tuple[float, float, float] | None) -> NDArray[np.float64]:
-    """Rescale the values of `match`, so that the baseline of unrelated texts becomes 0 and 1 stays 1."""
+    """Rescale the values of `match` so that the baseline for unrelated texts becomes 0, and 1 stays 1."""
     base = np.array(baseline, np.float64)
     return np.asarray((values - base) / (1 - base), np.float64)
 
@@ -111,7 +109,7 @@ def _unit(tokens: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class BertscoreParameters(EncoderParameters):
-    """The parameters of `bertscore` (see types.proto); if `layer` is None, `resolved` sets the model's default."""
+    """The parameters of `bertscore` (see types.proto). If `layer` is None, `resolved` sets the default layer."""
 
     measure: Measure = Measure.F1
     layer: int | None = None
@@ -125,7 +123,7 @@ class BertscoreParameters(EncoderParameters):
         return self.idf
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with the layer and the threshold filled in.
+        """Fill in the layer and the threshold.
 
         Raises:
             ParameterError: The model lacks the layer or its baseline, or its fit is unreadable.
@@ -138,7 +136,7 @@ class BertscoreParameters(EncoderParameters):
         if self.rescale and layers[number].baseline is None:
             raise ParameterError(
                 "rescale",
-                f"the built model has no baseline for layer {number}. If the catalog has one, "
+                f"the built model has no baseline for layer {number}. If the catalog has a baseline, "
                 "run `gradewire models build`; otherwise omit rescale",
             )
         return EncoderParameters.resolved(replace(self, layer=number), metadata)
@@ -159,7 +157,7 @@ class Bertscore:
 
     @scoring
     def score(self, item: Item, parameters: BertscoreParameters, metadata: ModelMetadata) -> Program:
-        """Grade in one round of token vectors and corpus statistics, or in several rounds for long references."""
+        """Grade in one round, or in several rounds for long references."""
         stop_at(_check_question(item.question, parameters))
         values, truncated, corpus = yield from _compare(item, parameters)
         if parameters.rescale:
@@ -190,7 +188,7 @@ def _compare(item: Item, parameters: BertscoreParameters) -> Rounds[tuple[NDArra
     """Return the values of `match`, True if a text was cut, and the corpus's name."""
     (text,) = _sides(item.question, (item.prediction,), parameters)
     first, *further = _chunks(_sides(item.question, item.references, parameters))
-    # Count tokens in the compared texts: in references without questions, the questions' words would be the rarest.
+    # Count tokens in references with their questions. Otherwise, the questions' words would be the rarest.
     counted = CorpusStatistics(parameters.idf, Terms.TOKENS, parameters.model, with_question=parameters.with_question)
     statistics = () if parameters.idf is Corpus.NONE else (counted,)
     (prediction,), references, *corpora = yield from ask_together(

@@ -1,4 +1,4 @@
-"""Metric `grader`: a trained model's probability that an answer is right, given the best reference."""
+"""Metric `grader`: a trained model's probability that an answer is right."""
 
 import math
 from collections.abc import Sequence
@@ -19,13 +19,12 @@ from gradewire_server.metrics.common import (
 )
 
 MAX_CHARACTERS: Final = 32_768
-"""Maximum number of characters of each text: more than a grader reads, but few enough to copy for many references."""
 
 _RIGHT = 0.5
 
 
 def graded_texts(item: Item, references: Sequence[int]) -> tuple[GradedTexts, ...]:
-    """Return the question, a reference and the answer for each reference index; a blank question becomes ""."""
+    """Return the question ("" if blank), the reference and the answer for each reference index."""
     question = "" if is_blank(item.question) else item.question[:MAX_CHARACTERS]
     answer = item.prediction[:MAX_CHARACTERS]
     return tuple((question, item.references[index][:MAX_CHARACTERS], answer) for index in references)
@@ -39,7 +38,7 @@ def is_shortened(item: Item, references: Sequence[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GraderParameters(Parameters):
-    """The parameters of `grader`: the model's name, without a digest."""
+    """The parameters of `grader`; `model` is a name without a digest."""
 
     model: str = ""
 
@@ -55,14 +54,14 @@ class Grader(NothingToPrepare):
         citation="Nogueira and Cho 2019, Passage Re-ranking with BERT (two texts in one pass); gradewire, "
         "docs/reference/metrics.md",
         needs_grader=True,
-        advice="On labelled answers to text questions grader-mini agrees less with annotators than smile and "
-        "correctness do: docs/research/grader.md.",
+        advice="On labelled answers to text questions, grader-mini agrees less with annotators than smile and "
+        "correctness do. See docs/research/grader.md.",
     )
     parameters_type = GraderParameters
 
     @scoring
     def score(self, item: Item, parameters: GraderParameters, metadata: ModelMetadata) -> Program:
-        """Grade in one round, which requests the logit of the answer with each reference; the question may be blank."""
+        """Grade in one round. The question may be blank."""
         references = range(len(item.references))
         grades = yield from expect(ask(Grade(parameters.model, graded_texts(item, references))))
         best = first_of_the_highest(grades.logits)

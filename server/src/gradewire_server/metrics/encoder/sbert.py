@@ -1,4 +1,4 @@
-"""Metric `sbert`: the cosine of the prediction's sentence vector and the closest reference's vector."""
+"""Metric `sbert`: the cosine between sentence vectors."""
 
 from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry
 from gradewire_server.domain.metric import MetricInfo, ModelMetadata
@@ -33,7 +33,7 @@ def closest_reference(prediction: Vectors, references: Vectors, threshold: float
 
 
 class Sbert:
-    """The largest cosine between the prediction and a reference, both unnormalised; ties go to the first reference."""
+    """The largest cosine between the prediction and a reference; ties go to the first reference."""
 
     info = MetricInfo(
         name="sbert",
@@ -47,7 +47,7 @@ class Sbert:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """Grade in one round, which requests the vectors of the prediction and its references."""
+        """Grade in one round."""
         del metadata
         needs = sentence_needs(parameters.model, item.prediction, item.references)
         prediction, references = yield from ask_together(*needs)

@@ -1,4 +1,4 @@
-"""Metric `sfve`: the cosine of sentence vectors, with the question before both the prediction and the reference."""
+"""Metric `sfve`: the cosine between sentence vectors of texts that begin with the question."""
 
 from dataclasses import replace
 from typing import Final
@@ -29,10 +29,10 @@ _NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: fills the encoder's i
 
 
 def question_with_room(model: str, question: str) -> Rounds[str]:
-    """Return the longest end of a non-blank question that leaves space for an answer in the encoder's input.
+    """Return a non-blank question, or its longest end that leaves space for an answer in the encoder's input.
 
-    If the encoder cut the text within the question, all answers would look equal. The kept end has one of the lengths
-    in _SIZES, starts at the beginning of a word, and would fit twice, so it fills at most half of the encoder's input.
+    If the encoder cut the text within the question, all answers would look equal. An end starts at a word, has a length
+    from _SIZES, and fills at most half of the encoder's input.
 
     Raises:
         FailureError: Not even the question's last word leaves space (INVALID_INPUT).
@@ -40,7 +40,7 @@ def question_with_room(model: str, question: str) -> Rounds[str]:
     fits = yield from _fits(model, with_question(question, _SHORTEST_ANSWER))
     if fits:
         return question
-    ends = [_end(question, size) for size in _SIZES if size < len(question)]
+    ends = [_end_from_word(question, size) for size in _SIZES if size < len(question)]
     fitting, cut = -1, len(ends)
     while cut - fitting > 1:
         middle = (fitting + cut) // 2
@@ -56,15 +56,14 @@ def _fits(model: str, text: str) -> Rounds[bool]:
     return not probe.truncated.any()
 
 
-def _end(text: str, size: int) -> str:
-    """Return the last `size` characters, without a partial word at the beginning."""
+def _end_from_word(text: str, size: int) -> str:
     end = text.rstrip()[-size:]
     whole = end.partition(" ")[2].lstrip()
     return whole or end
 
 
 class Sfve:
-    """The largest cosine of the prediction and a reference, both after the question; ties go to the first reference."""
+    """The largest cosine between the prediction and a reference, both after the question."""
 
     info = MetricInfo(
         name="sfve",
@@ -78,7 +77,7 @@ class Sfve:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """Grade in one round, or in several with a shorter question if the encoder cut a text."""
+        """Grade in one round, or in several rounds with a shorter question if the encoder cut a text."""
         del metadata
         stop_at(_check_question(item.question))
         model, question = parameters.model, _end_of(item.question)
@@ -108,7 +107,7 @@ def _check_question(question: str) -> Failure | None:
 
 
 def _end_of(question: str) -> str:
-    """Return the question's last MAX_QUESTION_CHARACTERS characters; no encoder reads more."""
+    """Return the question's last MAX_QUESTION_CHARACTERS characters. No encoder reads more."""
     return question if len(question) <= MAX_QUESTION_CHARACTERS else question.rstrip()[-MAX_QUESTION_CHARACTERS:]
 
 
@@ -124,5 +123,5 @@ def _texts(question: str, answers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_question(question: str, answer: str) -> str:
-    """Return the text that SFVE compares for an answer."""
+    """Return SFVE's input for an answer."""
     return f"Question: {question} Answer: {answer}"

@@ -1,4 +1,4 @@
-"""Metric `auto`: exact match and `correctness` decide if they are sure; otherwise a judge decides."""
+"""Metric `auto`, which asks a judge only if exact match and `correctness` are not sure."""
 
 import json
 from dataclasses import dataclass, replace
@@ -18,16 +18,14 @@ from gradewire_server.metrics.matching.exact_match import ExactMatch
 _RANGE: Final = 2.0**64
 
 CONFIDENCE_OF_FITS: Final = 0.5
-"""The confidence that `auto` requests from `correctness`. The band is then a single point, so that UNCERTAIN marks
-denials ("It is not Paris")."""
+"""The confidence that `auto` requests from `correctness`, at which UNCERTAIN marks only denials ("It is not Paris")."""
 _EXACT_MATCH: Final = ExactMatch()
 
 
 def is_sampled(item: Item, share: float, seed: int) -> bool:
     """Return True if an answer is in the sample, which contains a `share` (0 to 1) of all answers.
 
-    Different seeds give independent samples. The result depends on the question, the references, the prediction and the
-    captions, but not on the ID and the group.
+    Different seeds give independent samples. The item's ID and group have no influence.
     """
     if share <= 0:
         return False
@@ -38,7 +36,7 @@ def is_sampled(item: Item, share: float, seed: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cheap:
-    """An OK result of a metric without a judge, the metric's name, and the result's confidence: EXACT, or 0.5 to 1."""
+    """An OK result of the metric `by`, which needs no judge. `confidence` is EXACT, or 0.5 to 1."""
 
     by: str
     result: MetricResult
@@ -46,13 +44,13 @@ class _Cheap:
 
 
 class Auto:
-    """A cascade of metrics in one request. The first metric that is sure enough decides, and the result names it."""
+    """A cascade of metrics, in which the first metric that is sure enough gives the verdict."""
 
     info = MetricInfo(
         name="auto",
         version=VERSION,
-        description="exact_match and correctness decide if they are sure, by an error bound fitted on labelled "
-        "answers; otherwise a judge decides, if it was better on these answers. The result names the deciding metric.",
+        description="Verdict of exact_match or correctness if an error bound fitted on labelled answers accepts it; "
+        "otherwise a judge's verdict, if the judge was better on these answers. The result names the deciding metric.",
         citation="gradewire, docs/reference/auto.md; bound: Angelopoulos et al. 2021, Learn then Test",
         needs_model=True,
         judge_parameter="judge_model",
@@ -65,7 +63,7 @@ class Auto:
 
     @scoring
     def score(self, item: Item, parameters: AutoParameters, metadata: ModelMetadata) -> Program:
-        """Grade with the rounds of `correctness` unless a reference matches, then with the judge's rounds if needed."""
+        """Run exact match, then `correctness` if no reference matches, then the judge if needed."""
         stop_at(check_judged(item))
         found = find_fit(metadata, parameters)
         if isinstance(found, str):
@@ -87,7 +85,7 @@ class Auto:
         return _decided(cheap, judged, band, _parts(cheap, judged, band, fit, sampled=sampled))
 
     def prepare(self, entry: ReferenceEntry, parameters: AutoParameters) -> Preparation:
-        """Prepare like `correctness`; the judge needs no preparation, since it reads references with each answer."""
+        """Check the question, and prepare like `correctness`."""
         failure = check_question(entry.question)
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 
@@ -123,7 +121,7 @@ def _decided(cheap: _Cheap, judged: MetricResult | None, band: Band, parts: Auto
         # If the judge fails, return the judge's status. Falling back to a different verdict would hide the failure.
         return replace(judged, parts=parts)
     result = cheap.result
-    # This metric's band decides about the warning, not the one-point band of `correctness`.
+    # Use this metric's band for the warning, not the one-point band of `correctness`.
     others = tuple(warning for warning in result.warnings if warning != ResultWarning.UNCERTAIN)
     uncertain = (ResultWarning.UNCERTAIN,) if band.holds(cheap.confidence) else ()
     return replace(result, warnings=(*others, *uncertain), parts=parts)

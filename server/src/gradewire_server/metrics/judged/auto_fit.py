@@ -1,7 +1,4 @@
-"""The parameters and fits of `auto`: the confidence that cheap metrics need, and when the judge is worth its cost.
-
-docs/reference/auto.md describes the fits' stored format and guarantees.
-"""
+"""The parameters and fits of `auto` (see docs/reference/auto.md)."""
 
 import math
 from collections.abc import Mapping
@@ -29,23 +26,22 @@ from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS, PromptLibr
 DEFAULT_RISK: Final = 0.05
 VERSION: Final = 1
 EXACT: Final = 2.0
-"""The confidence of an exact match, which exceeds every probability."""
+"""The confidence of an exact match."""
 _LEAST_CONFIDENCE: Final = 0.5
 _MAX_ENTRIES: Final = 1024
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric {line}`"
 _DIGEST: Final = "^[0-9a-f]{64}$"
-_BEGINNING: Final = "^[0-9a-f]{12,64}$"
-"""A pattern for a prefix of a digest, at least as long as in metric identifiers."""
+_DIGEST_PREFIX: Final = "^[0-9a-f]{12,64}$"
 
 _FORMER_FIT: Final = tuple(f"{former}_fit" for former, name in FORMER_NAMES.items() if name == Correctness.info.name)
-"""The names of `correctness_fit` in fits that are older than the metric's current name."""
+"""The names of `correctness_fit` in fits from before the metric was renamed."""
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
 
 
 class EntryForm(BaseModel):
-    """The minimum confidence at which a risk or budget allows a verdict without the judge; None means never."""
+    """A risk or budget, and the minimum confidence for a verdict without the judge. None means never."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -54,14 +50,14 @@ class EntryForm(BaseModel):
 
 
 class AutoFitForm(VersionedForm):
-    """A stored fit. Additional fields are provenance and statistics, which affect no verdict.
+    """A stored fit. Additional fields do not affect verdicts.
 
     Attributes:
         correctness_fit: The identity of the `correctness` fit whose probabilities this fit uses.
         judge_digest: At least the first 12 digits of the judge's digest.
         prompt_digest: At least the first 12 digits of the prompt's digest.
         delta: The probability that a risk bound does not hold.
-        asked_below: The confidence below which the judge is worth its cost; None if it never is.
+        asked_below: The confidence below which the judge is worth its cost; None means never.
     """
 
     model_digest: Annotated[str, Field(pattern=_DIGEST)]
@@ -69,8 +65,8 @@ class AutoFitForm(VersionedForm):
         str, Field(pattern="^[0-9a-f]{12}$", validation_alias=AliasChoices("correctness_fit", *_FORMER_FIT))
     ]
     judge: str
-    judge_digest: Annotated[str, Field(pattern=_BEGINNING)]
-    prompt_digest: Annotated[str, Field(pattern=_BEGINNING)]
+    judge_digest: Annotated[str, Field(pattern=_DIGEST_PREFIX)]
+    prompt_digest: Annotated[str, Field(pattern=_DIGEST_PREFIX)]
     delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
     risks: Annotated[list[EntryForm], Field(min_length=1, max_length=_MAX_ENTRIES)]
     budgets: Annotated[list[EntryForm], Field(min_length=1, max_length=_MAX_ENTRIES)]
@@ -128,7 +124,7 @@ class AutoParameters(Parameters):
     def __post_init__(self) -> None:
         take_choices(self)
         if self.risk is not None and self.judge_budget is not None:
-            raise ParameterError("judge_budget", "cannot be combined with risk. Omit one of them")
+            raise ParameterError("judge_budget", "cannot be combined with risk. Omit risk or judge_budget")
         if self.judge_budget is None:
             object.__setattr__(self, "risk", DEFAULT_RISK if self.risk is None else self.risk)
         if self.risk is not None and not (math.isfinite(self.risk) and 0 < self.risk < 1):
@@ -138,7 +134,7 @@ class AutoParameters(Parameters):
             if share is not None and not 0 <= share <= 1:
                 raise ParameterError(name, f"must be a number from 0 to 1, not {share}")
         check_fit_name(self.fit)
-        self.judge_parameters  # noqa: B018 - raises if the judge metric rejects them
+        self.judge_parameters  # noqa: B018 - raises if the judge metric rejects its parameters
 
     @property
     def judge_parameters(self) -> JudgeParameters:
@@ -163,8 +159,7 @@ class AutoParameters(Parameters):
         """Return the parameters with the model's fit.
 
         Raises:
-            ParameterError: The fit is missing or unusable, is not the requested fit, or has no entry for a risk as
-                small as `risk`.
+            ParameterError: The fit is missing or unusable, is not the requested fit, or has only risks above `risk`.
         """
         check_readable(metadata)
         found = find_fit(metadata, self)
@@ -188,7 +183,7 @@ class Band:
     """Two limits for the confidence in a verdict without the judge.
 
     A verdict is accepted if its confidence is at least `accepts_from`; infinity means never. Below `asked_below`, the
-    judge decides. Between the two limits, the verdict is uncertain.
+    judge gives the verdict. Between the two limits, the verdict is uncertain.
     """
 
     accepts_from: float
@@ -199,12 +194,12 @@ class Band:
         return confidence < self.accepts_from
 
     def asks(self, confidence: float) -> bool:
-        """Return True if the judge decides."""
+        """Return True if the judge gives the verdict at this confidence."""
         return confidence < min(self.accepts_from, self.asked_below)
 
     @property
     def probabilities(self) -> tuple[float, float]:
-        """The probabilities at the band's ends; 0 and 1 if `correctness` never decides."""
+        """The probabilities at the band's ends; 0 and 1 if no verdict of `correctness` is accepted."""
         upper = min(self.accepts_from, 1.0)
         return (0.0, 1.0) if self.accepts_from > 1 else (1 - upper, upper)
 
@@ -217,23 +212,23 @@ class AutoFit:
     form: AutoFitForm
 
     def band(self, asked: AutoParameters) -> Band:
-        """Return the band for the largest fitted risk or budget that does not exceed the requested one."""
+        """Return the band for the largest fitted risk or budget up to the requested value."""
         entries, share = self.form.risks, asked.risk
         if share is None:
             entries, share = self.form.budgets, asked.judge_budget or 0.0
         at_most = [entry for entry in entries if entry.share <= share]
-        # Below the smallest fitted risk, nothing is accepted, but `AutoParameters.resolved` rejects such a risk anyway.
+        # Below the smallest fitted risk, accept nothing.
         accepts_from = _edge(at_most[-1]) if at_most else math.inf
         return Band(accepts_from, 0.0 if self.form.asked_below is None else self.form.asked_below)
 
     def asks_nobody(self, asked: AutoParameters) -> bool:
-        """Return True if the judge never decides, because it is not worth its cost or every verdict is accepted."""
+        """Return True if the judge is never asked, at any confidence."""
         return not self.band(asked).asks(_LEAST_CONFIDENCE)
 
 
 @lru_cache(maxsize=32)
 def read_auto_fit(text: str) -> AutoFit | str:
-    """Return the parsed and checked fit, cached, or a message that says why the fit cannot be used."""
+    """Return the cached fit, or the reason why the fit cannot be used."""
     try:
         form = read_form(text, AutoFitForm, version=VERSION)
     except FitError as error:
@@ -244,7 +239,7 @@ def read_auto_fit(text: str) -> AutoFit | str:
 def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, str] | str:
     """Return the model's fit for a judge metric and a judge, and the fit's source; or a message if no fit can be used.
 
-    If `metadata` names no judge, a fit for any judge is used.
+    If `metadata` names no judge, use a fit for any judge.
     """
     how = _REMEDY.format(line="auto" if asked.judge == "lave" else f"'auto?judge={asked.judge}'")
     judge, _, digest = metadata.judge.partition("@")
@@ -264,7 +259,7 @@ def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, s
 
 
 def _is_for(calibration: Calibration, asked: AutoParameters) -> bool:
-    # `find_fit` compares the judge's digest, since the judge's name in the parameters may lack one.
+    # `find_fit` compares the judge's digest, since the judge's name in the parameters may lack a digest.
     said = dict(calibration.parameters)
     return said.get("judge") == asked.judge and said.get("caption", "false") == str(asked.caption).lower()
 
@@ -281,7 +276,7 @@ def _mismatch(form: AutoFitForm, metadata: ModelMetadata, asked: AutoParameters)
         return f"the prompt {form.prompt_digest[:12]}, but {asked.judge} has {asked.prompt_digest[:12]}"
     correctness = fit_of(metadata.seen_by(Correctness.info))
     if isinstance(correctness, str):
-        return f"a correctness fit that it no longer has ({correctness})"
+        return f"a correctness fit that the encoder no longer has ({correctness})"
     if correctness.identity != form.correctness_fit:
         return f"the correctness fit {form.correctness_fit}, but the model has {correctness.identity}"
     return ""

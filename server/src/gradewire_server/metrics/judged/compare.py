@@ -1,7 +1,7 @@
-"""Have a judge choose the better of two answers, in both orders.
+"""Metric `compare`: a judge's choice between two answers in both orders.
 
-Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F. The judge may see references or not, sees each
-answer first once, and may choose a tie.
+Source: Bitton et al. 2023, "VisIT-Bench", section 4.3 and appendix F. The judge may see references, and may choose a
+tie.
 """
 
 from collections.abc import Sequence
@@ -56,10 +56,7 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 
 
 def winner_of(probabilities: tuple[float, float, float]) -> Winner:
-    """Return the answer that is more probable than both the other answer and a tie; otherwise a tie.
-
-    Swapping the answers therefore only swaps the winner.
-    """
+    """Return the answer that is more probable than the other answer and than a tie; otherwise a tie."""
     a, b, tie = probabilities
     if a > b and a > tie:
         return Winner.A
@@ -100,10 +97,9 @@ _FIRST, _SECOND, _TIE = 1.0, 0.0, 0.5
 
 @dataclass(slots=True)
 class Order:
-    """A pair in one of its orders, with the judge's answers by step name.
+    """A pair in one order, with the judge's answers by step name.
 
-    `probabilities` are those of answer A, answer B and a tie. `extracted` is True if they were extracted from the
-    reason.
+    `probabilities` are for answer A, answer B and a tie. `extracted` is True if they were extracted from the reason.
     """
 
     first: Winner
@@ -116,7 +112,7 @@ class Order:
 
     @property
     def reason(self) -> str:
-        """The judge's reason; empty if the prompt requests no reason or the judge wrote no reason."""
+        """The judge's reason, or "" if the judge wrote no reason."""
         return self.answers.get("reason", "")
 
     @property
@@ -143,16 +139,14 @@ class Order:
             self.probabilities, self.label_mass = (a, b, tie), answer.mass
 
 
-_POINTS: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: 0.5}
-"""The score of a pair by its winner."""
+_SCORE_BY_WINNER: Final = {Winner.A: 1.0, Winner.B: 0.0, Winner.TIE: 0.5}
 _WINNER_LABELS: Final = {Winner.A: "answer A", Winner.B: "answer B", Winner.TIE: "a tie"}
-_LEAST_CHARACTERS: Final = 64
-"""Minimum number of characters to which answers are cut for a judge. Shorter answers leave nothing to compare."""
+_MIN_SHOWN_CHARACTERS: Final = 64
 
 
 @dataclass(slots=True)
 class PairRounds(Exchange):
-    """A pair for a judge in both orders, A first and then B first.
+    """A pair for a judge in both orders, first A before B.
 
     `characters` is the shown length of the longer answer. `too_long` is True if the judge cut or rejected an answer
     because of its length.
@@ -175,7 +169,7 @@ class PairRounds(Exchange):
     def tied(self) -> MetricResult:
         """Return the result of a pair that is `alike`."""
         compared = replace(self.compared(Winner.TIE), orders=(), decided_by="rule")
-        return MetricResult(_POINTS[Winner.TIE], warnings=self.warnings, compared=compared)
+        return MetricResult(_SCORE_BY_WINNER[Winner.TIE], warnings=self.warnings, compared=compared)
 
     def failed(self, failure: Failure) -> MetricResult:
         """Return a result without a winner. If the judge answered, but without a clear verdict, include its answers."""
@@ -188,14 +182,13 @@ class PairRounds(Exchange):
 def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> PairRounds:
     """Fill a checked pair into its variant's template, with at most `most_characters` of each answer.
 
-    Both orders contain the same texts, and a pair with swapped answers has the same two orders. Both pairs therefore
-    share cached verdicts.
+    A pair with swapped answers has the same two orders, so both pairs share cached verdicts.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)
     caption, caption_cut = cut_to_words(CAPTION_SEPARATOR.join(pair.captions) if parameters.caption else "", MAX_WORDS)
     (a, a_cut), (b, b_cut) = (
-        _cut(answer, variant.prediction_words, most_characters) for answer in (pair.prediction, pair.rival)
+        _cut_answer(answer, variant.prediction_words, most_characters) for answer in (pair.prediction, pair.rival)
     )
     shown = None
     if parameters.references:
@@ -204,7 +197,7 @@ def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = 
         shown = choose_shown(counted, " ".join(sorted((a, b))), file.references, ShownReferences.ALL)
     known = shown.counted.texts if shown else ()
     neutral = tuple(neutralise(answer, variant.delimiters) for answer in (a, b))
-    # A word that occurs in both answers praises neither, so keep it.
+    # Keep words that occur in both answers, because they praise neither answer.
     answers = tuple(
         without_praise(answer, variant.delimiters, (*known, other), question=question)
         for answer, other in (neutral, neutral[::-1])
@@ -231,8 +224,7 @@ def fixed_turns(file: PromptFile, variant_name: str, *, caption: bool, image: bo
     return turns_before(variant, zip(written, solved, strict=True), caption=caption, image=image)
 
 
-def _cut(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
-    """Return the beginning of an answer, and True if it was cut."""
+def _cut_answer(answer: str, most_words: int, most_characters: int) -> tuple[str, bool]:
     text, cut = cut_to_words(answer, most_words)
     return text[:most_characters].rstrip(), cut or len(text) > most_characters
 
@@ -255,7 +247,9 @@ def _rendered(variant: Variant, fields: dict[str, str], answers: tuple[str, ...]
 
 def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
     """Return INVALID_INPUT if something that the judge needs is missing, or EMPTY_PREDICTION if an answer is blank."""
-    failure = check_question(pair.question, why="a judge needs it to compare answers", where="in a comparison")
+    failure = check_question(
+        pair.question, why="a judge needs the question to compare answers", where="in a comparison"
+    )
     if failure is None and parameters.references:
         failure = check_references(pair.references)
     if failure is None and parameters.image and not pair.images:
@@ -270,15 +264,15 @@ def check_pair(pair: Pair, parameters: CompareParameters) -> Failure | None:
 
 
 def look_the_same(pair: Pair) -> bool:
-    """Return True if a reader sees no difference between the answers, except in white space."""
+    """Return True if a reader sees no difference between the answers except white space."""
     return without_markup(pair.prediction) == without_markup(pair.rival)
 
 
 def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRounds]:
     """Ask a judge about a pair that passes `check_pair`, with both orders in the same round.
 
-    If the judge cuts or rejects a long answer, both answers are cut to half of the longer answer's length and shown
-    again, repeatedly if needed. If the answers would look the same to the judge, the judge is not asked.
+    If the judge cuts or rejects a long answer, cut both answers to half of the longer answer's length and ask again. If
+    the answers look the same after cutting, do not ask the judge.
 
     Raises:
         FailureError: An order has no verdict.
@@ -291,7 +285,7 @@ def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRou
             asked.count(before)
         if asked.alike:
             return asked
-        shortens = asked.characters >= 2 * _LEAST_CHARACTERS
+        shortens = asked.characters >= 2 * _MIN_SHOWN_CHARACTERS
         failure = yield from _ask(asked, pair, parameters, shortens=shortens)
         if shortens and asked.too_long:
             continue
@@ -303,7 +297,7 @@ def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRou
 def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool) -> Rounds[Failure | None]:
     """Ask the judge all steps in both orders, then try to extract unreadable verdicts; return a failure or None.
 
-    With `shortens`, stop if an answer is too long, because the caller will show the pair again with shorter answers.
+    If `shortens` is True, stop if an answer is too long, because the caller will ask again with shorter answers.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     fixed = fixed_turns(file, parameters.variant, caption=parameters.caption, image=parameters.image)
@@ -315,18 +309,17 @@ def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shorte
                 for order in asked.orders
                 if order.unreadable is None
             ]
-            yield from _round(asked, parameters.model, step, asking, variant.delimiters)
+            yield from _ask_step_in_orders(asked, parameters.model, step, asking, variant.delimiters)
             if shortens and asked.too_long:
                 return None
         if EXTRACT in file.variants:
-            yield from _extract(asked, parameters)
+            yield from _extract_missing_verdicts(asked, parameters)
     except FailureError as error:
         return error.failure
     return next((order.unreadable for order in asked.orders if order.unreadable), None)
 
 
-def _extract(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
-    """Extract unreadable verdicts from their reasons."""
+def _extract_missing_verdicts(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
     file, variant = parameters.file, parameters.file.variants[EXTRACT]
     fixed = fixed_turns(file, EXTRACT, caption=False, image=False)
     asking = [
@@ -334,15 +327,14 @@ def _extract(asked: PairRounds, parameters: CompareParameters) -> Rounds[None]:
         for order in asked.orders
         if order.unreadable is not None and order.reason
     ]
-    yield from _round(asked, parameters.model, variant.last, asking, variant.delimiters)
+    yield from _ask_step_in_orders(asked, parameters.model, variant.last, asking, variant.delimiters)
     for order, _ in asking:
         order.extracted = order.unreadable is None
 
 
-def _round(
+def _ask_step_in_orders(
     asked: PairRounds, model: str, step: Step, asking: Sequence[tuple[Order, JudgePrompt]], delimiters: Delimiters
 ) -> Rounds[None]:
-    """Ask the judge one step in the given orders; raise FailureError for any failure except an unreadable answer."""
     if not asking:
         return
     answers = yield from ask_step(model, step, [prompt for _, prompt in asking])
@@ -363,17 +355,17 @@ class Compare(NothingToPrepare):
     info = MetricInfo(
         name="compare",
         version=1,
-        description="Which of two answers a language model prefers; it sees the pair in both orders.",
+        description="A language model's choice between two answers, which are shown in both orders.",
         citation="Bitton et al. 2023, VisIT-Bench, NeurIPS",
         needs_judge=True,
-        advice="For short answers with references, smile and correctness choose better and need no judge; a small "
-        "judge prefers the first answer: docs/research/comparisons.md.",
+        advice="For short answers with references, smile and correctness choose better and need no judge. A small "
+        "judge prefers the first answer. See docs/research/comparisons.md.",
     )
     parameters_type = CompareParameters
 
     @scoring
     def score(self, item: Item, parameters: CompareParameters, metadata: ModelMetadata) -> Program:
-        """Compare in one round for each step of the prompt's variant, with a need for each order.
+        """Compare in one round for each step of the prompt's variant.
 
         Raises:
             TypeError: The item is not a pair.
@@ -383,7 +375,7 @@ class Compare(NothingToPrepare):
             raise TypeError(f"compare needs a pair of answers, not {type(item).__name__}")
         stop_at(check_pair(item, parameters))
         if look_the_same(item):
-            return MetricResult(score=_POINTS[Winner.TIE], compared=Compared(Winner.TIE, decided_by="rule"))
+            return MetricResult(score=_SCORE_BY_WINNER[Winner.TIE], compared=Compared(Winner.TIE, decided_by="rule"))
         asked = yield from ask_both_orders(item, parameters)
         return asked.tied() if asked.alike else _decided(asked, parameters.decision)
 
@@ -397,4 +389,4 @@ def _decided(asked: PairRounds, decision: CompareDecision) -> MetricResult:
             for each, order in zip(said, asked.orders, strict=True)
         )
         return asked.failed(Failure(Status.INCONSISTENT, f"the judge chooses {verdicts}"))
-    return MetricResult(_POINTS[winner], warnings=asked.warnings, compared=asked.compared(winner))
+    return MetricResult(_SCORE_BY_WINNER[winner], warnings=asked.warnings, compared=asked.compared(winner))

@@ -39,4 +39,3 @@ JUDGE_GRADE: Final = JudgedMetric(
     JudgeGradeParameters,
     Scale("grade", lowest=0.0, highest=5.0, verdict="verdict"),
 )
-"""The metric `judge_grade`; a prediction is right if the verdict is "yes"."""

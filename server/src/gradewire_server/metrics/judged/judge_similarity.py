@@ -1,7 +1,7 @@
 """A judge's similarity of prediction and references, a number from 0 to 1.
 
 Source: Ji, Si, Lin et al. 2024, "Towards Flexible Evaluation for Generative Visual Question Answering" (SFVE), appendix
-B. In the paper, the judge writes a number; here, it chooses a label from a scale, so that every answer is a number.
+B. In the paper, the judge writes a number. Here, the judge chooses a label from a scale.
 """
 
 from dataclasses import dataclass
@@ -37,4 +37,3 @@ JUDGE_SIMILARITY: Final = JudgedMetric(
     JudgeSimilarityParameters,
     Scale("similarity", lowest=0.0, highest=1.0),
 )
-"""The metric `judge_similarity`; the labels' values are the score."""

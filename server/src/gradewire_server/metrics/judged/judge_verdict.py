@@ -1,4 +1,4 @@
-"""A judge's verdict, "yes" or "no", given at once or after its thoughts.
+"""A judge's verdict, "yes" or "no", given at once or after a reason.
 
 Source: KNVQA-Eval, section on language models as evaluators (plain, step by step, and with reasons).
 """
@@ -46,4 +46,3 @@ JUDGE_VERDICT: Final = JudgedMetric(
     JudgeVerdictParameters,
     Scale("verdict", lowest=0.0, highest=1.0, verdict="verdict", shown=False),
 )
-"""The metric `judge_verdict`; a prediction is right if the verdict is "yes"."""

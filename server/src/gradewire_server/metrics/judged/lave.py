@@ -20,7 +20,7 @@ class LaveParameters(BinaryParameters):
     """The parameters of `lave` (see types.proto).
 
     Raises:
-        ParameterError: For a reason in `PromptParameters`, or because `reference_filter` is out of range or the prompt
+        ParameterError: A value is invalid (see `PromptParameters`), `reference_filter` is out of range, or the prompt
             lacks the demonstrations.
     """
 
@@ -46,7 +46,7 @@ class LaveParameters(BinaryParameters):
     @classmethod
     @override
     def preset_values(cls, preset: str | None) -> Mapping[str, Any]:
-        return _PAPER if preset == LavePreset.PAPER else {}
+        return _PAPER_PRESET if preset == LavePreset.PAPER else {}
 
     @property
     @override
@@ -60,14 +60,13 @@ class LaveParameters(BinaryParameters):
         return View(self.caption, self.reference_filter, kind, self.references, self.shots)
 
 
-_PAPER: Final[Mapping[str, Any]] = {
+_PAPER_PRESET: Final[Mapping[str, Any]] = {
     "mode": LaveMode.RATIONALE,
     "value": LabelValue.MOST_PROBABLE,
     "binary": BinaryQuestions.JUDGE,
     "references": ShownReferences.ALL,
     "prompt": "lave_paper/1",
 }
-"""The paper's section 4: all references, a reason first, the judge also for binary questions, and one rating."""
 
 
 LAVE: Final = JudgedMetric(

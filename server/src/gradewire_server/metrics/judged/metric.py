@@ -1,4 +1,4 @@
-"""The base of all judge metrics: parameters, rounds of needs, and the scoring of verdicts."""
+"""The base of all judge metrics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -36,20 +36,18 @@ from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step
 from gradewire_server.metrics.prompts.template import PromptError
 
 WITHSTANDS_BELOW: Final = 0.5
-"""Minimum score against a wrong key (for judge_grade, the probability of "yes") at which the guard distrusts the judge.
+"""Minimum score with a wrong key (for judge_grade, the probability of "yes") at which the guard distrusts the judge.
 
-Chosen on the development half of docs/research/attacks.md: 0.3 and 0.4 cost more right answers, and 0.65 lets more
-attacks through.
+Chosen on the development half of docs/research/attacks.md.
 """
 MIN_LABEL_MASS: Final = 0.01
-"""Minimum probability of all labels together. Below it, the judge's answer is not a label."""
+"""Minimum total probability of all labels. Below this limit, the judge's answer is not a label."""
 
 
 ADVICE: Final = (
     "On labelled answers to text questions, a small judge agrees less with annotators than smile does, and costs far "
-    "more: docs/research/judge.md."
+    "more. See docs/research/judge.md."
 )
-"""Advice for users before they pay for a judge metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class PromptParameters(Parameters):
 
     @property
     def file(self) -> PromptFile:
-        """The prompt file that `prompt` names or contains; a text is parsed once and cached."""
+        """The prompt file that `prompt` names or contains."""
         return self.prompts.find(self.metric, self.prompt)
 
     @property
@@ -120,7 +118,7 @@ class JudgeParameters(PromptParameters):
 
 @dataclass(frozen=True, slots=True)
 class BinaryParameters(JudgeParameters):
-    """The base class of parameters for metrics in which a rule may grade answers to binary questions."""
+    """The base class of parameters with a rule for binary questions."""
 
     binary: BinaryQuestions = BinaryQuestions.RULE
 
@@ -128,7 +126,6 @@ class BinaryParameters(JudgeParameters):
 P = TypeVar("P", bound=JudgeParameters)
 
 Answer = Choice | Generated | Failure
-"""A judge's answer to one step."""
 
 
 def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[tuple[Answer, ...]]:
@@ -142,10 +139,10 @@ def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[t
 
 
 def read_answer(step: Step, answer: Answer, delimiters: Delimiters) -> str | Failure:
-    """Return the label or text of a judge's answer, in the form that the judge sees in its next step.
+    """Return the label or text of a judge's answer, for the next step's prompt.
 
-    Return UNPARSABLE if all labels together have less than MIN_LABEL_MASS, or if the judge wrote no text. A text is
-    neutralised, so that an answer under test cannot use it to talk the judge into a verdict.
+    Return UNPARSABLE if the total probability of all labels is below MIN_LABEL_MASS, or if the judge wrote no text.
+    Text is neutralised, because it may repeat an attack from the answer under test.
     """
     if isinstance(answer, Failure):
         return answer
@@ -168,8 +165,8 @@ class Exchange:
     Attributes:
         cut: True if a shown text was cut.
         masked: True if words of an answer were removed.
-        prompt_tokens: The number of prompt tokens so far; None if the judge does not report it.
-        generated_tokens: The number of generated tokens so far; None if the judge does not report it.
+        prompt_tokens: The number of prompt tokens so far, or None if the judge does not report this number.
+        generated_tokens: The same for generated tokens.
     """
 
     cut: bool
@@ -184,7 +181,7 @@ class Exchange:
 
     @property
     def tokens(self) -> tuple[int | None, int | None]:
-        """The numbers of prompt tokens and generated tokens; both None unless the judge reports both."""
+        """The numbers of prompt tokens and generated tokens, or (None, None) unless the judge reports both numbers."""
         found = self.prompt_tokens, self.generated_tokens
         return (None, None) if None in found else found
 
@@ -261,7 +258,7 @@ class Scale:
 
     Attributes:
         step: The prompt's step whose labels are the scale.
-        verdict: The step whose "yes" or "no" is the verdict; empty if the score decides.
+        verdict: The step whose "yes" or "no" is the verdict; empty if the score determines the verdict.
         shown: True if the result's parts contain the value; False if the value equals the score.
     """
 
@@ -280,8 +277,8 @@ class Scale:
 class _Verdict:
     """A judge's value on the labels' scale, its score from 0 to 1, and the verdict.
 
-    `yes_probability` is None if the score decides. `other_key_score` is None if the judge was not asked about a wrong
-    key.
+    `yes_probability` is None if the score determines the verdict. `other_key_score` is None if the judge was not asked
+    about a wrong key.
     """
 
     value: float
@@ -291,7 +288,7 @@ class _Verdict:
     other_key_score: float | None = None
 
     def compare_with_key(self, other: "_Verdict") -> "_Verdict":
-        """Return this verdict, but wrong and with a lower score if the judge accepts the answer for a wrong key."""
+        """Return this verdict, but wrong and with a lower score if the judge believes a wrong key, too."""
         belief = other.score if other.yes_probability is None else other.yes_probability
         if belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)
@@ -309,7 +306,7 @@ class JudgedMetric(Generic[P]):
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """Grade in one round (two with the guard) for each step of the prompt's variant, or without a judge by rule."""
+        """Grade by rule, or in one round (two with the guard) for each step of the prompt's variant."""
         del metadata
         stop_at(check_judged(item))
         if parameters.view.image and not item.images:
@@ -332,7 +329,7 @@ class JudgedMetric(Generic[P]):
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: P) -> Preparation:
-        """Check the question; request nothing, since a judge reads the references with each answer."""
+        """Check the question without requesting anything."""
         del parameters
         yield from ()
         return check_question(entry.question)

@@ -1,4 +1,4 @@
-"""Write an item's prompt: fill its texts, without the judge's verdict words, into a prompt file's turns."""
+"""Fill an item's texts into a judge's prompt, without words that praise the answer."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,23 +33,23 @@ _OPPOSITES: Final = (
     ("fact", "opinion"), ("fact", "fiction"), ("fact", "myth"), ("truth", "lie"), ("truth", "dare"),
     ("similar", "different"), ("related", "unrelated"),
 )  # fmt: skip
-"""Opposites of judges' labels and of words of praise, for answers that use them as ordinary words."""
-_MOST_WORDS: Final = 4
-"""Maximum number of words in a reference that is a choice ("it is the left"). In a longer reference, "left" is an
-ordinary word."""
+"""Labels and words of praise with their opposites, for answers that use these as ordinary words."""
+_MAX_WORDS_OF_CHOICE: Final = 4
 _CHOICE_WORD: Final = re.compile(r"\w+")
 _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")
 
 
 def words_of_choice(question: str, references: Iterable[str]) -> set[str]:
-    """Return `folded` words that are answers to this question, although they would be self-praise elsewhere.
+    """Return `folded` words that answer this question, although they would be self-praise elsewhere.
 
-    They are the words around "or" in the question ("Left or right?") with their opposites, and the opposites of words
+    These are the words around "or" in the question ("Left or right?") with their opposites, and the opposites of words
     in references with at most four words ("right" for "left").
     """
     offered = {word for sides in _OFFER.findall(folded(question)) for word in sides}
     said = (_CHOICE_WORD.findall(folded(reference)) for reference in references)
-    return offered.union(_opposites(offered), *(_opposites(words) for words in said if len(words) <= _MOST_WORDS))
+    return offered.union(
+        _opposites(offered), *(_opposites(words) for words in said if len(words) <= _MAX_WORDS_OF_CHOICE)
+    )
 
 
 def _opposites(words: Collection[str]) -> Iterator[str]:
@@ -65,8 +65,8 @@ PLACEHOLDER: Final = "[...]"
 
 _LABEL_WORD: Final = re.compile(r"\w+")
 _LEAST_LETTERS: Final = 4
-"""Minimum number of letters in a long word. Labels without a long word (yes, no, 3, A) are ordinary words, and are
-removed only after "Rating" and the like."""
+"""Minimum number of letters in a long word. Labels without a long word (yes, no, 3, A) are removed only after
+"Rating" and the like."""
 
 _PRAISE: Final = "correct|right|true|accurate|valid|perfect|flawless|exact|acceptable|accepted|spot on|the truth|a fact"
 _SUBJECT: Final = (
@@ -90,27 +90,25 @@ _CLAUSE_END: Final = r"(?=[ ]?(?:[.,;:!?)\]\"<]|$)|[ ](?:-|and|but|so|because|as
 
 
 def without_praise(text: str, delimiters: Delimiters, references: Sequence[str], *, question: str = "") -> str:
-    """Return an answer with PLACEHOLDER instead of its verdicts on itself. Idempotent.
+    """Replace an answer's verdicts on itself with PLACEHOLDER.
 
     These are replaced, in all READINGS of the text:
 
-    - the prompt's labels, as whole words ("correct", "incorrectly"), if they contain a word of at least four letters;
-    - clauses that praise ("this is correct", "my answer is absolutely right"), and praise before "answer" ("the right
-      answer is Rome" becomes "the [...] answer is Rome");
+    - the prompt's labels that contain a word of at least four letters, as whole words ("correct", "incorrectly");
+    - clauses that praise ("my answer is absolutely right"), and praise before "answer" ("the right answer");
     - clauses that claim a match ("it is the same as the accepted answer");
-    - ratings, with or without the prompt's openings ("The student's answer is yes", "Grade - 5", "score: 10/10").
+    - ratings, with or without the prompt's openings ("The student's answer is yes", "score: 10/10").
 
-    An answer that consists of only one such word stays ("Right.", "it is true", "the right"). Text also stays if all
-    its words are in the shown references or in `words_of_choice`. If the question asks for a score or a grade, numbers
-    after that word stay, too. Without labels, nothing changes. A neutralised text needs time in proportion to its
-    length.
+    An answer that consists of only one such word stays ("Right."). Text also stays if all its words are in the shown
+    references or in `words_of_choice`. If the question asks for a score or a grade, numbers after that word stay, too.
+    Without labels, nothing changes. A second call changes nothing.
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text
     said = " ".join(references)
     bare_labels = " ".join(said[begin:end] for begin, end in _bare_labels(said, delimiters))
-    answers = _words(said) | _words(bare_labels) | words_of_choice(question, references)
-    scales = answers.union(_words(question))
+    answers = _words_of_all_readings(said) | _words_of_all_readings(bare_labels) | words_of_choice(question, references)
+    scales = answers.union(_words_of_all_readings(question))
     left = _removed(text, delimiters, answers, scales)
     # The changed text may match again. The loop ends, because the text loses a word each time.
     while left != text:
@@ -124,16 +122,15 @@ def _removed(text: str, delimiters: Delimiters, answers: set[str], scales: set[s
             return text
         reading = read(text)
         praise = (each for each in _praise(delimiters).finditer(reading.text) if not _is_answer(each, answers, scales))
-        text = _without(text, (reading.original(*match.span()) for match in praise))
+        text = _with_placeholders(text, (reading.original(*match.span()) for match in praise))
     bare = _bare_labels(text, delimiters)
-    return _without(
+    return _with_placeholders(
         text,
         (part for part in bare if not answers.issuperset(_LABEL_WORD.findall(without_dress(text[slice(*part)]).text))),
     )
 
 
-def _without(text: str, parts: Iterable[tuple[int, int]]) -> str:
-    """Return the text with PLACEHOLDER instead of `parts`, which are ranges in ascending order."""
+def _with_placeholders(text: str, parts: Iterable[tuple[int, int]]) -> str:
     pieces: list[str] = []
     end = 0
     for part in parts:
@@ -166,8 +163,7 @@ def _is_separate(text: str, reading: Reading, begin: int, label: str) -> bool:
     return True
 
 
-def _words(text: str) -> set[str]:
-    """Return the words of all READINGS of a text."""
+def _words_of_all_readings(text: str) -> set[str]:
     return {word for read in READINGS for word in _LABEL_WORD.findall(read(text).text)}
 
 
@@ -183,14 +179,12 @@ def _long_labels(delimiters: Delimiters) -> tuple[str, ...]:
 
 
 def _label_pattern(delimiters: Delimiters) -> str:
-    """Return a pattern for the long labels; without long labels, a pattern that never matches."""
     long_labels = _long_labels(delimiters)
     return rf"(?:{any_of(long_labels)})(?:ly|ness)?" if long_labels else r"(?!)"
 
 
 @lru_cache(maxsize=256)
 def _bare_forms(delimiters: Delimiters) -> tuple[str, ...]:
-    """Return the long ASCII labels with and without the endings "ly" and "ness", longest first."""
     labels = {" ".join(folded(label).split()) for label in _long_labels(delimiters) if label.isascii()}
     return tuple(sorted((label + end for label in labels for end in ("", "ly", "ness")), key=len, reverse=True))
 
@@ -253,7 +247,7 @@ def fixed_turns(file: PromptFile, variant_name: str, kind: str, view: View) -> t
 def turns_before(
     variant: Variant, solved: Iterable[tuple[Rendered, Demonstration]], *, caption: bool, image: bool
 ) -> tuple[Turn, ...]:
-    """Return the turns before an item's or a pair's turn, with the given demonstrations."""
+    """Return the turns with the instructions and the demonstrations."""
     system = variant.instructions(caption=caption, image=image)
     turns = [Turn(Role.SYSTEM, system)] if system else []
     for shown, demonstration in solved:
@@ -287,7 +281,7 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
 
 
 def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
-    """Return a judge's turn: a line with the opening and the answer for each step."""
+    """Return a judge's turn: for each step, a line with the opening and the answer."""
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 
 
@@ -313,7 +307,7 @@ CAPTION_SEPARATOR: Final = " / "
 
 
 def check_judged(item: Item) -> Failure | None:
-    """Return the failure of `check_question`, or EMPTY_PREDICTION for an answer without a letter or digit."""
+    """Return a failure if the question is invalid or the prediction contains no letter or digit."""
     failure = check_question(item.question)
     if failure is None and not has_letter_or_digit(item.prediction):
         return Failure(Status.EMPTY_PREDICTION, "prediction: contains no letter or digit to judge")
@@ -323,8 +317,7 @@ def check_judged(item: Item) -> Failure | None:
 def kind_of_question(item: Item, counted: CountedReferences) -> str:
     """Return the demonstration set for a question: "binary", "short" if it is about an image, "long" if about a text.
 
-    A question is about an image if the item has captions or its references are annotators' votes. The prediction has
-    no influence, so that all answers to a question get the same prompt.
+    A question is about an image if the item has captions or its references are annotators' votes.
     """
     if is_binary(counted):
         return "binary"
@@ -335,8 +328,8 @@ def kind_of_question(item: Item, counted: CountedReferences) -> str:
 class ShownItem:
     """An item's turn for a judge.
 
-    `masked` is True if `without_praise` removed words from the prediction. `matched_reference` is the index of the
-    alias if only one is shown; None for several aliases or for votes.
+    `masked` is True if `without_praise` removed words from the prediction. `matched_reference` is the index of the only
+    shown alias; None for several aliases or for votes.
     """
 
     rendered: Rendered
@@ -347,7 +340,7 @@ class ShownItem:
 
 
 def show_item(item: Item, file: PromptFile, variant: Variant, view: View) -> ShownItem:
-    """Fill an item that passes `check_judged` into a variant's template; cut its long texts."""
+    """Fill an item that passes `check_judged` into a variant's template, and cut long texts."""
     counted = count_references(item.references)
     prediction, prediction_cut = cut_to_words(item.prediction, variant.prediction_words)
     question, question_cut = cut_to_words(item.question, MAX_CHARACTERS)

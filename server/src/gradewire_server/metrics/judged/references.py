@@ -1,4 +1,4 @@
-"""Count, choose and write references for a judge, grade "yes" or "no" by rule, and make wrong keys for the guard."""
+"""References for a judge, the rule for binary questions, and wrong keys for the guard."""
 
 import hashlib
 import re
@@ -14,12 +14,11 @@ from gradewire_server.metrics.prompts.prompt_file import ReferenceForm, Referenc
 from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 
-_MOST_CHARACTERS: Final = 256
-"""Maximum number of characters of an alias to compare, since a request may have a thousand long aliases."""
+_MAX_ALIAS_CHARACTERS: Final = 256
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
-"""Minimum share of an alias's letter runs in an answer for the two to count as sharing a word, apart from endings."""
+"""Minimum share of an alias's letter runs at which an answer counts as sharing a word."""
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
@@ -33,8 +32,8 @@ class Closeness:
     Attributes:
         places: The aliases' indices, the closest alias first.
         shared: True if the closest alias shares a word with the answer. Otherwise, the order means nothing.
-        share: The largest share of an alias in the answer, 0 to 1: of its words without articles and the like, or of
-            the three-letter runs in its words with letters beyond ASCII.
+        share: The largest share, 0 to 1, of an alias's words (without articles and the like) or letter runs in the
+            answer.
     """
 
     places: Sequence[int]
@@ -43,16 +42,16 @@ class Closeness:
 
 
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
-    """Sort lower-case aliases by closeness to an answer, using their first 256 characters.
+    """Sort lower-case aliases by closeness to an answer, using each alias's first 256 characters.
 
-    The criteria are, in this order, an alias's shares in the prediction: of its words without articles and the like, of
-    all its words, and of the three-letter runs in its words with letters beyond ASCII. Runs help in languages that
-    inflect words or have no blanks between them.
+    Compare, in this order, an alias's shares of content words, of all words, and of three-letter runs (in words with
+    letters beyond ASCII) that the prediction contains. Runs help in languages that inflect words or have no blanks
+    between them.
     """
     lowered = prediction.casefold()
     said = set(split_words(lowered))
     grams = {lowered[at : at + size] for size in range(1, _GRAM + 1) for at in range(len(lowered) - size + 1)}
-    ranks = [(*_shares(key[:_MOST_CHARACTERS], said, grams), -place) for place, key in enumerate(keys)]
+    ranks = [(*_shares(key[:_MAX_ALIAS_CHARACTERS], said, grams), -place) for place, key in enumerate(keys)]
     places = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)
     word_share, _, gram_share, _ = ranks[places[0]]
     share = max(max(word_share, gram_share) for word_share, _, gram_share, _ in ranks)
@@ -65,13 +64,12 @@ def _shares(key: str, said: set[str], grams: set[str]) -> tuple[float, float, fl
     word_share = len(content & said) / len(content)
     if word_share == 1:
         return 1.0, len(words & said) / len(words), 1.0
-    own = {gram for run in _RUN.findall(key) if not run.isascii() for gram in _grams(run)}
+    own = {gram for run in _RUN.findall(key) if not run.isascii() for gram in _letter_runs(run)}
     gram_share = len(own & grams) / len(own) if own else 0.0
     return word_share, len(words & said) / len(words) if word_share else 0.0, gram_share
 
 
-def _grams(run: str) -> list[str]:
-    """Return a word's three-letter runs; a shorter word is a single run."""
+def _letter_runs(run: str) -> list[str]:
     if len(run) < _GRAM:
         return [run]
     return [run[at : at + _GRAM] for at in range(len(run) - _GRAM + 1)]
@@ -81,15 +79,14 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Minimum share of a key's words in an answer that counts as containing the key; any text may contain a single word."""
+"""Minimum share of a key's words at which an answer counts as stating the key."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",
 })  # fmt: skip
 """Articles in other languages. If they counted, any text with "la" would contain half of "la Seine"."""
 _WORD: Final = re.compile(r"\w+")
-_MOST_KEY_CHARACTERS: Final = 4096
-"""Maximum number of characters of a text to split into words, since a request may have a thousand long texts."""
+_MAX_KEY_CHARACTERS: Final = 4096
 
 _ENDS: Final = " .,;:!?\"'"
 _YES_OR_NO: Final = frozenset({"yes", "no"})
@@ -103,7 +100,6 @@ class CountedReferences:
     Attributes:
         texts: The first text of each distinct reference.
         counts: The number of occurrences of each reference; all 1 unless `votes`.
-        keys: The `reference_key` of each reference.
         places: The index of each reference's first occurrence.
         votes: True for annotators' votes (see `count_references`), False for aliases, each of which is a right answer.
     """
@@ -134,9 +130,9 @@ def reference_key(text: str) -> str:
 def count_references(references: Sequence[str]) -> CountedReferences:
     """Count equal references, and decide whether they are annotators' votes or aliases.
 
-    References are votes if one occurs twice, word for word. They are also votes if the most common reference is "yes"
-    or "no", or if they contain both "yes" and "no", since one alias would hide the disagreement. Otherwise they are
-    aliases. Lists of aliases may repeat a word in a different case, so their counts mean nothing.
+    References are votes if a reference occurs twice, word for word. References are also votes if the most common of
+    several references is "yes" or "no", or if both "yes" and "no" occur. Other references are aliases, and their counts
+    are 1, since lists of aliases may repeat a word in a different case.
     """
     first: dict[str, int] = {}
     counts: Counter[str] = Counter()
@@ -170,14 +166,14 @@ def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
 
 @dataclass(frozen=True, slots=True)
 class ChosenReferences:
-    """References to show to a judge, with single spaces; `cut` is True if any were cut, or omitted for their length."""
+    """References to show to a judge, with single spaces; `cut` is True if a long reference was cut or omitted."""
 
     counted: CountedReferences
     cut: bool
 
     @property
     def alone(self) -> int | None:
-        """The index of the alias if only one is shown; None for votes and for several aliases."""
+        """The index of the only shown alias; None for votes and for several aliases."""
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
@@ -186,9 +182,8 @@ def choose_shown(
 ) -> ChosenReferences:
     """Return the references to show to a judge, limited to the form's maximum number and to MAX_WORDS words in total.
 
-    Of votes, the most frequent are shown. Of aliases, the closest to the prediction are shown, in their given order:
-    since a right answer needs to match only one alias, the least similar aliases help a judge least. With AUTO, all
-    aliases are shown if the closest alias shares no word with the prediction.
+    Choose the most frequent votes, or the aliases that are closest to the prediction. With AUTO, choose all aliases if
+    the closest alias shares no word with the prediction.
     """
     ranked, most = _ranked(counted, prediction, form, choice)
     room_words, room_characters = MAX_WORDS, MAX_CHARACTERS
@@ -230,16 +225,15 @@ def write_references(counted: CountedReferences, form: ReferenceForm, delimiters
 
 
 def is_binary(counted: CountedReferences) -> bool:
-    """Return True if the most common reference is "yes" or "no"; `counted` is from `count_references`."""
+    """Return True if the most common reference is "yes" or "no"."""
     return counted.keys[0] in {"yes", "no"}
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Return whether a prediction's "yes" or "no" agrees with most references; None if the judge must decide.
+    """Return True if a prediction's "yes" or "no" agrees with most references, False if not, None if unclear.
 
-    The judge must decide if the most common reference is neither "yes" nor "no", the question is not a yes-or-no
-    question ("Who wrote it?" about a band named Yes), the prediction is not clearly "yes" or "no", or both are equally
-    frequent among the references.
+    The verdict is clear if the most common reference is "yes" or "no", the question is a yes-or-no question, and the
+    prediction clearly means "yes" or "no". It is unclear if "yes" and "no" are equally frequent among the references.
     """
     if not is_binary(count_references(references)) or not asks_yes_or_no(question):
         return None
@@ -257,8 +251,8 @@ def says_key(item: Item, share: float) -> bool:
     """Return True if the prediction contains at least half of a reference's words, or half of its letter runs.
 
     Words of the question do not count, nor do single Latin letters, articles and the like, because every text contains
-    them. If a reference has no words that count, the prediction must equal it. References with less than `share` of the
-    most frequent reference's count are ignored.
+    them. If a reference has only such words, the prediction must equal this reference. References with less than
+    `share` of the most frequent reference's count are ignored.
     """
     asked = set(_words(item.question))
     keys = without_rare(count_references(item.references), share).keys
@@ -278,24 +272,24 @@ def _is_in_every_text(word: str) -> bool:
 
 
 def other_key(item: Item) -> tuple[str, ...]:
-    """Return references that are wrong for this question, as if they belonged to a different question.
+    """Return wrong references for this question, as if they belonged to a different question.
 
-    They are of the same type as the most frequent reference (a number, a name or a thing), and share no word with
-    question and references. For votes, there are as many as the item has. The choice does not depend on the
-    prediction, because an attacker could influence it. For a yes-or-no question, the wrong reference is the opposite.
+    A wrong reference is a number, a name or a thing, like the most frequent reference, and shares no word with the
+    question and the references. For a yes-or-no question, the wrong reference is the opposite verdict. Votes are
+    replaced with the same number of references. The prediction has no influence, because an attacker may have written
+    it.
     """
     counted = count_references(item.references)
     if is_binary(counted):
         key = "no" if counted.keys[0] == "yes" else "yes"
     else:
         said = {word for text in (item.question, *item.references) for word in _words(text)}
-        ordered = _in_order(counted.texts[0], item.question)
+        ordered = _wrong_keys(counted.texts[0], item.question)
         key = next((key for key in ordered if said.isdisjoint(_words(key))), ordered[0])
     return (key,) * len(item.references) if counted.votes else (key,)
 
 
-def _in_order(reference: str, question: str) -> Sequence[str]:
-    """Return wrong keys, those of the reference's type first; the question determines the first key."""
+def _wrong_keys(reference: str, question: str) -> Sequence[str]:
     has_digit = any(map(str.isdigit, reference))
     fit = _NUMBERS if has_digit else _NAMES if reference[:1].isupper() else _THINGS
     begin = hashlib.blake2b(question.encode(), digest_size=2).digest()[0] % len(fit)
@@ -304,7 +298,7 @@ def _in_order(reference: str, question: str) -> Sequence[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text[:_MOST_KEY_CHARACTERS].casefold())
+    return _WORD.findall(text[:_MAX_KEY_CHARACTERS].casefold())
 
 
 DEFAULT_SHARE: Final = 0.25
@@ -317,9 +311,8 @@ class View:
 
     Attributes:
         share: The minimum count of a shown reference, as a share of the most frequent reference's count.
-        kind: The name of the demonstration set; "" means that the question determines it.
-        references: The aliases to show.
-        shots: The number of demonstrations to show, from the start of their set; None means all.
+        kind: The name of the demonstration set; "" means that the question determines the set.
+        shots: The number of demonstrations to show from the start of the set; None means all.
     """
 
     caption: bool = False

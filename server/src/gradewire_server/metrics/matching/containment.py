@@ -1,4 +1,4 @@
-"""Easy and lexical match: the prediction contains a reference's words, in SMILE's or SQuAD's normal form.
+"""Easy match and lexical match, which look for a reference in the normalised prediction.
 
 Sources: SMILE, section on baselines ("can be found within the model response"); KNVQA-Eval, section on lexical matching
 (rule i), with the normalisation for open-domain question answering from Kamalloo et al. 2023, "Evaluating Open-Domain
@@ -18,13 +18,13 @@ from gradewire_server.metrics.text.words import split_words
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
-    """Yield, for each reference, whether the prediction contains its words in order; "party" does not contain "art"."""
+    """Yield True for each reference that the prediction contains as whole words in a row, otherwise False."""
     whole = f" {' '.join(prediction.words)} "
     return (f" {' '.join(reference.words)} " in whole for reference in references)
 
 
 class EasyMatch(MatchMetric):
-    """A score of 1 if a reference occurs in the prediction (both in SMILE's normal form), and 0 otherwise."""
+    """A score of 1 if the prediction contains a reference (both in SMILE's normal form), otherwise 0."""
 
     info = MetricInfo(
         name="easy_match",
@@ -43,7 +43,7 @@ def _padded(text: str) -> str:
 
 
 class LexicalMatch(MatchMetric):
-    """A score of 1 if a reference occurs in the prediction (both in SQuAD's normal form), and 0 otherwise."""
+    """A score of 1 if the prediction contains a reference (both in SQuAD's normal form), otherwise 0."""
 
     info = MetricInfo(
         name="lexical_match",

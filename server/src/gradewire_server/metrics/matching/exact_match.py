@@ -21,8 +21,8 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 def squad_normalise(text: str) -> str:
     """Return the text in lower case, without ASCII punctuation and articles, with single spaces.
 
-    If nothing would be left, keep the articles; if still nothing would be left, keep the punctuation, too. "A" becomes
-    "a", and "?" stays "?", so that neither equals "the".
+    Keep the articles if there are no other words, and the punctuation if there are no words: "A" becomes "a", "?" stays
+    "?".
     """
     lowered = text.lower()
     bare = translated(lowered, _NO_PUNCTUATION)
@@ -34,7 +34,7 @@ def squad_normalise(text: str) -> str:
 
 
 class ExactMatch(MatchMetric):
-    """A score of 1 if the prediction equals a reference after `squad_normalise`, and 0 otherwise."""
+    """A score of 1 if the prediction equals a reference after `squad_normalise`, otherwise 0."""
 
     info = MetricInfo(
         name="exact_match",

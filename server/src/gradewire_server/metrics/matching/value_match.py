@@ -1,6 +1,6 @@
 """Value match: the share of a reference's dates, quantities and other values that the prediction contains.
 
-The rules are this project's own and have not been published; docs/reference/metrics.md describes them.
+The rules are this project's own; docs/reference/metrics.md describes them.
 """
 
 from typing import Final
@@ -15,9 +15,8 @@ from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
 
 _MAX_REFERENCES: Final = 64
-"""Maximum number of references to compare, because each takes time for every value in the prediction."""
 _MAX_WANTED: Final = 128
-"""Once the compared references contain this many values, the remaining references are skipped."""
+"""Once the compared references contain this many values, further references are skipped."""
 _NO_VALUES: Final = Failure(
     Status.INVALID_INPUT,
     "references: contain no value to compare (a date, a quantity, an ordinal, a formula). Use a metric that compares "
@@ -25,16 +24,16 @@ _NO_VALUES: Final = Failure(
 )
 _SOME_WITHOUT: Final = Failure(
     Status.INVALID_INPUT,
-    "references: one contains no value and cannot be compared, and the prediction does not match the others. Use a "
-    "metric that compares words",
+    "references: a reference contains no value and cannot be compared, and the prediction matches no other reference. "
+    "Use a metric that compares words",
 )
 
 
 class ValueMatchMetric(TextMetric[Parameters]):
-    """The share of the best reference's values that the prediction contains, or 0 if it contradicts one of them.
+    """The share of the best reference's values in the prediction, or 0 if the prediction contradicts a value.
 
-    The first of equally good references counts. The status is INVALID_INPUT if no reference contains values. It is also
-    INVALID_INPUT if one reference contains no values and the prediction lacks a value of the best reference.
+    Among equally good references, the first counts. The status is INVALID_INPUT if no reference contains values, or if
+    a reference contains no values and the prediction lacks a value of the best reference.
     """
 
     info = MetricInfo(
@@ -53,7 +52,7 @@ class ValueMatchMetric(TextMetric[Parameters]):
         named = [index for index, match in enumerate(matches) if match.wanted]
         if not named:
             raise FailureError(_NO_VALUES)
-        best = max(named, key=lambda index: _rank(matches[index]))  # the first of equally good references
+        best = max(named, key=lambda index: _sort_key(matches[index]))  # the first of equally good references
         match = matches[best]
         correct = match.found == match.wanted
         if not correct and len(named) < len(matches):
@@ -76,7 +75,7 @@ class ValueMatchMetric(TextMetric[Parameters]):
 
 
 def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
-    """Return the prediction's match with each reference, and True if references were skipped."""
+    """Match the prediction with each reference. Also return True if references were skipped."""
     matcher = ValueMatcher(item.question, item.prediction)
     matches: list[ValueMatch] = []
     wanted = 0
@@ -92,6 +91,5 @@ def _score(match: ValueMatch) -> float:
     return 0.0 if match.contradicted else match.found / match.wanted
 
 
-def _rank(match: ValueMatch) -> tuple[float, float, int]:
-    """Return a sort key: the score, then the share of values found, then fewer contradictions."""
+def _sort_key(match: ValueMatch) -> tuple[float, float, int]:
     return _score(match), match.found / match.wanted, -match.contradicted

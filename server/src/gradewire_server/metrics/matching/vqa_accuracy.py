@@ -1,4 +1,4 @@
-"""VQA accuracy: agreement with annotators' answers, after the VQA challenge's normalisation."""
+"""VQA accuracy: agreement with annotators' answers."""
 
 import math
 import re
@@ -42,21 +42,21 @@ _CONTRACTIONS: Final = {
     for word in (*_REGULAR, *_IRREGULAR)
     for mark in re.finditer("'", word)
 }
-"""The contractions, keyed by their spellings with one apostrophe left out."""
+"""Contractions, by each spelling that lacks one apostrophe."""
 
 
 def tidy(text: str) -> str:
-    """Replace tabs and line ends with spaces, and strip the ends; every text is tidied before comparison."""
+    """Replace tabs and line breaks with spaces, and strip both ends."""
     return text.replace("\n", " ").replace("\t", " ").strip()
 
 
 def vqa_normalise(text: str) -> str:
-    """Return an answer in the VQA challenge's normal form, with single spaces; may be "".
+    """Return an answer in the VQA challenge's normal form, which may be "".
 
-    A punctuation mark becomes a space. It is removed instead if it is next to a space anywhere in the text, or if the
-    text contains a comma between digits. Apostrophes and colons stay. A period is removed unless a digit follows.
-    Then the text becomes lower case, "two" becomes "2" (zero to ten; "none" becomes "0"), articles are removed, and
-    contractions get their apostrophe ("dont" becomes "don't").
+    A punctuation mark becomes a space. If the mark is next to a space anywhere in the text, or if the text contains a
+    comma between digits, the mark is removed instead. Apostrophes and colons stay. A period is removed unless a digit
+    follows. Then the text becomes lower case, "two" becomes "2" (zero to ten; "none" becomes "0"), articles are
+    removed, and contractions get their apostrophe ("dont" becomes "don't").
     """
     tight = _COMMA_IN_NUMBER.search(text) is not None
     gaps = {
@@ -68,18 +68,17 @@ def vqa_normalise(text: str) -> str:
     return " ".join(_CONTRACTIONS.get(word, word) for word in kept)
 
 
-_ENOUGH: Final = 3
-"""Number of annotators who must agree for a full score."""
+_FULL_AGREEMENT: Final = 3
 _ROUNDING: Final = 1e-9
 MAX_CHARACTERS: Final = 4096
-"""Maximum number of characters to compare, because the time for an edit distance grows with both lengths' product."""
 
 
 @dataclass(frozen=True, slots=True)
 class VqaAccuracyParameters(Parameters):
     """The parameters of `vqa_accuracy` and `soft_vqa_accuracy` (see types.proto).
 
-    `verdict_cut` is above 0 and at most 1. Without it, each metric has its own rule for the verdict.
+    `verdict_cut` is above 0 and at most 1. Without a cut, `vqa_accuracy` is correct if any annotator agrees, and
+    `soft_vqa_accuracy` has no verdict.
 
     Raises:
         ParameterError: A choice is unknown, or `verdict_cut` is out of range.
@@ -103,10 +102,10 @@ _ALONE: Final = Failure(
 
 
 def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tuple[str, ...]]:
-    """Return the prediction and the references in comparable form.
+    """Normalise the prediction and references; the official rule only tidies them if all references are equal.
 
     Raises:
-        FailureError: Leaving out one annotator would leave no annotator.
+        FailureError: `consensus` is leave_one_out, but there is only one reference.
     """
     if parameters.consensus is VqaConsensus.LEAVE_ONE_OUT and len(item.references) == 1:
         raise FailureError(_ALONE)
@@ -118,13 +117,13 @@ def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tupl
 
 
 def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
-    """Return the score, 0 to 1, from `agreements`, each annotator's agreement with the prediction (0 to 1)."""
+    """Return the score, 0 to 1, for the annotators' agreements with the prediction, each 0 to 1."""
     if consensus is VqaConsensus.SINGLE:
         return max(agreements)
     total = math.fsum(agreements)
     if consensus is VqaConsensus.DIRECT:
-        return min(1.0, total / _ENOUGH)
-    return math.fsum(min(1.0, (total - own) / _ENOUGH) for own in agreements) / len(agreements)
+        return min(1.0, total / _FULL_AGREEMENT)
+    return math.fsum(min(1.0, (total - own) / _FULL_AGREEMENT) for own in agreements) / len(agreements)
 
 
 def is_at_least(score: float, cut: float) -> bool:
@@ -164,7 +163,7 @@ def character_similarity(prediction: str, reference: str) -> float:
     """
     if not reference:
         return float(not prediction)
-    # One edit per reference character already means 0, so this limit ends the search early for a long prediction.
+    # One edit per reference character already means 0, so the search can end there.
     limit = len(reference) - 1
     distance = Levenshtein.distance(prediction, reference, score_cutoff=limit)
     return 1 - distance / len(reference) if distance <= limit else 0.0
@@ -173,7 +172,7 @@ def character_similarity(prediction: str, reference: str) -> float:
 class SoftVqaAccuracy(VqaAccuracy):
     """VQA accuracy in which an annotator's agreement is 1 minus the character error rate.
 
-    `matched_reference` is the first of the closest answers. Without `verdict_cut`, there is no verdict.
+    `matched_reference` is the index of the first closest answer. Without `verdict_cut`, there is no verdict.
     """
 
     info = MetricInfo(

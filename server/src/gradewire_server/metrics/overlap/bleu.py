@@ -22,7 +22,6 @@ from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 _LONGEST_NGRAM: Final = 4
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters to tokenise: 16 for each of the first MAX_WORDS tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ def _tokenize(text: str) -> str:
     return tokens
 
 
-def _tokens(text: str) -> tuple[list[str], bool]:
-    """Return the first MAX_WORDS tokens, and True if the text was cut."""
+def _first_tokens(text: str) -> tuple[list[str], bool]:
     begun = text.strip()
     tokens = _tokenize(begun[:MAX_CHARACTERS]).split()
     return tokens[:MAX_WORDS], len(tokens) > MAX_WORDS or len(begun) > MAX_CHARACTERS
@@ -94,11 +92,11 @@ class Bleu(TextMetric[BleuParameters]):
 
     @override
     def grade(self, item: Item, parameters: BleuParameters) -> MetricResult:
-        prediction, prediction_cut = _tokens(item.prediction)
+        prediction, prediction_cut = _first_tokens(item.prediction)
         if not prediction:
             message = "prediction: has no BLEU tokens"
             raise FailureError(Failure(Status.EMPTY_PREDICTION, message))
-        references, references_cut = words_of_references(item.references, _tokens)
+        references, references_cut = words_of_references(item.references, _first_tokens)
         if [] in references:
             message = f"references[{references.index([])}]: has no BLEU tokens"
             raise FailureError(Failure(Status.INVALID_INPUT, message))

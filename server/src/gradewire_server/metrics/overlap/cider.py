@@ -31,7 +31,7 @@ from gradewire_server.metrics.text.normalise import bare_words
 from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 MAX_ORDER: Final = 4
-"""Number of words of the longest n-gram."""
+"""Number of words in the longest n-gram."""
 Ngram: TypeAlias = tuple[str, ...]
 
 _SIGMA_WORDS: Final = 6.0
@@ -41,7 +41,7 @@ _SCALE: Final = 10.0
 def words_of(text: str) -> tuple[list[str], bool]:
     """Return the first MAX_WORDS words, in lower case and without punctuation, and True if there are more.
 
-    A text without words ("?!") is split at white space instead, so that the result is not empty.
+    A text without words ("?!") is split at white space.
     """
     words = bare_words(text) or text.lower().split()
     return words[:MAX_WORDS], len(words) > MAX_WORDS
@@ -53,12 +53,11 @@ def ngrams(words: Sequence[str]) -> Counter[Ngram]:
 
 
 def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, int]:
-    """Return the number of documents with each n-gram; a document is the references of one entry.
+    """Return the number of documents with each n-gram; one entry's references are a document.
 
-    N-grams that occur in only one document are omitted. They weigh the same as unknown n-grams, and make up most of a
-    corpus.
+    N-grams in only one document are omitted. They are most of a corpus, and weigh the same as unknown n-grams.
     """
-    # Find n-grams in several documents by their hashes, since tuples of all n-grams would need ten times the memory.
+    # Find n-grams in several documents by their hashes, which need a tenth of the memory.
     hashes = array("q")
     for references in documents:
         hashes.extend(map(hash, _distinct(references)))
@@ -97,18 +96,13 @@ class CiderParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class _Vector:
-    """A text's weights and norm for each n-gram order, and its number of words."""
-
     weights: tuple[Mapping[Ngram, float], ...]
     norms: tuple[float, ...]
     words: int
 
 
 class Cider(NothingToPrepare):
-    """The similarity of weighted n-gram counts, averaged over 1- to 4-grams and references, times 10.
-
-    Preparing references needs no requests, because a prepared corpus contains the entries themselves.
-    """
+    """The similarity of weighted n-gram counts, averaged over n-gram lengths and references, times 10."""
 
     info = MetricInfo(
         name="cider",

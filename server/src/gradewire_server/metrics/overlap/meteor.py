@@ -3,8 +3,6 @@
 Source: Banerjee and Lavie 2005, section 2. Where the paper leaves details open, this follows NLTK
 (`nltk.translate.meteor_score`): words are paired from the end, each with its last free partner, and synonyms are looked
 up for stems.
-
-The prediction is indexed once, so that each reference costs time in proportion to its own length.
 """
 
 from collections import defaultdict
@@ -33,7 +31,7 @@ from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
 
 Pair: TypeAlias = tuple[int, int]
-"""A position in the prediction and a position in the reference."""
+"""Positions in the prediction and the reference."""
 WordPositions: TypeAlias = Mapping[str, Sequence[int]]
 """Ascending positions by word or by stem."""
 
@@ -57,7 +55,7 @@ class IndexedWords:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The pairs of matching words in two texts, unordered, and the reference's free (unpaired) words by stem."""
+    """The pairs of matching words in two texts, and the reference's free (unpaired) words by stem."""
 
     pairs: tuple[Pair, ...]
     free: WordPositions
@@ -79,7 +77,7 @@ def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment
 
 
 def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dict[str, None]:
-    """Return the stems of prediction words that are free in at least one alignment with free reference words."""
+    """Return the stems of prediction words that are free in an alignment that also has free reference words."""
     taken = [alignment.taken for alignment in alignments if alignment.free]
     if not taken:
         return {}
@@ -88,7 +86,7 @@ def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dic
 
 
 def align_synonyms(prediction: IndexedWords, alignments: Sequence[Alignment], synonyms: Synonyms) -> list[Alignment]:
-    """Pair the prediction's free words in each alignment with synonyms among the reference's free words, by stem."""
+    """Pair free words of the prediction and the reference that are synonyms, in each alignment."""
     wanted = frozenset(chain.from_iterable(alignment.free for alignment in alignments))
     reached: defaultdict[str, list[str]] = defaultdict(list)
     for word, found in synonyms.items():
@@ -136,7 +134,7 @@ def _positions(words: Iterable[tuple[int, str]]) -> WordPositions:
 
 
 def count_chunks(pairs: Sequence[Pair]) -> int:
-    """Return the number of chunks (runs of pairs that are adjacent in both texts), or 0 without pairs."""
+    """Return the number of chunks, which are runs of pairs that are adjacent in both texts."""
     ordered = sorted(pairs)
     follows = sum(1 for (a, b), (c, d) in pairwise(ordered) if (c, d) == (a + 1, b + 1))
     return len(ordered) - follows
@@ -164,7 +162,7 @@ class MeteorParameters(Parameters):
 
 
 def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: int, p: MeteorParameters) -> MeteorParts:
-    """Return an alignment's precision, recall and penalty; all are 0 without pairs."""
+    """Return an alignment's precision, recall and penalty, which are 0 if there are no pairs."""
     matches = len(alignment.pairs)
     if not matches:
         return MeteorParts(0.0, 0.0, 0.0, 0, 0)
@@ -174,7 +172,7 @@ def meteor_parts(alignment: Alignment, prediction_words: int, reference_words: i
 
 
 def meteor_score(parts: MeteorParts, alpha: float) -> float:
-    """Return (1 - penalty) P R / (alpha P + (1 - alpha) R), 0 without pairs."""
+    """Return (1 - penalty) P R / (alpha P + (1 - alpha) R), or 0 if there are no pairs."""
     if not parts.matches:
         return 0.0
     mean = parts.precision * parts.recall / (alpha * parts.precision + (1 - alpha) * parts.recall)
@@ -182,7 +180,7 @@ def meteor_score(parts: MeteorParts, alpha: float) -> float:
 
 
 class Meteor(NothingToPrepare):
-    """METEOR with the best reference; ties go to the first. Synonyms are looked up only for predictions."""
+    """METEOR with the first of the best references. Synonyms are looked up only for predictions."""
 
     info = MetricInfo(
         name="meteor",
@@ -195,7 +193,7 @@ class Meteor(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
-        """Request synonyms of unmatched words, even if all words match, so that missing files never go unnoticed."""
+        """Request synonyms and grade. Missing synonym files are noticed even if all words match."""
         del metadata
         words, prediction_cut = first_words(item.prediction)
         references, references_cut = words_of_references(item.references, first_words)

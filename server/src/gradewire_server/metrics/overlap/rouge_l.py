@@ -18,8 +18,7 @@ from gradewire_server.metrics.common import TIE, TextMetric, cut_warning, take_c
 from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
 
-_UNSTEMMED_CHARACTERS: Final = 3
-"""Maximum length of words that are never stemmed, as in the published program."""
+_MAX_UNSTEMMED_CHARACTERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class RougeLParameters(Parameters):
 def _words(text: str, *, stemmed: bool) -> tuple[list[str], bool]:
     words, truncated = first_words(text)
     if stemmed:
-        words = [stem(word) if len(word) > _UNSTEMMED_CHARACTERS else word for word in words]
+        words = [stem(word) if len(word) > _MAX_UNSTEMMED_CHARACTERS else word for word in words]
     return words, truncated
 
 
@@ -51,7 +50,7 @@ def _compare(prediction: list[str], reference: list[str]) -> RougeLParts:
 
 
 class RougeL(TextMetric[RougeLParameters]):
-    """Precision, recall and F1 of the longest common subsequence with the best reference; ties go to the first."""
+    """Precision, recall and F1 of the longest common subsequence with the first of the best references."""
 
     info = MetricInfo(
         name="rouge_l",

@@ -38,7 +38,6 @@ _MAX_DEMONSTRATIONS: Final = 64
 _MAX_TOKENS: Final = 1024
 _MAX_LABELS: Final = 16
 _MAX_LABEL_CHARACTERS: Final = 64
-"""Maximum number of characters of a label, since every result contains the labels."""
 _UNFIT: Final = "contains a chat token, a control character, an invisible character, or several spaces in a row"
 
 _MESSAGES: Final = {
@@ -48,19 +47,15 @@ _MESSAGES: Final = {
 }
 _FORMAT: Final = 1
 _MAX_DEPTH: Final = 32
-"""Maximum depth of nested arrays and tables. The parser recurses for each level, and at Python's recursion limit,
-finalizers would fail, too."""
 _SIGNS: Final = re.compile(
     r'''"""(?:[^\\]|\\.)*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*'?|\#[^\n]*'''
     r"|[\[\]{},=]",
     re.DOTALL,
 )
-"""A pattern that matches the signs to count, and also strings and comments, because signs in them do not count. The
-pattern never backtracks, even in an unclosed string."""
+"""A pattern for the signs to count, and for strings and comments, in which signs do not count. The pattern never
+backtracks."""
 _MAX_VALUES: Final = 2000
-"""Maximum number of commas and equals signs outside strings. The parser needs 2 µs for each; a large file has 200."""
-_MAX_PARSER_CHARACTERS: Final = 160
-"""Maximum number of characters to quote from the TOML parser's message, which may contain a key."""
+_MAX_MESSAGE_CHARACTERS: Final = 160
 
 _NAMED: Final = re.compile(r"(?P<title>[a-z][a-z0-9_-]{0,63}/[0-9]{1,7})(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
@@ -104,7 +99,7 @@ class VariantForm(_Form):
 
 
 class DemonstrationForm(_Form):
-    """A solved item in a prompt file; additional keys contain the judge's answer for each step, by name."""
+    """A solved item in a prompt file; additional keys contain the judge's answers by step name."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -175,7 +170,7 @@ def read_prompt(data: bytes) -> PromptFile:
     A byte order mark at the beginning is ignored and does not change the digest.
 
     Raises:
-        PromptError: The file is too long, is not TOML, or lacks required content; the message names the key.
+        PromptError: The file is too long, is not TOML, or lacks required content.
     """
     data = data.removeprefix(BOM_UTF8)
     if len(data) > MAX_PROMPT_BYTES:
@@ -232,7 +227,7 @@ def _parse(data: bytes) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # includes TOMLDecodeError, and int()'s error for a number with thousands of digits
-        raise PromptError("", f"is not TOML: {shortened(str(error), _MAX_PARSER_CHARACTERS)}") from None
+        raise PromptError("", f"is not TOML: {shortened(str(error), _MAX_MESSAGE_CHARACTERS)}") from None
 
 
 def _variant(form: VariantForm, place: str, shape: VariantShape, file: FileForm) -> Variant:
@@ -264,7 +259,7 @@ def _step(form: StepForm, place: str, *, first: bool) -> Step:
     if shape is None:
         raise PromptError(f"{place}.name", f"{quoted(form.name)} is not known. The steps are {', '.join(STEPS)}")
     if not form.opening and not first:
-        raise PromptError(f"{place}.opening", "is missing. Only the first step may omit it")
+        raise PromptError(f"{place}.opening", "is missing. Only the first step may have no opening")
     needed, other = ("max_tokens", "labels") if shape.generated else ("labels", "max_tokens")
     if getattr(form, needed) is None:
         raise PromptError(f"{place}.{needed}", "is missing")
@@ -301,7 +296,6 @@ def _check_labels(labels: Mapping[str, float], place: str, shape: StepShape) -> 
 
 
 def _delimiters(item: Template, steps: tuple[Step, ...]) -> Delimiters:
-    """Return the field labels, openings and labels that an item's texts must not imitate."""
     openings = [step.opening for step in steps if step.opening]
     names = (*item.field_labels, *(text[:-1].rstrip() for text in openings if text.endswith(":")))
     announcing = (step.opening.rstrip(": ") for step in steps if step.labels and step.opening.rstrip(": "))
@@ -384,36 +378,34 @@ class PromptLibrary:
         file = self._files.get(title)
         if file is None:
             known = f"Known prompts: {', '.join(sorted(self._files))}"
-            raise PromptError("", f"unknown prompt {title}. {_replacement(title) or known}")
+            raise PromptError("", f"unknown prompt {title}. {_advice_on_newer_version(title) or known}")
         if not file.digest.startswith(digest):
-            raise PromptError("", f"{title} has the digest {file.digest} here, not {digest}")
+            raise PromptError("", f"{title} has the digest {file.digest}, not {digest}")
         return file
 
     def parameter(self, file: PromptFile) -> str:
-        """Return the `prompt` parameter for exactly this file: NAME/VERSION@DIGEST, or the text of an unknown file."""
+        """Return the `prompt` parameter for exactly this file: NAME/VERSION@DIGEST, or the file's text."""
         known = self._files.get(file.title)
         return f"{file.title}@{file.digest}" if known is not None and known.digest == file.digest else file.text
 
 
-def _replacement(title: str) -> str:
-    """Return advice if a newer version of the package's prompt replaced this one; otherwise ""."""
+def _advice_on_newer_version(title: str) -> str:
     name, _, version = title.partition("/")
     own = _DEFAULTS.get(name)
     if own is None or int(version) >= own.version:
         return ""
-    return f"{own.title} replaced it. Use {own.title}, or send the file's text"
+    return f"{own.title} replaced this prompt. Use {own.title}, or send the file's text"
 
 
 def _inline(text: str) -> PromptFile:
-    found = _read_once(text)
+    found = _cached_prompt(text)
     if isinstance(found, PromptError):
         raise copy(found)  # raise a copy, since a raised error keeps its frames alive
     return found
 
 
 @lru_cache(maxsize=64)
-def _read_once(text: str) -> PromptFile | PromptError:
-    """Return a prompt file's parsed text, or the error; cached because parsing needs 10 ms and the same texts recur."""
+def _cached_prompt(text: str) -> PromptFile | PromptError:
     if len(text) > MAX_PROMPT_BYTES:
         return PromptError("", f"has {len(text)} characters; at most {MAX_PROMPT_BYTES} bytes are allowed")
     if "=" not in text:
@@ -430,6 +422,4 @@ def _of_package() -> PromptLibrary:
 
 
 PACKAGE_PROMPTS: Final = _of_package()
-"""The package's prompt files."""
 _DEFAULTS: Final = {file.metric: file for file in PACKAGE_PROMPTS.files() if file.name == file.metric}
-"""Each metric's default prompt, which has the metric's name."""

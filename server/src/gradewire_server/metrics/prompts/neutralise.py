@@ -14,8 +14,7 @@ from typing import Final
 from gradewire_server.metrics.text.folding import folded, seen
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters of a text that a judge sees. A thousand words usually have half as many characters, but
-a single word may have a million."""
+"""Maximum number of a text's characters that a judge sees."""
 
 _ROLES: Final = ("system", "user", "assistant", "human", "instruction", "instructions", "input", "output", "response")
 _TAG: Final = re.compile(r"[<\uff1c](?=[^\W\d]|0x|[/!|\uff5c<\uff1c\[])")
@@ -46,7 +45,7 @@ class Delimiters:
 
 
 def neutralise(text: str, delimiters: Delimiters) -> str:
-    """Return one line without control characters, chat tokens and imitated delimiters. Idempotent.
+    """Return one line without control characters, chat tokens and imitated delimiters.
 
     - Line ends and control characters become spaces, runs of white space become one space, and invisible characters
       are removed.
@@ -54,7 +53,7 @@ def neutralise(text: str, delimiters: Delimiters) -> str:
     - The colon after a role or one of the prompt's names ("Rating:", "assistant :", "**User**:") becomes a dash.
     - A dash separates an opening from a label ("The answer is - correct").
 
-    Names, openings and labels are matched in their `folded` form, in time proportional to the text's length.
+    Names, openings and labels are matched in their `folded` form. A second call changes nothing.
     """
     named = _dashed(without_markup(text), _named(delimiters.names), " -")
     return _dashed(named, _opened(delimiters), " - ") if delimiters.openings and delimiters.labels else named
@@ -69,7 +68,7 @@ def without_markup(text: str) -> str:
 def cut_to_words(text: str, most: int) -> tuple[str, bool]:
     """Return a text's first words, with single spaces between them, and True if the text has more.
 
-    The result has at most MAX_CHARACTERS characters. The rest of a long text is not processed.
+    The result has at most MAX_CHARACTERS characters.
     """
     if len(text) > _SLICE:
         text = _enough(text, most)
@@ -85,7 +84,7 @@ def any_of(texts: tuple[str, ...]) -> str:
 
 
 def _enough(text: str, most: int) -> str:
-    """Return a text's visible beginning that has more than `most` words or MAX_CHARACTERS, or else the whole text."""
+    """Return a text's visible beginning with more than `most` words or MAX_CHARACTERS characters, or the whole text."""
     kept: list[str] = []
     words = characters = 0
     for piece in _slices(text):

@@ -1,4 +1,4 @@
-"""A prompt file: a judge's turns and labels for one metric, and the content that each metric requires."""
+"""A prompt file, and the content that each metric requires."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,15 +12,12 @@ from gradewire_server.metrics.prompts.neutralise import Delimiters
 from gradewire_server.metrics.prompts.template import Template
 
 SYNTHETIC: Final = "synthetic"
-"""The `metric` of a prompt file for synthetic answers."""
 COMPARE: Final = "compare"
-"""The `metric` of a prompt file for comparisons."""
 EXTRACT: Final = "extract"
 """The variant of a comparison file that extracts a verdict from a reason."""
 PAIR_SETS: Final = ("pairs",)
-"""The names of a comparison file's demonstration sets."""
 DEMONSTRATION_SETS: Final = ("short", "long", "binary")
-"""The names of a prompt file's demonstration sets. If a file lacks a set, the first existing one replaces it."""
+"""Demonstration sets. If a file lacks a set, the first existing set replaces it."""
 
 _MAX_REFERENCES: Final = 1000
 _JUDGED: Final = frozenset({"question", "references", "prediction"})
@@ -34,7 +31,7 @@ _ASKED: Final = frozenset({"question", "answer"})
 class StepShape:
     """The requirements for a step: it has either generated text, or labels whose values are in a range.
 
-    Each of `values_used` must have a label, and messages list the values with `described`. If `values_used` is empty,
+    Each of `values_used` must have a label; `described` describes these values in messages. If `values_used` is empty,
     all values in the range are allowed.
     """
 
@@ -95,7 +92,7 @@ SHAPES: Final[Mapping[str, Mapping[str, VariantShape]]] = {
         "again": VariantShape((("sentence",),), _ASKED, frozenset({"problem"})),
     },
 }
-"""The variants by metric; a file may lack variants."""
+"""The variants by metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,6 @@ class Variant:
         system_with_image: The instructions for items with images; if empty, the other instructions are used.
         steps: The lines of the judge's turn, at least one.
         correct_from: The minimum score (or probability of "yes") of an answer that counts as right.
-        delimiters: The texts that an item must not imitate.
     """
 
     system: str
@@ -147,7 +143,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A solved item or pair, with the judge's answers by step name; in a pair, `prediction` is shown first."""
+    """A solved item or pair, with the judge's answers by step name."""
 
     question: str
     references: tuple[str, ...]
@@ -185,8 +181,7 @@ class ReferenceForm:
 class PromptFile:
     """A parsed and checked prompt file. It equals only itself, so that rendered texts can be cached.
 
-    `digest` is the SHA-256 of its text, 64 hex digits. A file may lack some of its metric's variants and demonstration
-    sets ("binary", "short", "long"; for comparisons "pairs").
+    `digest` is the SHA-256 of its text, 64 hex digits.
     """
 
     name: str

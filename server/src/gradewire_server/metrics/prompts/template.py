@@ -10,7 +10,7 @@ from gradewire_server.domain.items import shortened
 
 
 class PromptError(ValueError):
-    """Raised when a prompt file cannot be used or does not exist.
+    """An error for a prompt file that cannot be used or does not exist.
 
     `place` is the shortened key in the file ("variants.rating.steps[0].labels"); "" means the whole file.
     """
@@ -46,7 +46,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template. Each line is a sequence of pieces: literal text, and the field after it or None."""
+    """A template. Each line is a sequence of pieces: literal text, and the field after the text or None."""
 
     lines: tuple[tuple[tuple[str, str | None], ...], ...]
 
@@ -85,7 +85,7 @@ class Template:
 
 
 def read_template(text: str, place: str, *, needed: frozenset[str], optional: frozenset[str]) -> Template:
-    """Parse a template with fields in braces; messages name `place`, its key in the file.
+    """Parse a template with fields in braces; `place` is the template's key in the file, for messages.
 
     Raises:
         PromptError: Braces are unbalanced, or a field is unknown, missing, repeated, or has a format or conversion.

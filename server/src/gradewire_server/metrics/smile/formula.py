@@ -1,4 +1,4 @@
-"""SMILE's parameters and presets, its formula, and its comparison of values."""
+"""SMILE's parameters, presets and formula."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,8 @@ from gradewire_server.metrics.smile.texts import SmileTexts
 from gradewire_server.metrics.values.matching import match_values
 from gradewire_server.metrics.values.reading import Outcome
 
-_MAX_KNOWN: Final = 8_192
-"""Maximum number of items whose value outcome is cached."""
-_MAX_KNOWN_CHARACTERS: Final = 1_024
-"""Maximum number of characters of an item whose value outcome is cached. For longer items, SMILE itself costs much
-more."""
+_MAX_CACHED_OUTCOMES: Final = 8_192
+_MAX_CACHED_CHARACTERS: Final = 1_024
 
 CORRECT_BIN = 4
 _TOP_BIN = 5
@@ -39,13 +36,12 @@ PRESET_WEIGHT: Final = {
 class SmileParameters(EncoderParameters):
     """The parameters of `smile` (see types.proto); `calibration` names the source of a fitted weight or threshold.
 
-    If `sentence_weight` (0 to 1) is None, `resolved` sets it to the model's fitted weight, or else to the preset's
-    weight. If `threshold` is None, `resolved` sets it to the threshold that was fitted for the model with this preset,
-    mode and weight. Without a fit, the bin decides, and the result is UNCALIBRATED.
+    `resolved` sets a missing `sentence_weight` (0 to 1) from the model's fit or from the preset, and a missing
+    `threshold` from a fit for this preset, mode and weight. Without a threshold, the score's bin determines the
+    verdict, and results have the warning UNCALIBRATED.
 
     Raises:
-        ParameterError: For a reason in `EncoderParameters`, or because `sentence_weight` is not a finite number from 0
-            to 1.
+        ParameterError: A value is invalid (see `EncoderParameters`), or `sentence_weight` is not a number from 0 to 1.
     """
 
     preset: SmilePreset = SmilePreset.V1
@@ -70,7 +66,7 @@ class SmileParameters(EncoderParameters):
         return self.synthetic is SyntheticMode.PREPARED
 
     def resolved(self, metadata: ModelMetadata) -> Self:
-        """Return the parameters with weight and threshold set; a fitted threshold is valid only with the fitted weight.
+        """Fill in the weight and the threshold; a fitted threshold is valid only with the fitted weight.
 
         Raises:
             ParameterError: The weight or the threshold is unset, and the model's fit is unreadable.
@@ -80,7 +76,7 @@ class SmileParameters(EncoderParameters):
         check_readable(metadata)
         found = calibration_for(metadata.calibrations, self)
         if found is None and self.preset in {SmilePreset.FAST, SmilePreset.WHOLE}:
-            # `fast` approximates `v1` closely enough to share its fits. `whole` differs from `fast` only for answers
+            # `fast` approximates `v1` closely enough to share fits. `whole` differs from `fast` only for answers
             # that `v1` does not read to the end.
             found = calibration_for(metadata.calibrations, replace(self, preset=SmilePreset.V1))
         if found is None:
@@ -95,16 +91,15 @@ class SmileParameters(EncoderParameters):
 
 
 def value_outcome(item: Item, matched_reference: int) -> str | None:
-    """Return how the prediction's values compare with the matched reference's; None if the reference has no values."""
+    """Compare the prediction's values with the matched reference's. Return None if the reference has no values."""
     texts = item.question, item.references[matched_reference], item.prediction
-    short = sum(map(len, texts)) <= _MAX_KNOWN_CHARACTERS
-    outcome = _known_outcome(*texts) if short else match_values(*texts).outcome
+    short = sum(map(len, texts)) <= _MAX_CACHED_CHARACTERS
+    outcome = _cached_outcome(*texts) if short else match_values(*texts).outcome
     return None if outcome is None else outcome.value
 
 
-@lru_cache(maxsize=_MAX_KNOWN)
-def _known_outcome(question: str, reference: str, prediction: str) -> Outcome | None:
-    """Return the outcome for short texts; cached, since it is most of an item's cost if the vectors are cached, too."""
+@lru_cache(maxsize=_MAX_CACHED_OUTCOMES)
+def _cached_outcome(question: str, reference: str, prediction: str) -> Outcome | None:
     return match_values(question, reference, prediction).outcome
 
 
@@ -121,14 +116,14 @@ def smile_bin(score: float) -> int:
     return max(0, min(_TOP_BIN, math.floor(6 * score)))
 
 
-# For an item's few references, plain Python computes the same doubles in a tenth of numpy's time.
+# For an item's few references, plain Python is ten times as fast as numpy.
 
 
 def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
-    """Return the term m for each reference: the share of N(r)'s distinct words that occur in N(y), 0 to 1.
+    """Return, for each reference, the share (0 to 1) of its distinct normalised words that the prediction contains.
 
-    With REFERENCE_CODE, a repeated word counts each time. With PAPER, m is 1 if N(y) contains the whole N(r), otherwise
-    0.
+    With REFERENCE_CODE, a repeated word counts each time. With PAPER, the term is 1 if the normalised prediction
+    contains the whole normalised reference, otherwise 0.
     """
     if preset is SmilePreset.PAPER:
         return [float(each) for each in contained(texts.words, texts.keywords)]
@@ -141,9 +136,9 @@ def exact_terms(texts: SmileTexts, preset: SmilePreset) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Similarities:
-    """The cosines of e(y) and each reference's sentence, and the keyword terms by reference index.
+    """The prediction's cosine with each reference's sentence, and the keyword terms by reference index.
 
-    Keyword terms of references that cannot determine the score may be missing (see `can_still_win`).
+    Keyword terms of references that cannot win may be missing (see `can_still_win`).
     """
 
     sentences: Sequence[float]
@@ -156,7 +151,7 @@ class Similarities:
 
 
 def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
-    """Return the keyword terms that need no encoder, because a window that equals N(r) is the closest (cosine 1)."""
+    """Return the keyword terms of references that equal a window, with the cosine 1."""
     return {index: Keyword(1.0, texts.keywords[index].text) for index in texts.held}
 
 
@@ -168,9 +163,9 @@ def closest_windows(
 ) -> dict[int, Keyword]:
     """Return the keyword terms of `texts.open_references` by index; ties go to the first window.
 
-    `windows` are distinct and in order of position, for each length in `texts.rows_of`. `vectors` are the windows'
-    vectors, float32[windows of all lengths, dims]. `keywords` are e(N(r)) of the open references, float32[open, dims].
-    All rows have length 1.
+    `windows` has the distinct windows of each length in `texts.rows_of`, in order of position, and `vectors` has their
+    vectors, float32[windows of all lengths, dims]. `keywords` are the vectors of `texts.open_keywords`, float32[open,
+    dims]. All rows have length 1.
     """
     found = {}
     start = 0
@@ -187,8 +182,7 @@ def closest_windows(
 def can_still_win(texts: SmileTexts, sentences: Sequence[float], parameters: SmileParameters) -> tuple[int, ...]:
     """Return the `texts.open_references` that can match or beat the best reference in `texts.held`.
 
-    Skipping the others does not change the result, because their scores would be lower than a known score even with the
-    closest possible window (cosine 1).
+    All other open references would have a lower score even with a window of cosine 1.
     """
     if not (texts.held and texts.open_references):
         return texts.open_references
@@ -207,8 +201,7 @@ def grade(
 ) -> MetricResult:
     """Return the best reference's score and its parts; ties go to the first reference.
 
-    Without a set or fitted threshold, the bin decides and the result is UNCALIBRATED. With an `item`, the parts contain
-    the outcome of the matched reference's values.
+    With an `item`, the parts contain the result of `value_outcome`.
     """
     preset, weight, threshold = parameters.preset, parameters.weight, parameters.threshold
     indices = sorted(similarities.keywords)
@@ -246,7 +239,7 @@ def _score(sentence: float, exact: float, keyword: float, weight: float) -> floa
 
 
 def harmonic_mean(sentence: float, lexical: float) -> float | None:
-    """Return 2sl / (s + l), or None if it is undefined because a term is negative or both are 0."""
+    """Return 2sl / (s + l), or None if a term is negative or both terms are 0."""
     if sentence < 0 or lexical < 0 or sentence + lexical == 0:
         return None
     return 2 * sentence * lexical / (sentence + lexical)

@@ -1,8 +1,7 @@
 """SMILE: sentence similarity, best keyword window and exact words in one score.
 
 Source: "SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation"; docs/reference/metrics.md
-settles open details. All defaults are in types.proto at `SmileParameters`, including the sentence term's weight by
-preset (0.3; 0.5 for `reference_code`), which `formula.PRESET_WEIGHT` contains.
+settles open details. All defaults are in types.proto at `SmileParameters`.
 """
 
 from gradewire_proto.choices import SmilePreset, SyntheticMode
@@ -42,11 +41,7 @@ class Smile:
 
     @scoring
     def score(self, item: Item, parameters: SmileParameters, metadata: ModelMetadata) -> Program:
-        """Grade in one round, or in two if `fast` ranks windows or the prediction contains a reference verbatim.
-
-        Prepared synthetic answers need an additional round first. `whole` needs a round for each piece of a long
-        answer.
-        """
+        """Grade in one or two rounds. Prepared synthetic answers add a round, and `whole` adds a round per piece."""
         sentences = yield from reference_sentences(
             parameters.synthetic, item.question, item.references, item.synthetic_answers
         )
@@ -59,7 +54,7 @@ class Smile:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: SmileParameters) -> Preparation:
-        """Request the vectors of each reference's sentence and keywords."""
+        """Request the vectors of the references' sentences and keywords."""
         sentences = yield from reference_sentences(
             parameters.synthetic, entry.question, entry.references, entry.synthetic_answers
         )
@@ -70,11 +65,11 @@ class Smile:
 def reference_sentences(
     mode: SyntheticMode, question: str, references: tuple[str, ...], inline: tuple[str, ...]
 ) -> Rounds[tuple[str, ...]]:
-    """Return each reference's sentence according to `mode`; only PREPARED requests anything.
+    """Return each reference's sentence according to `mode`.
 
     Raises:
-        FailureError: INVALID_INPUT if `inline` does not match the references, NOT_PREPARED if a prepared answer is
-            missing.
+        FailureError: `inline` does not match the references (INVALID_INPUT), or a prepared answer is missing
+            (NOT_PREPARED).
     """
     if mode is SyntheticMode.NONE:
         return references

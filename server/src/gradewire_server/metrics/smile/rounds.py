@@ -1,4 +1,4 @@
-"""SMILE's rounds of encoder requests: for all windows, for windows in context, or for a shortlist of windows."""
+"""SMILE's rounds of encoder requests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ from gradewire_server.metrics.text.normalise import word_spans
 
 @dataclass(frozen=True, slots=True)
 class WordsInContext:
-    """A prediction's words, each with the tokens that cover it. Tokens that belong to no word are skipped.
+    """A prediction's words with the vectors of their tokens.
 
     Attributes:
         sums: float32[tokens + 1, dims]; row i is the sum of the first i token vectors.
         bounds: intp[words + 1], the index of each word's first token.
-        read: intp[words + 1]; element i is the number of the first i words that have a token. Words beyond the
+        read: intp[words + 1]; element i counts the words that have a token among the first i words. Words beyond the
             encoder's limit have no token.
     """
 
@@ -53,8 +53,7 @@ class WordsInContext:
     def windows(self, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """Return the start and vector of each window of `length` words: intp[windows] and float32[windows, dims].
 
-        Rows have length 1. A window with a word that the encoder did not read is skipped, because its vector would
-        cover only a part of the window.
+        Rows have length 1. Windows that the encoder did not read in full are skipped.
         """
         starts = np.flatnonzero(self.read[length:] - self.read[:-length] == length)
         vectors = self.sums[self.bounds[starts + length]] - self.sums[self.bounds[starts]]
@@ -65,8 +64,9 @@ class WordsInContext:
 def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, Keyword]:
     """Return the keyword terms of `texts.open_references` by index, computed only from vectors in context.
 
-    `keywords` are e(N(r)) of the open references, float32[open, dims], rows of length 1. Ties go to the first window.
-    If the encoder read no window of a length in full, e(y) is used as the first window's vector.
+    `keywords` are the vectors of `texts.open_keywords`, float32[open, dims], rows of length 1. Ties go to the first
+    window. If the encoder read no window of a length in full, the prediction's vector replaces the first window's
+    vector.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     found = {}
@@ -82,7 +82,7 @@ def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArra
 
 
 FEW_WINDOWS: Final = 8
-"""Maximum number of windows that are embedded exactly in the first round, since a second round would cost more."""
+"""Maximum number of windows to embed exactly in the first round."""
 
 
 def possibly_closest(
@@ -90,28 +90,24 @@ def possibly_closest(
 ) -> dict[int, tuple[str, ...]]:
     """Return the windows of each length that may be the closest to a reference, in order of position.
 
-    If cosines are off by at most `error`, the closest window and all windows that tie with it are within twice the
-    error of the window that appears closest.
-
-    `vectors` are approximate vectors of `texts.candidates`, float32[windows, dims]; `keywords` are exact e(N(r)) of the
-    open references, float32[open, dims]. All rows have length 1.
+    `vectors` are approximate vectors of `texts.candidates`, float32[windows, dims], and their cosines are off by at
+    most `error`. `keywords` are exact vectors of `texts.open_keywords`, float32[open, dims]. All rows have length 1.
     """
     possible = {}
     start = 0
     for length, windows in texts.candidates.items():
         cosines = vectors[start : start + len(windows)] @ keywords[texts.rows_of[length]].T
         start += len(windows)
+        # Both cosines may be off, so the closest window is within twice the error of the apparently closest window.
         near = (cosines >= cosines.max(axis=0) - 2 * error - TIE).any(axis=1)
         possible[length] = tuple(windows[index] for index in np.flatnonzero(near).tolist())
     return possible
 
 
 SHORTLIST = 3
-"""Number of windows of each length that are embedded out of context."""
+"""Number of windows of each length to embed out of context."""
 NEAR_TIE = 1e-3
-"""Windows whose cosine is within this distance of the last shortlisted window's are embedded as well.
-
-So a near-tie does not decide the result."""
+"""Maximum difference in cosine at which a window after the shortlist is embedded, too."""
 
 
 def needs_ranking(texts: SmileTexts) -> bool:
@@ -122,9 +118,9 @@ def needs_ranking(texts: SmileTexts) -> bool:
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
     """Return the windows of each length that are closest in context to a reference, in order of position.
 
-    If a length has at most SHORTLIST windows, return all of them. Otherwise, return the SHORTLIST closest windows and
-    the windows within NEAR_TIE of the last one. Skip windows with a word that the encoder did not read; if no window is
-    left, return the first SHORTLIST windows. See `closest_in_context` for `keywords`.
+    If a length has more than SHORTLIST windows, return the closest SHORTLIST windows and further windows within
+    NEAR_TIE. Skip windows that the encoder did not read in full; if no window is left, return the first SHORTLIST
+    windows. See `closest_in_context` for `keywords`.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     chosen = {}
@@ -156,10 +152,10 @@ def closest_texts(
     *,
     most: int | None = None,
 ) -> tuple[str, ...]:
-    """Return the SHORTLIST distinct windows with the highest similarity, and windows within NEAR_TIE of the last one.
+    """Return the SHORTLIST most similar distinct windows and further windows within NEAR_TIE, in order of position.
 
-    `starts` are the indices of windows' first words, ascending. `window_at` returns the window at such an index, or
-    None to skip it. At most `most` windows are returned, in order of position.
+    `starts` are the indices of the windows' first words, ascending. `window_at` returns the window at an index, or None
+    to skip the window. `most` is the maximum number of windows.
     """
     found: dict[str, int] = {}
     last = -np.inf
@@ -179,7 +175,7 @@ def closest_texts(
 def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float | None = None) -> Rounds[Similarities]:
     """Request everything that the score of `texts` needs; `rough_error` is `ModelMetadata.rough_cosine_error`."""
     if not texts.held:
-        return (yield from _look(texts, parameters, None, rough_error))
+        return (yield from _gather_windows(texts, parameters, None, rough_error))
     needs = sentence_needs(parameters.model, texts.prediction, texts.sentences)
     prediction, sentences = yield from ask_together(*needs)
     known = Similarities(
@@ -188,13 +184,12 @@ def gather(texts: SmileTexts, parameters: SmileParameters, *, rough_error: float
         truncated=texts.windows.truncated or is_cut(prediction, sentences),
     )
     rest = texts.with_open(can_still_win(texts, known.sentences, parameters))
-    return (yield from _look(rest, parameters, known, rough_error)) if rest.open_references else known
+    return (yield from _gather_windows(rest, parameters, known, rough_error)) if rest.open_references else known
 
 
-def _look(
+def _gather_windows(
     texts: SmileTexts, parameters: SmileParameters, known: Similarities | None, rough_error: float | None
 ) -> Rounds[Similarities]:
-    """Request the windows that `texts` needs, and the sentences unless `known` contains their similarities."""
     if parameters.preset is SmilePreset.ONE_PASS or (parameters.preset is SmilePreset.FAST and needs_ranking(texts)):
         return (yield from _in_context(texts, parameters, known))
     return (yield from _all_windows(texts, parameters, known, rough_error))

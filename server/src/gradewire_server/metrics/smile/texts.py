@@ -1,4 +1,4 @@
-"""An item's texts for SMILE: normalised words, windows, and each reference's sentence."""
+"""An item's texts for SMILE."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -19,10 +19,10 @@ class Windows:
     """The distinct windows of one prediction.
 
     Attributes:
-        by_length: The windows by length in words, in order of first position. For a reference longer than the
-            prediction, the window is the whole prediction, so lengths are at most `words`.
-        words: The number of the prediction's words in use.
-        truncated: True if the prediction has more words or more distinct windows than are used.
+        by_length: The windows by length in words, in order of first position. If a reference is longer than the
+            prediction, its window is the whole prediction.
+        words: Number of words used from the prediction.
+        truncated: True if not all words or windows are used.
     """
 
     by_length: dict[int, tuple[str, ...]]
@@ -37,8 +37,8 @@ class Windows:
 def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
     """Return distinct windows of `words` for references with these `lengths` (each at least 1).
 
-    Up to MAX_WINDOWS windows are taken position by position, from short to long. The first position always has windows
-    of all lengths.
+    Add windows by position, the shortest first, until there are MAX_WINDOWS. The first position always has windows of
+    all lengths.
     """
     kept = words[:MAX_WORDS]
     count = len(kept)
@@ -56,7 +56,7 @@ def windows_of(words: tuple[str, ...], lengths: Iterable[int]) -> Windows:
 def _first_windows(words: tuple[str, ...], lengths: list[int], *, cut: bool) -> Windows:
     found: dict[int, dict[str, None]] = {length: {} for length in lengths}
     total = 0
-    # Slice the whole text: a thousand lengths mean half a million windows, and joining each would need seconds.
+    # Slice the whole text, because joining the words of half a million windows would need seconds.
     whole = " ".join(words)
     begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     for start in range(len(words)):
@@ -78,12 +78,11 @@ class SmileTexts:
     """The texts of an item that SMILE embeds or compares.
 
     Attributes:
-        words: N(y).
+        words: The normalised prediction.
         sentences: For each reference, the raw reference or its synthetic answer.
-        keywords: N(r) of each reference.
-        windows: The distinct windows of N(y); empty if windows are used only in context.
-        held: The indices of references whose N(r) is a window. Their keyword similarity is 1 and needs no encoder,
-            since no window can be closer to a text than the text itself.
+        keywords: The normalised references.
+        windows: The distinct windows of `words`; empty if windows are used only in context.
+        held: The indices of references that equal a window. Their keyword similarity is 1 and needs no encoder.
         open_references: The indices of references whose keyword similarity needs the encoder, ascending.
     """
 
@@ -105,7 +104,7 @@ class SmileTexts:
 
     @property
     def open_keywords(self) -> tuple[str, ...]:
-        """N(r) of the references in `open_references`."""
+        """The normalised references in `open_references`."""
         return tuple(self.keywords[index].text for index in self.open_references)
 
     @property
@@ -133,9 +132,9 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
 
 
 def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
-    """Return texts with windows that are used only in context, all of them, and with the references as sentences.
+    """Return texts for windows in context only, with the references as sentences.
 
-    Only the prediction's first `end` characters and their first `most_words` words are used.
+    Use only the prediction's first `end` characters, and only the first `most_words` words of these.
     """
     words = normalise(prediction[:end])
     keywords = tuple(map(normalise, references))
@@ -149,12 +148,12 @@ def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_w
 
 
 def check_synthetic(references: tuple[str, ...], synthetic_answers: tuple[str, ...]) -> Failure | None:
-    """Return INVALID_INPUT unless there is one synthetic answer for each reference and none is blank."""
+    """Return INVALID_INPUT unless each reference has one synthetic answer and no answer is blank."""
     if len(synthetic_answers) != len(references):
         return Failure(
             Status.INVALID_INPUT,
-            f"synthetic_answers: has {len(synthetic_answers)} answers for {len(references)} references. Give one for "
-            "each reference, in the same order",
+            f"synthetic_answers: has {len(synthetic_answers)} answers for {len(references)} references. Give one "
+            "answer for each reference, in the references' order",
         )
     for index, answer in enumerate(synthetic_answers):
         if is_blank(answer):

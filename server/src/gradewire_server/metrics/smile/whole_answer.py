@@ -1,4 +1,4 @@
-"""SMILE's preset `whole`: read answers longer than the encoder's input to their end, in overlapping pieces."""
+"""SMILE's preset `whole`, which reads long answers to their end, in overlapping pieces."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -27,28 +27,22 @@ from gradewire_server.metrics.smile.texts import SmileTexts, full_texts, smile_t
 from gradewire_server.metrics.text.normalise import word_spans
 
 MAX_NEAR: Final = 16
-"""Maximum number of windows of a length that are embedded out of context. In a repetitive answer, all windows are
-near-ties."""
+"""Maximum number of windows of each length to embed out of context."""
 
 MAX_PIECES: Final = 64
-"""Maximum number of pieces; 2,000 English words need about 15 pieces for an encoder of 256 tokens."""
 _OVERLAP: Final = 0.25
-"""Share of a piece that the next piece repeats, so that few windows are complete in neither of the two."""
+"""Share of a piece that the next piece repeats, so that few windows are split."""
 _LAST: Final = 0.9
-"""Minimum relative length of the last piece, because a few words alone would be compared like a short answer."""
+"""Minimum length of the last piece, relative to the previous piece."""
 _AHEAD: Final = 1.5
-"""Length of the next input, relative to what the encoder read of the previous piece; the encoder drops the excess."""
+"""Length of the next input, relative to the text that the encoder read from the previous piece."""
 _LEAST_CHARACTERS: Final = 256
-_WORD_CHARACTERS: Final = 64
-"""Maximum number of characters to look back for the beginning of a word."""
+_MAX_WORD_CHARACTERS: Final = 64
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters to read, after leading blanks."""
 MAX_WORDS: Final = 2_048
-"""Maximum number of words in which to look for windows."""
-_MAY_BE_CUT: Final = 512
-"""Number of characters above which an answer's tokens are requested first, to find out whether the encoder reads the
-whole answer. The encoder reads most shorter answers to the end, and then `fast` needs fewer rounds."""
+_MAX_SHORT_ANSWER_CHARACTERS: Final = 512
+"""Maximum number of characters in an answer that the encoder is expected to read to the end."""
 
 
 def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -> tuple[int, WordsInContext]:
@@ -64,9 +58,9 @@ def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -
 class Pieces(ABC):
     """The pieces of an answer that have been read so far.
 
-    The argument `keywords` contains e(N(r)) of `texts.open_references`, float32[open, dims], and the argument
-    `sentences` contains the vectors of all sentences, float32[references, dims]; all rows have length 1. The attribute
-    `sentences` contains, for each reference's sentence, the largest cosine with a piece so far.
+    The argument `keywords` contains the vectors of `texts.open_keywords`, float32[open, dims], and the argument
+    `sentences` the vectors of all sentences, float32[references, dims]; all rows have length 1. The attribute
+    `sentences` contains the largest cosine of each reference's sentence with a piece.
     """
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
@@ -87,7 +81,7 @@ class Pieces(ABC):
 
     @abstractmethod
     def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
-        """Add windows that start at these words; `cosines` are float32[windows, references of this length]."""
+        """Add the windows that start at the words `starts`; `cosines` are float32[windows, references of a length]."""
 
 
 class ClosestPiece(Pieces):
@@ -96,8 +90,8 @@ class ClosestPiece(Pieces):
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
         super().__init__(texts, keywords, sentences)
         count = len(texts.open_references)
-        # For each open reference: the largest cosine of a window (-inf if none was read in full), the window's first
-        # word, and the largest cosine of a whole piece and N(r).
+        # For each open reference: the largest cosine with a window (-inf if no window was read in full), this window's
+        # first word, and the largest cosine with a whole piece.
         self._windows = np.full(count, -np.inf)
         self._starts = np.zeros(count, np.intp)
         self._pieces = np.full(count, -np.inf)
@@ -148,17 +142,16 @@ class RankedPieces(Pieces):
         near[starts] = np.maximum(near[starts], cosines.max(axis=1))
 
     def shortlist(self, lengths: Iterable[int]) -> Rounds[dict[int, tuple[str, ...]]]:
-        """Return the windows of these lengths that are closest in context, or the first ones if no window was read.
+        """Return the windows of these lengths that are closest in context, or the first windows if no window was read.
 
-        Each length has 1 to MAX_NEAR distinct windows, in order of position. This method requests nothing, but pauses
-        after each length, since many equally close windows take long to sort.
+        Each length has 1 to MAX_NEAR distinct windows, in order of position.
         """
         chosen = {}
         for length in lengths:
             starts = np.flatnonzero(self._near[length] > -np.inf)
             near = closest_texts(partial(self._window, length), starts, self._near[length][starts], most=MAX_NEAR)
             chosen[length] = near or self._first_windows(length)
-            yield ()
+            yield ()  # pause, because sorting many windows takes long
         return chosen
 
     def _window(self, length: int, start: int) -> str:
@@ -170,7 +163,7 @@ class RankedPieces(Pieces):
 
 
 def gather_to_the_end(texts: SmileTexts, parameters: SmileParameters, *, end: int) -> Rounds[Similarities]:
-    """Request the same as `gather`, and read all pieces up to `end` if the encoder did not read that far."""
+    """Run `gather`; if the encoder cut the prediction, also read all pieces up to `end`."""
     found = yield from gather(texts, parameters)
     if not found.truncated:
         return found
@@ -188,13 +181,13 @@ def gather_to_the_end(texts: SmileTexts, parameters: SmileParameters, *, end: in
 
 
 def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> Rounds[bool]:
-    """Add all pieces of a text to `pieces`; return True if a part was not read. `tokens` belong to the first piece."""
+    """Add all pieces of a text to `pieces`; `tokens` belong to the first piece. Return True if a part was not read."""
     begin = 0
-    if not _read_to(tokens, 0):  # blanks before the answer filled the encoder's input
+    if not _end_of_read_text(tokens, 0):  # blanks before the answer filled the encoder's input
         begin = len(text) - len(text.lstrip())
         tokens = yield from _read(model, text[begin:])
     pieces.look_at(tokens, begin)
-    read = _read_to(tokens, begin) if tokens.truncated else len(text)
+    read = _end_of_read_text(tokens, begin) if tokens.truncated else len(text)
     for _ in range(MAX_PIECES - 1):
         if read >= len(text):
             return False
@@ -208,19 +201,18 @@ def read_pieces(text: str, model: str, tokens: TokenVectors, pieces: Pieces) -> 
             continue
         tokens = yield from _read(model, piece)
         pieces.look_at(tokens, begin)
-        read = _read_to(tokens, begin) if tokens.truncated else begin + len(piece)
+        read = _end_of_read_text(tokens, begin) if tokens.truncated else begin + len(piece)
     return read < len(text)
 
 
-def _read_to(tokens: TokenVectors, begin: int) -> int:
-    """Return the end of the last token in the piece that the encoder read."""
+def _end_of_read_text(tokens: TokenVectors, begin: int) -> int:
     return begin + int(tokens.offsets[:, 1].max(initial=0))
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """Return where the word at position `at` begins, or `at` if that is too far away; always more than `after`."""
+    """Return where the word at position `at` begins (above `after`), or `at` if the beginning is too far away."""
     at = max(at, after + 1)
-    for place in range(at, max(after, at - _WORD_CHARACTERS), -1):
+    for place in range(at, max(after, at - _MAX_WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():
             return place
     return at
@@ -229,12 +221,16 @@ def _word_begin(text: str, at: int, *, after: int) -> int:
 def gather_long(
     item: Item, sentences: tuple[str, ...], parameters: SmileParameters, *, rough_error: float | None = None
 ) -> Rounds[tuple[SmileTexts, Similarities]]:
-    """Request everything that the score with the preset WHOLE needs; return the compared texts and the similarities.
+    """Request everything that the preset WHOLE needs; return the compared texts and the similarities.
 
     `sentences` are the references' sentences; `rough_error` is `ModelMetadata.rough_cosine_error`.
     """
     texts = smile_texts(item.prediction, item.references, sentences)
-    tokens = (yield from _read(parameters.model, item.prediction)) if len(item.prediction) > _MAY_BE_CUT else None
+    tokens = (
+        (yield from _read(parameters.model, item.prediction))
+        if len(item.prediction) > _MAX_SHORT_ANSWER_CHARACTERS
+        else None
+    )
     if tokens is None or not tokens.truncated:
         like_fast = replace(parameters, preset=SmilePreset.FAST)
         found = yield from gather(texts, like_fast, rough_error=rough_error)
@@ -255,7 +251,6 @@ def _read(model: str, text: str) -> Rounds[TokenVectors]:
 
 
 def _to_the_end(texts: SmileTexts, parameters: SmileParameters, first: TokenVectors, end: int) -> Rounds[Similarities]:
-    """Read all pieces after the first, then embed the windows that are closest in any piece."""
     model = parameters.model
     keywords, sentences = yield from ask_together(
         Embed(model, texts.open_keywords, Tier.REFERENCE), Embed(model, texts.sentences, Tier.REFERENCE)

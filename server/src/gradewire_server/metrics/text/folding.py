@@ -1,4 +1,4 @@
-"""A text's visible characters, its folded form, and possible readings of accented or decorated letters."""
+"""A text's visible characters, its folded form, and possible readings of decorated letters."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -123,7 +123,7 @@ def without_notes(text: str) -> Reading:
 
 
 READINGS: Final[Sequence[Callable[[str], Reading]]] = (as_written, without_dress, without_notes)
-"""The functions that return possible readings. For an ASCII text, all readings equal the first."""
+"""The functions that return possible readings. For an ASCII text, all readings equal the first reading."""
 
 
 def _read(text: str, form: Callable[[str], str]) -> Reading:

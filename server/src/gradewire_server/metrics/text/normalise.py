@@ -21,14 +21,13 @@ PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 
 @cache
 def lemma_table() -> Mapping[str, str]:
-    """Return the lemmas of all words that are not their own lemma: about 33,000, which are read once, in 0.1 s.
+    """Return the lemmas of about 33,000 words that differ from their lemma.
 
-    lemminflect's own look-up copies an entry each time (5 µs and more), and reads the file four times as slowly. Unlike
-    a cache, a table of fixed size does not grow with unknown words.
+    lemminflect's own look-up takes 5 µs or more, and reads the file four times as slowly.
     """
     found: dict[str, str] = {}
     for part_of_speech in reversed(PARTS_OF_SPEECH):
-        found.update(_entries()[part_of_speech])
+        found.update(_lemmas_by_part_of_speech()[part_of_speech])
     # lemminflect looks words up in lower case, so it never finds entries with capital letters.
     lemmas = {word: lemmas.partition("/")[0].lower() for word, lemmas in found.items() if word == word.lower()}
     return {word: lemma for word, lemma in lemmas.items() if lemma != word}
@@ -36,15 +35,14 @@ def lemma_table() -> Mapping[str, str]:
 
 @cache
 def known_words() -> frozenset[str]:
-    """Return the dictionary's lower-case words (about 70,000), with inflections and a few names, but no numbers."""
-    return frozenset(word for word, _, _ in _rows() if word == word.lower())
+    """Return the dictionary's lower-case words (about 70,000), with inflections."""
+    return frozenset(word for word, _, _ in _dictionary_rows() if word == word.lower())
 
 
 @cache
-def _entries() -> Mapping[str, Mapping[str, str]]:
-    """Return, by part of speech, each word's lemmas, joined with "/"."""
+def _lemmas_by_part_of_speech() -> Mapping[str, Mapping[str, str]]:
     entries: dict[str, dict[str, str]] = defaultdict(dict)
-    for word, part_of_speech, lemmas in _rows():
+    for word, part_of_speech, lemmas in _dictionary_rows():
         entries[part_of_speech][word] = lemmas
     overrides: dict[str, dict[str, tuple[str, ...]]] = OverridesCodec.load(config.lemma_overrides_fn)
     for word, entry in overrides.items():
@@ -53,15 +51,14 @@ def _entries() -> Mapping[str, Mapping[str, str]]:
     return entries
 
 
-def _rows() -> Iterator[list[str]]:
-    """Return the dictionary's rows: word, part of speech, lemmas."""
+def _dictionary_rows() -> Iterator[list[str]]:
     with gzip.open(config.lemma_lu_fn, "rt", encoding="utf-8") as file:
         return csv.reader(file.read().splitlines(), quoting=csv.QUOTE_NONE)
 
 
 @cache
 def lemmatizer() -> Callable[[str, str], str]:
-    """Return the look-up as a bound method: `lemmatizer()(word, word)` is the lemma of a lower-cased word."""
+    """Return a fast look-up: `lemmatizer()(word, word)` is a lower-case word's lemma."""
     return lemma_table().get
 
 
@@ -72,7 +69,7 @@ _LEAST_LETTERS: Final = 5
 
 @cache
 def antonym_table() -> Mapping[str, frozenset[str]]:
-    """Return the antonyms of each word in WordNet (about 5,700 lower-case words); read once, in milliseconds."""
+    """Return the antonyms of each word in WordNet (about 5,700 lower-case words)."""
     found: dict[str, set[str]] = {}
     for line in (files(__package__) / "antonyms.txt").read_text("ascii").splitlines():
         if not line.startswith("#"):
@@ -85,8 +82,7 @@ def antonym_table() -> Mapping[str, frozenset[str]]:
 def opposites_of(word: str) -> frozenset[str]:
     """Return the antonyms of a lower-case word, and the word with or without a negating prefix.
 
-    For example, "hot" has "cold", and "valid" has "invalid". "polar" and "nonpolar" are each other's opposites, but
-    "form" and "uniform" are not.
+    "hot" has "cold", and "polar" has "nonpolar", but "form" does not have "uniform".
     """
     found = antonym_table().get(word, frozenset())
     bare = next((word.removeprefix(prefix) for prefix in _PREFIXES if word.startswith(prefix)), "")
@@ -97,22 +93,19 @@ def opposites_of(word: str) -> frozenset[str]:
 
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _NEITHER_IN_ASCII = {code: None for code in range(128) if _NEITHER_WORD_NOR_SPACE.match(chr(code))}
-_KNOWN_TEXTS = 4096
-"""Maximum number of texts whose words are cached: references recur with every answer to their question."""
-_KNOWN_CHARACTERS = 256
-_LONG_CHARACTERS = 8192
-"""Number of characters above which a regular expression is too slow. To delete every third character of a megabyte, a
-regular expression blocks all other work for half a second."""
-# Match from the first to the last word character in a run without white space. N deletes the punctuation around a word.
+_MAX_CACHED_TEXTS = 4096
+_MAX_CACHED_CHARACTERS = 256
+_MAX_REGEX_CHARACTERS = 8192
+# Match from the first to the last word character in a run without white space.
 _WORD = re.compile(r"\w(?:\S*\w)?")
 _RUN = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """The normal form N(x) of a non-blank text x, and the words of N(x). There is at least one word.
+    """The normal form N(x) of a non-blank text x, and its words; there is at least one word.
 
-    If the text contains no word characters, N(x) is the text in lower case, split at white space.
+    If x contains no word characters, N(x) is x in lower case, split at white space.
     """
 
     text: str
@@ -122,10 +115,9 @@ class Normalised:
 def normalise(text: str) -> Normalised:
     """Return N(text): lower-case, delete all but word characters and white space, split, lemmatise, join.
 
-    Word characters and white space are those of Python's `re`: letters and digits of all scripts, and "_". Combining
-    marks are deleted.
+    Word characters are letters and digits of all scripts, and "_". Combining marks are deleted.
     """
-    return _known(text) if len(text) <= _KNOWN_CHARACTERS else _normalised(text)
+    return _known(text) if len(text) <= _MAX_CACHED_CHARACTERS else _normalised(text)
 
 
 def _normalised(text: str) -> Normalised:
@@ -137,7 +129,7 @@ def _normalised(text: str) -> Normalised:
     return Normalised(" ".join(words), words)
 
 
-_known = lru_cache(maxsize=_KNOWN_TEXTS)(_normalised)
+_known = lru_cache(maxsize=_MAX_CACHED_TEXTS)(_normalised)
 
 
 def bare_words(text: str) -> list[str]:
@@ -145,13 +137,12 @@ def bare_words(text: str) -> list[str]:
     lowered = text.lower()
     if lowered.isascii():
         return lowered.translate(_NEITHER_IN_ASCII).split()
-    if len(lowered) <= _LONG_CHARACTERS:
+    if len(lowered) <= _MAX_REGEX_CHARACTERS:
         return _NEITHER_WORD_NOR_SPACE.sub("", lowered).split()
-    return _without_others(lowered).split()
+    return _without_punctuation(lowered).split()
 
 
-def _without_others(text: str) -> str:
-    """Return the text with only word characters and white space; test each distinct character once."""
+def _without_punctuation(text: str) -> str:
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     counts = np.bincount(codes)
     deleted = np.zeros(len(counts), np.bool_)
@@ -161,7 +152,7 @@ def _without_others(text: str) -> str:
 
 
 def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
-    """Return the positions in the raw text of the first words of `normalise(text)`, int32[words, 2].
+    """Return the positions of the first normalised words in the raw text, int32[words, 2].
 
     The positions are half-open character ranges, ascending and disjoint, without the punctuation around a word.
     """

@@ -1,7 +1,7 @@
 """Porter's stemmer with NLTK's corrections, which rouge-score and NLTK's METEOR use.
 
 Source: Porter 1980, "An algorithm for suffix stripping" (Program 14), steps 1a to 5b, with the corrections of NLTK's
-default mode. The stemmer is reimplemented here because importing NLTK needs seconds and up to 90 MB.
+default mode. Importing NLTK would need seconds and up to 90 MB.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 LONGEST_STEMMED_CHARACTERS: Final = 64
-"""Maximum length of a word to stem. Longer words are not English and stay unchanged."""
+"""Maximum length of a word to stem."""
 _REMEMBERED_STEMS: Final = 65_536
 
 _VOWELS: Final = frozenset("aeiou")

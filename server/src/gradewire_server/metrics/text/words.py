@@ -7,12 +7,10 @@ from typing import Final
 from unicodedata import category
 
 _PART_CHARACTERS: Final = 32_768
-"""Maximum number of characters to translate in one call: 4 ms if the text is not ASCII."""
+"""Maximum number of characters to translate in one call, which takes up to 4 ms."""
 
 MAX_WORDS: Final = 1024
-"""Maximum number of words to compare."""
 MAX_CHARACTERS: Final = 65_536
-"""Maximum number of characters to split into words."""
 
 _ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
 # Scripts without spaces between words: Thai and Lao, Myanmar, Khmer, kana, Han.
@@ -36,7 +34,7 @@ _VARIATION_SELECTORS: Final = range(0xE0100, 0xE01F0)
 """The only combining marks with higher code points than the last letters."""
 
 MAX_REFERENCE_WORDS: Final = 8192
-"""Maximum number of words in all references of an item or entry: a thousand long references would need seconds."""
+"""Maximum number of words in all references of an item or entry."""
 
 
 def translated(text: str, table: Mapping[int, str | int | None]) -> str:
@@ -68,12 +66,12 @@ def _compiled_word() -> re.Pattern[str]:
     joined = _character_class(sorted(set(letters).difference(alone)))
     marks = _character_class([n for n in (*assigned, *_VARIATION_SELECTORS) if category(chr(n))[0] == "M"])
     single = f"[{_character_class(alone)}]"
-    # The first branch is redundant but fast: most letters of an unspaced script precede another one. Checking that no
-    # mark follows is several times as slow, because marks have hundreds of ranges beyond the first plane.
+    # The first branch is redundant but fast, because most letters of an unspaced script precede another letter. A
+    # check that no mark follows is slower, because marks have hundreds of ranges beyond the first plane.
     return re.compile(f"{single}(?={single})|[{joined}][{joined}{marks}]*|{single}[{marks}]*")
 
 
-_WORD: Final = _compiled_word()  # compile at start, not during the first answer that is not ASCII: it needs 0.1 s
+_WORD: Final = _compiled_word()  # compile at start, because compiling needs 0.1 s
 
 
 def split_words(text: str) -> list[str]:

@@ -25,27 +25,23 @@ _AUXILIARIES: Final = frozenset(_WORDS["auxiliaries"].split())
 _QUESTION_WORDS: Final = _AUXILIARIES.union(_WORDS["questioning"].split())
 _SHORT: Final[Mapping[str, str]] = _WORDS["short_forms"]
 _DOUBT: Final = frozenset(_WORDS["doubt"].split())
-"""Words that cast doubt on a preceding "yes" or "no"."""
 _AGAINST: Final = {True: _DOUBT.union(_WORDS["against_yes"].split()), False: _DOUBT.union(_WORDS["against_no"].split())}
-"""For each verdict, the words that cast doubt on it or express the opposite verdict."""
-_ELLIPTIC_WORDS: Final = 4
-"""Number of words of the longest ellipsis, "it is not any". An ellipsis may end a clause ("no, sir it is")."""
+"""By verdict, the words that cast doubt on the verdict or express the opposite verdict."""
+_MAX_ELLIPTIC_WORDS: Final = 4
 
 
 def leading_verdict(text: str) -> bool | None:
-    """Return True if a text means "yes", False if it means "no", and None if it means neither or both, or is doubtful.
+    """Return True if a text clearly means "yes", False if it clearly means "no", and None for all other texts.
 
     The text may begin with "answer:" or "the answer is". Apart from that, one of these rules must hold:
 
-    - The first clause is "yes", "yeah", "yep", "yup", "yea", "aye", or "no", "nope", "nah", "nay", optionally followed
-      by "it is" or "it is not". The rest of the text neither retracts the verdict nor casts doubt on it: it contains no
-      word of the opposite verdict, no negation after "yes", and no "but", "or", "maybe", "sorry", "I", "we" or "you".
+    - The first clause is "yes", "yeah", "no", "nope" or the like, optionally followed by "it is" or "it is not". The
+      other clauses neither state the opposite verdict nor cast doubt with "but", "or", "maybe", "sorry" and the like.
     - The whole text is a word or phrase like "true", "false", "never", "not really", "of course not".
-    - The whole text is a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any". "It is a
-      cat" and "it is not a cat" mean neither, because the question may be about a different animal.
+    - The whole text is a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any".
 
-    "No data", "No one knows", "Sure! ..." and "It might" mean neither. So does a text that is not plain English: one
-    with more than 300 characters, a question mark, a slash, or letters beyond ASCII.
+    "No data", "No one knows", "Sure! ...", "It might" and "It is a cat" have no verdict, nor has a text with more than
+    300 characters, a question mark, a slash, or letters beyond ASCII.
     """
     if len(text) > _MOST_CHARACTERS:
         return None
@@ -76,11 +72,10 @@ def _whole(words: list[str]) -> bool | None:
         verdict = _LEADING[words[0]]
         return verdict if len(words) == 1 or _whole(words[1:]) is verdict else None
     text = " ".join(words)
-    return _WHOLE[text] if text in _WHOLE else _elliptic(words)
+    return _WHOLE[text] if text in _WHOLE else _elliptic_verdict(words)
 
 
-def _elliptic(words: list[str]) -> bool | None:
-    """Return the verdict of a clause that is only a subject, an auxiliary and perhaps "not"; otherwise None."""
+def _elliptic_verdict(words: list[str]) -> bool | None:
     if len(words) < 2 or words[0] not in _SUBJECTS or words[1] not in _AUXILIARIES:
         return None
     return {"": True, "not": False, "not any": False}.get(" ".join(words[2:]))
@@ -88,7 +83,7 @@ def _elliptic(words: list[str]) -> bool | None:
 
 def _in_doubt(verdict: bool, rest: list[list[str]]) -> bool:  # noqa: FBT001 - the verdict is a value, not a switch
     """Return True if the clauses after a verdict retract it or begin with a number or "one" ("No. 5")."""
-    ends = (clause[-count:] for clause in rest for count in range(1, _ELLIPTIC_WORDS + 1))
+    ends = (clause[-count:] for clause in rest for count in range(1, _MAX_ELLIPTIC_WORDS + 1))
     other = any(_whole(end) is (not verdict) for end in ends)
     numbered = rest[0][0] == "one" or rest[0][0].isdigit()
     return other or numbered or any(word in _AGAINST[verdict] for clause in rest for word in clause)

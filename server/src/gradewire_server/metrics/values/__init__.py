@@ -1,1 +1,1 @@
-"""Find and parse the values in a text (dates, quantities, ordinals, formulas), and compare answers with references."""
+"""Find and parse the values in texts, and compare answers with references."""

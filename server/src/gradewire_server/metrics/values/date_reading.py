@@ -1,4 +1,4 @@
-"""Parse dates and periods in tokens: "4 July 1776", "the early 80s", "5th century BC", "Q3 2021"."""
+"""Parse dates and periods in tokens."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,15 +26,12 @@ MONTH_NAMES: Final = {
     **{name[:3]: number for number, name in enumerate(_WORDS["months"].split(), 1)},
     "sept": 9,
 }
-"""Each month's number, by the month's name and short name."""
 WEEKDAYS: Final = {
     f"{name}{plural}": number for number, name in enumerate(_WORDS["weekdays"].split()) for plural in ("", "s")
 }
-"""Each weekday's number, by the weekday's name."""
 SEASONS: Final = _WORDS["seasons"]
 """The first and last month of each season in the northern hemisphere."""
 DECADES: Final = {name: 10 * number for number, name in enumerate(_WORDS["decades"].split(), 2)}
-"""The decades of the 20th century by name."""
 
 FIRST_YEAR: Final = 1000
 """The first year that a four-digit number may mean."""
@@ -111,7 +108,7 @@ def year_with_era_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | Non
 
 
 def season_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Parse a season with a year ("Summer 1969", "the fall of 2015"); without a year, it is hardly ever a date."""
+    """Parse a season with a year: "Summer 1969", "the fall of 2015"."""
     place = at + 1 + (lower_at(tokens, at + 1) in {"of", ","})
     year = full_year_at(tokens, place)
     if year is None:
@@ -139,28 +136,28 @@ def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
-    """Return the date at a token, with the indices of its first token and of the token after it."""
+    """Return the date at a token, the date's first index and the index after it, or None."""
     found = _point(tokens, at)
     if found is None:
         return None
     date, end = found
     start = at - (lower_at(tokens, at - 1) == "the")
-    date, start = _stage(tokens, date, start)
-    date, end = _ranged(tokens, date, start, end)
+    date, start = _narrowed_to_stage(tokens, date, start)
+    date, end = _extended_to_range(tokens, date, start, end)
     hedged = lower_at(tokens, start - 1) in _HEDGES
     return (replace(date, hedged=True) if hedged else date), start, end
 
 
 def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Return a date and the index after it, regardless of words like "early" and "between" around the date."""
+    """Return a date without words like "early" or "between" around it, and the index after the date."""
     token = tokens[at]
     if token.word:
         return _by_word(tokens, at)
     if token.number is None or lower_at(tokens, at - 1) in CURRENCY_SIGNS:
         return None
     return (
-        _by_digits(tokens, at) or _day_first(tokens, at) or decade_at(tokens, at) or century_at(tokens, at)
-        or year_with_era_at(tokens, at) or quarter_at(tokens, at) or _year(tokens, at)
+        _date_in_digits(tokens, at) or _day_first(tokens, at) or decade_at(tokens, at) or century_at(tokens, at)
+        or year_with_era_at(tokens, at) or quarter_at(tokens, at) or _year_at(tokens, at)
     )  # fmt: skip
 
 
@@ -180,8 +177,7 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     return _day_first(tokens, at) or century_at(tokens, at) or quarter_at(tokens, at)
 
 
-def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Parse a date in digits: "1776-07-04", "12/25/1999". `plain` has converted "25.12.1999" to "1999-12-25"."""
+def _date_in_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     first, second, third = (integer_at(tokens, at + step) for step in (0, 2, 4))
     mark = lower_at(tokens, at + 1)
     if first is None or second is None or third is None or mark not in {"-", "/"}:
@@ -200,8 +196,7 @@ def _by_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     return (Date.of(year, month, day), at + 5) if 1 <= month <= MONTHS and 1 <= day <= _MAX_DAY else None
 
 
-def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
-    """Return the day of a month and the index after it; None without a day."""
+def _day_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
     found = ordinal_number_at(tokens, at)
     if found is None and (whole := integer_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
         found = whole, at + 1
@@ -209,22 +204,20 @@ def _day(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
 
 
 def _month_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Parse a date that begins with a month: "July 4, 1776", "July 1776", "in July"."""
     month = MONTH_NAMES[tokens[at].lower]
     end = at + 1 + (lower_at(tokens, at + 1) == "." and len(tokens[at].text) <= 4)
     place = end + (lower_at(tokens, end) == "the")
-    day = _day(tokens, place) if place < len(tokens) else None
+    day = _day_at(tokens, place) if place < len(tokens) else None
     if day is not None and lower_at(tokens, day[1]) in _NO_DAY:
         day = None
     behind = end if day is None else day[1]
     year, finish = _year_after(tokens, behind)
-    if day is None and year is None and not _is_month(tokens, at):
+    if day is None and year is None and not _means_month(tokens, at):
         return None
     return Date.of(year, month, None if day is None else day[0]), finish
 
 
-def _is_month(tokens: Sequence[Token], at: int) -> bool:
-    """Return True if a single word means a month; "may" and "march" may be verbs, and "Sep" and "Dec" may be names."""
+def _means_month(tokens: Sequence[Token], at: int) -> bool:
     token = tokens[at]
     if token.lower not in _WORDS_TOO:
         return True
@@ -243,8 +236,7 @@ def _year_after(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
 
 
 def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Parse a date that begins with a day: "4 July 1776", "the fourteenth of July"."""
-    found = _day(tokens, at)
+    found = _day_at(tokens, at)
     if found is None:
         return None
     day, end = found
@@ -258,8 +250,8 @@ def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     return Date.of(year, month, day), finish
 
 
-def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Return a four-digit year and the index after it; None if a unit or a sign shows that it is an ordinary number."""
+def _year_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    """Return a four-digit year and the index after it, or None if a unit or sign shows that the number is no year."""
     year = full_year_at(tokens, at)
     if year is None or lower_at(tokens, at + 1) in _NO_YEAR:
         return None
@@ -274,8 +266,7 @@ def _year(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     return (date if dated else replace(date, number=int(token.number or 0))), at + 1
 
 
-def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
-    """Narrow a decade, century or year to its early, middle or late part if "early" or the like precedes it."""
+def _narrowed_to_stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
     before = start - 1 - (lower_at(tokens, start - 1) == "-")
     stage = _WORDS["stages"].get(lower_at(tokens, before))
     if stage is None or date.days is None or date.month:
@@ -285,8 +276,7 @@ def _stage(tokens: Sequence[Token], date: Date, start: int) -> tuple[Date, int]:
     return replace(date, days=(begin + first, begin + last - 1), number=None), before
 
 
-def _ranged(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
-    """Extend a date to a range if a second date follows: "1914-18", "1368 to 1644", "between 1440 and 1450"."""
+def _extended_to_range(tokens: Sequence[Token], date: Date, start: int, end: int) -> tuple[Date, int]:
     link = lower_at(tokens, end)
     between = lower_at(tokens, start - 1) == "between"
     if date.days is None or link not in _RANGE_LINKS or (link == "and") != between or end + 1 >= len(tokens):

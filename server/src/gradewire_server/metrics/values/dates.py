@@ -15,7 +15,7 @@ _DAYS: Final = 31
 _YEAR: Final = MONTHS * _DAYS
 """Number of days in a year if every month has 31 days, since only the order of days matters."""
 _SLACK: Final = _YEAR
-"""Tolerance in days at both ends of a century, since usage differs on which century 1900 is in."""
+"""Tolerance in days at both ends of a century, because 1900 counts as 19th or 20th century."""
 
 _DAY_MINUTES: Final = 1440
 _HALF_DAY: Final = 720
@@ -31,20 +31,20 @@ class Time:
     half_known: bool
 
     def equals(self, reference: "Time") -> bool:
-        """Return True if this time of an answer equals the reference's; a time without "am" or "pm" matches both."""
+        """Return True if this time equals the reference's. A time without "am" or "pm" matches either half of a day."""
         apart = (self.minute - reference.minute) % _DAY_MINUTES
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
 
     def contradicts(self, reference: "Time") -> bool:
-        """Return True if this time of an answer differs from the reference's."""
+        """Return True if both times differ."""
         return not self.equals(reference)
 
 
 def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """Return the time of day that begins at a token, and the index after it; None without a time."""
+    """Return the time of day that begins at a token and the index after the time, or None."""
     token = tokens[at]
     if token.word:
-        return _in_words(tokens, at)
+        return _time_in_words(tokens, at)
     hour = token.whole
     if hour is None or hour > 23 or len(token.text) > 2:
         return None
@@ -58,15 +58,14 @@ def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
             return None
     clock = not written and lower_at(tokens, end) == "o'clock"
     end, written = end + clock, written or clock
-    half, behind = _half(tokens, end)
+    half, behind = _half_of_day(tokens, end)
     if half is None:
         known = hour > 12 or (len(token.text) == 2 and hour < 10)
         return (Time(hour * 60 + minute, half_known=known), end) if written else None
     return (Time(hour % 12 * 60 + minute + half, half_known=True), behind) if 1 <= hour <= 12 else None
 
 
-def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """Parse a time that begins with a word: "noon", "half past seven", "a quarter to 8", "seven o'clock"."""
+def _time_in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     named = _WORDS["named_times"].get(tokens[at].lower)
     if named is not None:
         return Time(named, half_known=True), at + 1
@@ -78,15 +77,15 @@ def _in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
     clock = lower_at(tokens, end + 1) == "o'clock"
     if not 1 <= hour <= 12 or hour % 1:
         return None
-    half, behind = _half(tokens, end + 1 + clock)
+    half, behind = _half_of_day(tokens, end + 1 + clock)
     if past is None and half is None and not clock:
         return None
     minute = int(hour) % 12 * 60 + minute + (half or 0)
     return Time(minute % _DAY_MINUTES, half_known=half is not None), behind
 
 
-def _half(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
-    """Return the minutes to add, 0 for "a.m." and 720 for "pm" (None without either), and the index after it."""
+def _half_of_day(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
+    """Return 0 for "a.m.", 720 for "p.m." or None, and the index after the match."""
     lower = lower_at(tokens, at)
     if lower in {"am", "pm"}:
         return _HALF_DAY * (lower == "pm"), at + 1
@@ -109,11 +108,10 @@ class Date:
     """A day, month, year, decade, century or season, with or without a year, or a day of the week.
 
     Attributes:
-        days: The first and last day, counted from the year 0; None without a year.
+        days: The first and last day, counted from the year 0, or None if the date has no year.
         month: The month, 1 to 12, if the date is a month or a day.
         weekday: The day of the week, 0 to 6, or None.
         ranged: True if the text gives both the first and the last date: "1914-1918".
-        hedged: True if the date is approximate.
         number: The year if it may also be an ordinary number; otherwise None.
     """
 
@@ -148,15 +146,15 @@ class Date:
 
     @property
     def year(self) -> int | None:
-        """The year; None if the date has no year or spans several."""
+        """The year, or None if there are no years or several years."""
         begin, end = _years_of(self.days) if self.days else (None, None)
         return begin if begin == end else None
 
     def equals(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
-        """Return True if this date of an answer equals the reference's or lies in it.
+        """Return True if this date of an answer equals the reference's date or lies in it.
 
-        A reference that is more precise than `asked` counts as its year or month. An answer may omit the year if it is
-        one of the question's `asked_years`.
+        A reference that is more precise than `asked` counts as its year or month. An answer may omit the year if the
+        question contains the reference's year (`asked_years`).
         """
         if reference.weekday is not None or self.weekday is not None:
             return reference.weekday == self.weekday
@@ -174,7 +172,7 @@ class Date:
         return self.ranged and any(lower <= year * _YEAR and (year + 1) * _YEAR - 1 <= upper for year in years)
 
     def coarser_than(self, reference: "Date") -> bool:
-        """Return True if this date of an answer contains the reference's, as a year contains a day."""
+        """Return True if this date of an answer, such as a year, contains the reference's date."""
         if self.days is None or self.ranged or reference.days is None or reference.ranged:
             return False
         return self.days[0] <= reference.days[0] and reference.days[1] <= self.days[1]
@@ -183,7 +181,7 @@ class Date:
         return self.month == reference.month and reference.day in {None, self.day}
 
     def contradicts(self, reference: "Date") -> bool:
-        """Return True if both dates cannot be true: no common day, or different months, days or weekdays."""
+        """Return True if the dates have no common day, or have different months, days or weekdays."""
         if (self.weekday is None) != (reference.weekday is None):
             return False
         if self.days is None or reference.days is None:
@@ -210,7 +208,6 @@ def _at_precision(reference: Date, asked: DatePrecision) -> Date:
 
 
 def _widened(reference: Date, first: int, last: int) -> tuple[int, int]:
-    """Return a reference's days, widened for an approximate year and at the ends of a century."""
     if reference.hedged and (year := reference.year) is not None:
         years = 50 if year % 100 == 0 else 5 if year % 10 == 0 else 2
         return first - years * _YEAR, last + years * _YEAR

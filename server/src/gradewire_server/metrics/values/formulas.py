@@ -1,4 +1,4 @@
-"""Find formulas and relations in a text, parse them into a few steps, and compare their values at fixed points."""
+"""Find formulas and relations in a text, and compare their values at fixed points."""
 
 import math
 import operator
@@ -16,7 +16,6 @@ from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import NAMES, SYMBOLS
 
 MAX_TOKENS: Final = 64
-"""Maximum number of tokens of a formula; longer formulas are ignored."""
 
 _TOKEN: Final = re.compile(
     r"(?P<number>\d{1,3}(?:,\d{3}){1,5}(?![\d,])|\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3}(?!\w))?|(?<![\w.])\.\d{1,40})"
@@ -24,12 +23,10 @@ _TOKEN: Final = re.compile(
     r"|(?P<name>[A-Za-z\u03b1-\u03c9]{1,3}(?![^\W\d_]|'))"
     r"|(?P<relation><=|>=|!=|==|=|<(?!-)|>)|(?P<operator>\*\*|[-+*/^!])(?!>)|(?P<bracket>[()])|(?P<other>[^\W\d_]+'?|[^\w\s]|_)"
 )
-_WORDS: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
-"""English words and units that are hardly ever names in formulas."""
+_UNLIKELY_NAMES: Final = frozenset(VOCABULARY["formulas"]["no_names"].split())
 
 _POINTS: Final = 5
-_ENOUGH: Final = 3
-"""Number of points at which both formulas need values. With fewer, they are not equal."""
+_MIN_POINTS: Final = 3
 _TOLERANCE: Final = 1e-9
 _MAX_FACTORIAL: Final = 170
 _PRECEDENCE: Final = {"+": 1, "-": 1, "*": 2, "/": 2, "negate": 3, "implied": 3, "^": 4, "call": 5}
@@ -48,11 +45,10 @@ _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
 
 _SIGNED: Final = frozenset("^*/=<>+!")
 _PI: Final = re.compile(r"\bpi\b")
-_NAMED: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
-"""Names in formulas. Most texts contain none of them and need no further search."""
+_FORMULA_NAMES: Final = ("sqrt", "log", "ln", "sin", "cos", "tan", "e^")
 _UNIT: Final = re.compile(r" ?(%|\u00b0|[^\W\d_]{1,20})")
 _VARIABLES: Final = frozenset(VOCABULARY["formulas"]["variables"])
-"""Letters that are variables after a number. Other letters are units or scales there: "5m", "10k"."""
+"""Letters that are variables after a number. Other letters after a number are units or scales: "5m", "10k"."""
 _COEFFICIENT: Final = re.compile(r"\d[a-z](?![a-z])")
 _PLAIN_ONLY: Final = frozenset({"-", "/"})
 
@@ -97,7 +93,7 @@ def runs_of(text: str) -> Iterator[list[Sign]]:
 
 def _sign(match: re.Match[str]) -> Sign | None:
     kind, text = match.lastgroup or "other", match[0]
-    if kind == "other" or (kind == "name" and text.lower() in _WORDS):
+    if kind == "other" or (kind == "name" and text.lower() in _UNLIKELY_NAMES):
         return None
     if (
         text == "x"
@@ -111,17 +107,13 @@ def _sign(match: re.Match[str]) -> Sign | None:
 
 
 def _are_separate(last: Sign, sign: Sign) -> bool:
-    """Return True if two tokens belong to different formulas, because they are separate operands.
-
-    The operands in "sqrt 2" and "4 pi" belong together.
-    """
+    """Return True if two tokens are operands of different formulas, unlike in "sqrt 2" and "4 pi"."""
     if last.end == sign.start or not (last.closes and sign.opens):
         return False
     return not (sign.kind in {"constant", "function"} and last.kind == "number") and last.kind != "function"
 
 
 def _trimmed(run: list[Sign]) -> Iterator[list[Sign]]:
-    """Yield the run without tokens that cannot begin or end a formula, if its length is allowed."""
     if len(run) > 4 * MAX_TOKENS or (run and run[0].text == "/"):  # "kg/m^3" is a unit
         return
     first, last = 0, len(run)
@@ -139,7 +131,7 @@ Step = tuple[str, float]
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula: its steps in the order in which a stack machine executes them, and its variables."""
+    """A formula as steps for a stack machine, and the names of its variables."""
 
     steps: tuple[Step, ...]
     names: frozenset[str]
@@ -164,12 +156,12 @@ class Formula:
         pairs = [
             (ours, theirs) for ours, theirs in zip(self.values, other.values, strict=True) if None not in {ours, theirs}
         ]
-        return len(pairs) >= min(_ENOUGH, len(self.values)) and all(
+        return len(pairs) >= min(_MIN_POINTS, len(self.values)) and all(
             isclose(ours or 0.0, theirs or 0.0, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE) for ours, theirs in pairs
         )
 
     def contradicts(self, reference: "Formula") -> bool:
-        """Return True if a formula that differs from the reference shares a variable with it."""
+        """Return True if both formulas share a variable."""
         return bool(self.names & reference.names)
 
     def minus(self, other: "Formula") -> "Formula":
@@ -207,7 +199,6 @@ class _Parser:
         return self._take_operator(sign.text)
 
     def formula(self) -> Formula | None:
-        """Return the formula; None if the tokens so far are incomplete."""
         if not self._operand or "(" in self._waiting:
             return None
         self._steps.extend((step, 0.0) for step in reversed(self._waiting))
@@ -236,7 +227,6 @@ class _Parser:
         return True
 
     def _push(self, operator: str) -> None:
-        """Push an operator, after the waiting operators that bind more tightly; powers are right-associative."""
         self._operand = False
         mine = _PRECEDENCE[operator]
         while self._waiting and self._waiting[-1] != "(":
@@ -276,8 +266,8 @@ def _do(name: str, number: float, point: int, stack: list[float]) -> None:
         if isinstance(result, complex):
             raise ValueError("a power that is not a real number")
         stack.append(result)
-    elif name in _STEPS:
-        stack.append(_STEPS[name](stack.pop()))
+    elif name in _UNARY_STEPS:
+        stack.append(_UNARY_STEPS[name](stack.pop()))
     else:
         # The value of a variable is positive, and differs between letters and between points.
         stack.append(0.5 + (ord(name) * 37 + point * 101) % 97 / 61)
@@ -289,8 +279,7 @@ def _factorial(value: float) -> float:
     return float(math.factorial(int(value)))
 
 
-_STEPS: Final[Mapping[str, Callable[[float], float]]] = {**_FUNCTIONS, "negate": operator.neg, "!": _factorial}
-"""The steps with one operand."""
+_UNARY_STEPS: Final[Mapping[str, Callable[[float], float]]] = {**_FUNCTIONS, "negate": operator.neg, "!": _factorial}
 
 
 @dataclass(frozen=True)
@@ -321,11 +310,11 @@ class Relation:
         return self.left.names | self.right.names
 
     def contradicts(self, reference: "Relation") -> bool:
-        """Return True if a relation that differs from the reference shares a variable with it."""
+        """Return True if both relations share a variable."""
         return bool(self.names & reference.names)
 
     def equals(self, reference: "Relation") -> bool:
-        """Return True if this relation of an answer equals the reference's, or is a multiple of it."""
+        """Return True if both relations are equal, or multiples of each other."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
         ours, theirs = self.left.minus(self.right).values, reference.left.minus(reference.right).values
@@ -343,29 +332,28 @@ FormulaFound: TypeAlias = tuple[int, int, Quantity | Formula | Relation]
 
 
 def formulas_of(text: str, characters: AbstractSet[str]) -> Iterator[FormulaFound]:
-    """Yield the formulas of a text in plain form, except formulas that are plain numbers: "3/4", "2 * 10^8"."""
-    if not _may_have_one(text, characters):
+    """Yield the formulas in a plain text, except plain numbers like "3/4" and "2 * 10^8"."""
+    if not _may_contain_formula(text, characters):
         return
     for run in runs_of(text):
         relations = [index for index, sign in enumerate(run) if sign.kind == "relation"]
         if not relations:
             yield from _side(run, text)
         else:
-            yield from _related(run, relations, text)
+            yield from _relation_or_sides(run, relations, text)
 
 
-def _may_have_one(text: str, characters: AbstractSet[str]) -> bool:
-    """Return True if a text contains a sign or name that formulas have, or a number before a letter ("2x - 3")."""
+def _may_contain_formula(text: str, characters: AbstractSet[str]) -> bool:
     return (
         not _SIGNED.isdisjoint(characters)
-        or any(name in text for name in _NAMED)
+        or any(name in text for name in _FORMULA_NAMES)
         or ("pi" in text and _PI.search(text) is not None)
         or ("-" in characters and _COEFFICIENT.search(text) is not None)
     )
 
 
 def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[FormulaFound]:
-    if alone and (_is_number(run) or _is_unit(run, text)):
+    if alone and (_is_number(run) or _is_unit_of_number(run, text)):
         return
     formula = parse(run)
     if formula is None:
@@ -378,17 +366,16 @@ def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[For
         yield start, end, Quantity(value, 0.0, signed=value < 0)
 
 
-def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
-    """Yield a relation, or the formulas on the sides of an equation."""
+def _relation_or_sides(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
     bounds = [-1, *relations, len(run)]
     sides = [run[first + 1 : last] for first, last in pairwise(bounds)]
     operators = [run[index].text for index in relations]
     left, right = parse(sides[0]), parse(sides[-1])
     if len(sides) == 2 and left is not None and right is not None and (left.names or right.names):
         lone = len(left.steps) == 1 and bool(left.names)
-        if operators[0] == "=" and right.names and _is_call(sides[0]):
+        if operators[0] == "=" and right.names and _is_function_of_variable(sides[0]):
             yield from _side(sides[1], text, alone=False)
-        elif not (lone and _followed_by_unit(sides[1], text)):
+        elif not (lone and _ends_with_unit(sides[1], text)):
             yield run[0].start, run[-1].end, Relation.of(left, operators[0], right)
     elif set(operators) == {"="}:
         for side in sides:
@@ -396,13 +383,12 @@ def _related(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterat
                 yield from _side(side, text)
 
 
-def _is_call(side: Sequence[Sign]) -> bool:
-    """Return True if a side is a function of a variable: "f(x)"."""
+def _is_function_of_variable(side: Sequence[Sign]) -> bool:
     return len(side) == 4 and side[0].kind == "name" and side[1].text == "(" and side[2].kind == "name"
 
 
 def _is_number(run: Sequence[Sign]) -> bool:
-    """Return True if a run is a number, fraction, range or power of ten, which `quantities` parses in context."""
+    """Return True if a run is a number, fraction, range or power of ten, which `quantities` parses."""
     if any(sign.kind not in {"number", "operator"} for sign in run):
         return False
     operators = [sign.text for sign in run if sign.kind == "operator"]
@@ -417,8 +403,7 @@ def _is_number(run: Sequence[Sign]) -> bool:
     return "10" in signless and signless[-1] != "10" and set(operators) <= {"*", "^", "-"} and signless.count("^") == 1
 
 
-def _is_unit(run: Sequence[Sign], text: str) -> bool:
-    """Return True if a run is the unit of a preceding number: "4 km^2", "9.8 m/s^2"."""
+def _is_unit_of_number(run: Sequence[Sign], text: str) -> bool:
     before = text[max(0, run[0].start - 2) : run[0].start].rstrip()
     return run[0].kind == "name" and before[-1:].isdecimal()
 
@@ -435,8 +420,7 @@ def _is_mathematical(run: Sequence[Sign]) -> bool:
     return coefficient and bool(signs & {"^", "*", "+", "-", "/", "("})
 
 
-def _followed_by_unit(side: Sequence[Sign], text: str) -> bool:
-    """Return True if an equation ends with a number and a unit: "v = 10 m/s"."""
+def _ends_with_unit(side: Sequence[Sign], text: str) -> bool:
     unit = _UNIT.match(text, side[-1].end)
     if side[-1].kind != "number" or unit is None:
         return False

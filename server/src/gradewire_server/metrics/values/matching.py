@@ -1,4 +1,4 @@
-"""Compare an answer's values with a reference's, and the order of lists."""
+"""Compare an answer's values and ordered lists with a reference's."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from gradewire_server.metrics.values.reading import DENIES, WORD, Content, Kind,
 from gradewire_server.metrics.values.tokens import plain
 
 MAX_QUESTION: Final = 2_048
-"""Maximum number of characters of a question that are used."""
+"""Maximum number of a question's characters to use."""
 _ASKED: Final = re.compile(r"\b(?:what|which|in)\s+(year|month|day|date)\b", re.IGNORECASE)
 _FINENESS: Final = {
     "year": DatePrecision.YEAR,
@@ -53,7 +53,7 @@ _BLANKS: Final = re.compile(r"[^\S\n]+")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
 _TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
 _MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
-"""Strings to search for first; each list contains at least one."""
+"""Substrings for a fast first search. Each list contains at least one substring."""
 _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 
 MAX_WANTED: Final = 16
@@ -72,7 +72,6 @@ class Question:
         fineness: The precision of the requested date.
         scale: The scale of the requested number: 1e6 for "in millions".
         words: The question's words of at least four letters.
-        denies: True if the question contains a negation.
         counted: The nouns to count: "legs" in "how many legs does it have".
         direction: 1 if the question asks for a rise, -1 for a fall, 0 for neither or both.
     """
@@ -111,7 +110,7 @@ class Question:
 
 
 def says(value: Value, reference: Value, question: Question) -> bool:
-    """Return True if an answer's value equals a reference's."""
+    """Return True if an answer's value equals a reference's value."""
     ours: Any = value.content
     theirs: Any = reference.content
     if isinstance(ours, Date) and isinstance(theirs, Date):
@@ -122,14 +121,14 @@ def says(value: Value, reference: Value, question: Question) -> bool:
         case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
             place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
             return place_alone and amount.unit is None and place.number == f"{amount.value:g}"
-    return _same_number(_number(ours), _number(theirs), question.scale)
+    return _same_number(_as_quantity(ours), _as_quantity(theirs), question.scale)
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
     """Return True if an equal value means the opposite.
 
-    This is so if one date follows "before" and the other follows "after". It is also so if the answer has a fall, the
-    question asks for a rise (or the reverse), and the reference has no direction.
+    One date may follow "before" and the other date "after". Or the answer states a fall although the question asks for
+    a rise (or the reverse), and the reference has no direction.
     """
     if value.side * reference.side < 0:
         return True
@@ -141,20 +140,20 @@ def opposed(value: Value, reference: Value, question: Question) -> bool:
 
 
 def in_place_of(value: Value, reference: Value) -> bool:
-    """Return True if an answer's value contradicts a reference's, because it differs but has the same kind and unit."""
+    """Return True if an answer's value differs from a reference's value of the same kind and unit."""
     ours: Any = value.content
     theirs: Any = reference.content
     return type(ours) is type(theirs) and bool(ours.contradicts(theirs))
 
 
 def coarser(value: Value, reference: Value) -> bool:
-    """Return True if a value is a less precise date than the reference's."""
+    """Return True if a value is a less precise date than the reference's date."""
     ours, theirs = value.content, reference.content
     return isinstance(ours, Date) and isinstance(theirs, Date) and ours.coarser_than(theirs)
 
 
 def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float) -> bool:
-    """Return True if both numbers are equal; one of them may be in the requested thousands or millions."""
+    """Return True if both numbers are equal, or if one number is in the requested thousands or millions."""
     if amount is None or wanted is None:
         return False
     if amount.equals(wanted):
@@ -162,8 +161,7 @@ def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float)
     return scale > 1 and (amount.equals(_scaled(wanted, scale)) or _scaled(amount, scale).equals(wanted))
 
 
-def _number(content: Content) -> Quantity | None:
-    """Return a value as a quantity, if it is one, an equation with a solution, or a year that may be a number."""
+def _as_quantity(content: Content) -> Quantity | None:
     if isinstance(content, Quantity):
         return content
     if isinstance(content, Relation) and (solution := content.solution) is not None:
@@ -179,9 +177,9 @@ def _scaled(quantity: Quantity, scale: float) -> Quantity:
 
 
 def ordered_list(reference: str, question: str) -> tuple[str, ...] | None:
-    """Return the words of each item in a list; None if the reference is not a list or its order does not matter.
+    """Return the words of each item in a list, or None if the reference is not a list or its order does not matter.
 
-    The order of items between commas matters only if the question asks for it: "in order", "sort", "rank".
+    The order of items between commas matters only if the question contains "in order", "sort", "rank" or the like.
     """
     if not any(mark in reference for mark in _MARKS):
         return None
@@ -215,7 +213,7 @@ def _words(text: str) -> list[str]:
 
 
 def in_order(items: Sequence[str], answer: str) -> bool | None:
-    """Return True if an answer names all items in order, False if in a different order, None if one is missing."""
+    """Return True if an answer names all items in order, False if the order differs, None if an item is missing."""
     said = f" {' '.join(_words(answer))} "
     places = [said.find(f" {item} ") for item in items]
     if min(places) < 0:
@@ -232,7 +230,7 @@ class ValueMatch:
 
     Attributes:
         outcomes: The kind and outcome of each value of the reference that the question does not contain. If the
-            question contains all values, all are compared; if the reference has no values, this is empty.
+            question contains all values, all values are compared.
         coarser: The number of missing dates for which the answer has a less precise date, such as only the year.
         extra: The number of the answer's values of the same kinds that are in neither the question nor the reference.
     """
@@ -271,7 +269,7 @@ class ValueMatch:
 
     @property
     def outcome(self) -> Outcome | None:
-        """CONTRADICTED if any value is contradicted, FOUND if all are found, otherwise MISSING; None without values."""
+        """The worst outcome (CONTRADICTED, then MISSING, then FOUND), or None if no values are compared."""
         if not self.outcomes:
             return None
         if self.contradicted:
@@ -283,11 +281,10 @@ class ValueMatch:
 
 
 NOTHING: Final = ValueMatch()
-"""The match of a reference without values."""
 
 
 class ValueMatcher:
-    """A matcher for one answer and any number of references. The question and the answer are parsed once, on demand."""
+    """A matcher for one answer and any number of references."""
 
     def __init__(self, question: str, answer: str) -> None:
         self._question = question
@@ -303,14 +300,13 @@ class ValueMatcher:
 
     @cached_property
     def _joined(self) -> tuple[Value, ...]:
-        """The answer's values if "1, 776" is read as one number; empty if no comma between digits precedes a space."""
+        """The answer's values if "1, 776" is one number; empty if the answer contains no such number."""
         written = plain(self._answer)
         joined = _PARTED.sub(",", written)
         return () if joined == written else values_of(joined)
 
     @cached_property
-    def _beyond(self) -> tuple[Value, ...]:
-        """The answer's values that the question does not contain."""
+    def _values_not_in_question(self) -> tuple[Value, ...]:
         return tuple(value for value in self._matched if not self._question_of.has(value))
 
     def match(self, reference: str) -> ValueMatch:
@@ -335,7 +331,7 @@ class ValueMatcher:
             ),
             extra=sum(
                 value.kind in kinds and not any(says(value, each, self._question_of) for each in of_reference)
-                for value in self._beyond
+                for value in self._values_not_in_question
             ),
         )
 
@@ -345,7 +341,7 @@ class ValueMatcher:
             return Outcome.FOUND
         if any(says(value, wanted, self._question_of) for value in self._joined):
             return Outcome.FOUND
-        if equal or any(in_place_of(value, wanted) for value in self._beyond if not value.denied):
+        if equal or any(in_place_of(value, wanted) for value in self._values_not_in_question if not value.denied):
             return Outcome.CONTRADICTED
         return Outcome.MISSING
 
@@ -360,7 +356,7 @@ class ValueMatcher:
         return not self._counts_other_things(value, wanted)
 
     def _counts_other_things(self, value: Value, wanted: Value) -> bool:
-        """Return True if a value counts something that was not requested, and another value counts what was requested.
+        """Return True if a value counts other things than requested, and another value counts the requested things.
 
         An example is "eight" in "six legs and eight eyes", if the question asks for legs.
         """

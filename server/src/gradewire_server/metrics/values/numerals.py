@@ -10,9 +10,9 @@ from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, 
 _WORDS: Final = VOCABULARY["numerals"]
 
 SMALL: Final = {word: value for value, word in enumerate(_WORDS["small"].split())}
-"""The number words "zero" to "nineteen" with their values."""
+"""Values of "zero" to "nineteen"."""
 TENS: Final = {**{word: 10 * value for value, word in enumerate(_WORDS["tens"].split(), 2)}, "fourty": 40}
-"""The number words "twenty" to "ninety" with their values."""
+"""Values of "twenty" to "ninety"."""
 SCALES: Final = _WORDS["scales"] | {f"{word}s": _WORDS["scales"][word] for word in _WORDS["scales_with_plural"].split()}
 """Words that multiply the number before them, with their factors: "million", "dozen"."""
 ORDINALS: Final = {
@@ -22,25 +22,22 @@ ORDINALS: Final = {
     "thousandth": 1000,
     "millionth": 1_000_000,
 }
-"""Single words from "zeroth" to "millionth" with their values; "twenty-first" is two words."""
+"""Values of single words from "zeroth" to "millionth"."""
 ORDINAL_ENDINGS: Final = frozenset(_WORDS["ordinal_endings"].split())
-"""The letters after an ordinal's digits: "st", "nd"."""
 NUMBERS_ALONE: Final = _WORDS["numbers_alone"]
-"""Words that are a number by themselves, with their values: "twice", "none"."""
+"""Values of "twice", "none" and the like."""
 DURATIONS: Final = frozenset(_WORDS["durations"].split())
 """Units of time that an article may count: "an hour"."""
 
 _PLAIN_SCALES: Final = _WORDS["plain_scales"]
-_PARTS: Final = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
+_DENOMINATORS: Final = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
     f"{word}{plural}": value for word, value in ORDINALS.items() if value > 2 for plural in ("", "s")
 }
-"""The denominators of fractions by word: 3 for "thirds", 4 for "quarter"."""
 _BEFORE_DURATIONS: Final = frozenset({"", *_WORDS["before_durations"].split()})
 _BEFORE_PRONOUN: Final = frozenset(_WORDS["before_pronoun"].split())
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
-_MAX_WORDS: Final = 32
-"""Maximum number of words in one number."""
+_MAX_NUMBER_WORDS: Final = 32
 _YEARS: Final = range(1000, 2100)
 
 
@@ -51,7 +48,6 @@ class Numeral:
     Attributes:
         place: The place value of the last significant digit; 0 if the number is exact.
         end: The index of the token after the number.
-        words: True if the number is in words.
         fraction: True if the number is a part of a whole: "3/4", "two thirds", "1 in 5".
     """
 
@@ -63,7 +59,7 @@ class Numeral:
 
 
 def numeral_at(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """Return the number that begins at a token; None without a number."""
+    """Return the number that begins at a token, or None."""
     token = tokens[at]
     found = _digits(tokens, at) if token.number is not None else _words(tokens, at) if token.word else None
     return found if found is None or (isfinite(found.value) and found.value <= _MAX_VALUE) else None
@@ -95,7 +91,6 @@ def _fraction(tokens: Sequence[Token], end: int, value: float) -> Numeral | None
 
 
 def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """Parse a number to an integer power: "10^8", "10^(-3)", "2^10"."""
     end = at + 2
     bracket = lower_at(tokens, end) == "("
     end += bracket
@@ -115,7 +110,7 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the factor from the words after a number ("million", "k"), and the index after them; 1 without a word."""
+    """Return the factor from scale words at an index ("million", "k"; otherwise 1), and the index after these words."""
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1
@@ -126,7 +121,7 @@ def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
 
 
 def _chance(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """Parse the rest of a fraction after its first number: "1 in 5", "3 out of 4"."""
+    """Parse the rest of "1 in 5" or "3 out of 4" after the first number."""
     end = at + 1 if lower_at(tokens, at) == "in" else at + 2 if tokens_are(tokens, at, "out", "of") else 0
     if not end or end >= len(tokens):
         return None
@@ -178,7 +173,6 @@ def _half(tokens: Sequence[Token], at: int) -> Numeral:
 
 
 def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
-    """Parse a number that begins with an article: "a dozen", "a hundred and five", "a third of it", "for an hour"."""
     following = lower_at(tokens, at + 1)
     if following in SCALES:
         value, end = _counted(tokens, at)
@@ -190,22 +184,21 @@ def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
     if following in DURATIONS and lower_at(tokens, at - 1) in _BEFORE_DURATIONS and not title:
         return Numeral(1.0, 1.0, at + 1, words=True)
     alone = behind >= len(tokens) or not tokens[behind].word or tokens[behind].lower in {"of", "percent"}
-    if following in {"half", "quarter"} or (following in _PARTS and alone):
-        return Numeral(1 / _PARTS[following], 0.0, behind, words=True, fraction=True)
+    if following in {"half", "quarter"} or (following in _DENOMINATORS and alone):
+        return Numeral(1 / _DENOMINATORS[following], 0.0, behind, words=True, fraction=True)
     return None
 
 
 def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """Parse the rest of a fraction after its first number: "three quarters", "two-thirds"."""
+    """Parse the rest of "three quarters" or "two-thirds" after the first number."""
     at += lower_at(tokens, at) == "-"
-    denominator = _PARTS.get(lower_at(tokens, at))
+    denominator = _DENOMINATORS.get(lower_at(tokens, at))
     if denominator is None or (lower_at(tokens, at) in ORDINALS and value != 1) or value >= denominator * 10:
         return None
     return Numeral(value / denominator, 0.0, at + 1, words=True, fraction=True)
 
 
 def _with_half(tokens: Sequence[Token], at: int, numeral: Numeral, scale: float) -> Numeral:
-    """Add a following "and a half" to a number, and apply a scale after it ("two and a half million")."""
     if not (tokens_are(tokens, at, "and", "a") or tokens_are(tokens, at, "and", "one")):
         return numeral
     denominator = {"half": 2, "quarter": 4, "third": 3}.get(lower_at(tokens, at + 2))
@@ -217,11 +210,11 @@ def _with_half(tokens: Sequence[Token], at: int, numeral: Numeral, scale: float)
 
 
 def _counted(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the value of consecutive number words and the index after them, or -1 as the index after an ordinal."""
+    """Return the value of consecutive number words and the index after them. The index is -1 if an ordinal follows."""
     total = current = 0.0
-    last = float("inf")  # the magnitude of the last word in the current group; only a smaller one may follow
+    last = float("inf")  # the magnitude of the last word; the next word's magnitude must be smaller
     end = at
-    while end < min(len(tokens), at + _MAX_WORDS):
+    while end < min(len(tokens), at + _MAX_NUMBER_WORDS):
         step = end + (lower_at(tokens, end) == "-" and end > at and adjacent(tokens, end) and adjacent(tokens, end + 1))
         step += lower_at(tokens, end) == "and" and end > at and last >= 100
         lower = lower_at(tokens, step)

@@ -1,4 +1,4 @@
-"""Parse positions in an order, and numbers in names: "third", "Apollo 11", "Henry VIII", "version 2.0.1"."""
+"""Parse positions in an order ("third"), and numbers in names ("Apollo 11", "Henry VIII")."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,11 +47,11 @@ class Ordinal:
     named: bool = False
 
     def equals(self, reference: "Ordinal") -> bool:
-        """Return True if this ordinal of an answer equals the reference's; a missing noun matches any noun."""
+        """Return True if the numbers are equal, and the nouns are equal or missing."""
         return self.number == reference.number and self.contradicts(reference)
 
     def contradicts(self, reference: "Ordinal") -> bool:
-        """Return True if both may be about the same thing, so that different numbers contradict each other."""
+        """Return True if both ordinals may number the same thing."""
         return not self.noun or not reference.noun or self.noun == reference.noun
 
 
@@ -96,7 +96,7 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Parse a name's number, which begins at a token: "Apollo 11", "World War Two"; "WWII" is a single token."""
+    """Parse a name's number, which begins at a token: "Apollo 11", "World War Two", "WWII"."""
     token = tokens[at]
     war = _WORDS["abbreviated_wars"].get(token.lower)
     if war:
@@ -104,9 +104,9 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
     if war is not None:
         number = number_at(tokens, at + 1)
         return None if number not in {1.0, 2.0} else (Ordinal(f"{number:.0f}", "war", named=True), at + 2)
-    name = _hyphened(tokens, at) or _name(tokens, at - 1)
+    name = _word_before_hyphen(tokens, at) or _name(tokens, at - 1)
     if name in _NUMBERS or (at > 1 and tokens_are(tokens, at - 2, "no", ".")):
-        return _numbered(tokens, at, name)
+        return _number_without_name(tokens, at, name)
     roman = roman_value(token.text) if token.word else None
     if roman is not None:
         return _roman(tokens, at, name, roman)
@@ -126,8 +126,7 @@ def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
     return None if value is None or not (token.text[0].isupper() or name in _LABELS) else str(value)
 
 
-def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int] | None:
-    """Parse a number without a name: "No. 1", "number one", but not "no one"."""
+def _number_without_name(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int] | None:
     token = tokens[at]
     value = token.whole
     if token.number is None and name != "no":
@@ -135,8 +134,7 @@ def _numbered(tokens: Sequence[Token], at: int, name: str) -> tuple[Ordinal, int
     return None if value is None else (Ordinal(str(value), "", named=True), at + 1)
 
 
-def _hyphened(tokens: Sequence[Token], at: int) -> str:
-    """Return the word before a hyphen and a number, like "covid" in "COVID-19", or ""."""
+def _word_before_hyphen(tokens: Sequence[Token], at: int) -> str:
     if lower_at(tokens, at - 1) != "-" or not adjacent(tokens, at) or not adjacent(tokens, at - 1) or at < 2:
         return ""
     word = tokens[at - 2]
@@ -144,7 +142,7 @@ def _hyphened(tokens: Sequence[Token], at: int) -> str:
 
 
 def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ordinal, int] | None:
-    """Return a Roman numeral in a name; without a name, only if it is neither a word nor a single letter."""
+    """Return a Roman numeral. Without a name, return None for a single letter or a likely word."""
     text = tokens[at].text
     if len(text) == 1:
         following = tokens[at + 1] if at + 1 < len(tokens) else None
@@ -158,7 +156,7 @@ def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ord
 
 
 def _name(tokens: Sequence[Token], at: int) -> str:
-    """Return, in lower case, the word that the next token may number ("apollo" before "11"), or ""."""
+    """Return the lower-case word that the next token numbers, such as "apollo" before "11"; otherwise ""."""
     if not 0 <= at < len(tokens) - 1 or not tokens[at].word or tokens[at + 1].start - tokens[at].end > 1:
         return ""
     token = tokens[at]

@@ -1,4 +1,4 @@
-"""Parse quantities (numbers with units, and words like "about" or "at least"), and compare them."""
+"""Parse and compare quantities, which are numbers with units."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,9 +38,9 @@ _MONEY_SCALES: Final = VOCABULARY["numerals"]["money_scales"]
 
 _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
-"""Relative tolerance if one number is the other one rounded."""
+"""Relative tolerance for a rounded number in the same unit."""
 _OTHER_UNIT_TOLERANCE: Final = 0.006
-"""Relative tolerance between different units, whose conversion factors are often rounded."""
+"""Relative tolerance between different units, because conversion factors are often rounded."""
 _HEDGED_TOLERANCE: Final = 0.05
 _MANY: Final = 10_000.0
 """Minimum size at which a number with only one or two significant digits counts as rounded."""
@@ -55,14 +55,11 @@ class Quantity:
     Attributes:
         value: The number with its sign and scale words, in `unit`; the lower end of a range.
         place: The place value of the last significant digit; 0 if the number is exact ("1/3", "sqrt(2)").
-        unit_name: The unit's last word in lower case.
-        upper: The upper end of a range; None without a range.
-        hedged: True if the number is approximate.
+        upper: The upper end of a range, or None.
         bound: "<", "<=", ">" or ">=" for a bound, otherwise "".
         direction: 1 if words around the number mean a rise, -1 for a fall, 0 for neither.
-        signed: True if the number has a sign.
         fraction: True if the text contains a part of a whole ("two thirds").
-        ratio: The two numbers of a ratio like "3:2"; None otherwise.
+        ratio: The two numbers of a ratio like "3:2", or None.
     """
 
     value: float
@@ -84,7 +81,7 @@ class Quantity:
 
     @property
     def family(self) -> str:
-        """The name of the family of quantities that can contradict each other: "money" for all currencies."""
+        """The family in which quantities can contradict each other, such as "money" for all currencies."""
         base = self.dimension[0][0] if self.dimension else ""
         return "money" if base.startswith("money") else str(self.dimension) if self.dimension else ""
 
@@ -104,11 +101,10 @@ class Quantity:
         return any(_same(reference, reading) for reading in self._readings(reference))
 
     def contradicts(self, reference: "Quantity") -> bool:
-        """Return True if this quantity of an answer differs from the reference's, but is of the same family."""
+        """Return True if both quantities differ, but are in the same family."""
         return reference.family == self.family and not self.equals(reference)
 
     def _readings(self, reference: "Quantity") -> "list[Quantity]":
-        """Return the possible meanings of this quantity, with its own unit or the reference's unit."""
         readings = []
         if self.dimension == reference.dimension and (self.unit is not None) == (reference.unit is not None):
             readings.append(self)
@@ -160,7 +156,6 @@ def _same(reference: Quantity, answer: Quantity) -> bool:
 
 
 def _in_range(reference: Quantity, upper: float, answer: Quantity) -> bool:
-    """Return True if an answer equals the reference's range or lies in it."""
     first, last = reference.in_base(reference.value), reference.in_base(upper)
     begin = answer.in_base(answer.value)
     if answer.upper is None:
@@ -176,7 +171,8 @@ def _temperatures(quantity: Quantity) -> bool:
 def _signs_agree(reference: Quantity, answer: Quantity) -> bool:
     """Return True if signs and directions agree.
 
-    The answer must be negative if the reference is, and must not be negative if the reference has a plus or a rise.
+    The answer must be negative if the reference is negative, and must not be negative if the reference has a plus or a
+    rise.
     """
     if _temperatures(reference) and reference.unit != answer.unit:  # 0 K is negative in other units
         return True
@@ -198,7 +194,6 @@ def _places(quantity: Quantity) -> float:
 
 
 def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, apart: float) -> bool:
-    """Return True if the less precise number is the other one rounded, with enough significant digits."""
     first, second = _places(reference), _places(answer)
     coarse, fine, place = (ours, theirs, first) if first >= second else (theirs, ours, second)
     if not place or first == second or abs(coarse - fine) > place * 0.5000001:
@@ -212,7 +207,7 @@ def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, 
 
 
 def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] | None:
-    """Return the quantity whose number begins at a token, with its first index and the index after it."""
+    """Return the quantity whose number is at a token, the quantity's first index and the index after it, or None."""
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
@@ -222,9 +217,9 @@ def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] |
         return None
     first, currency = _currency_before(tokens, at)
     quantity, end = _with_unit(tokens, numeral, currency)
-    quantity, end = _compound(tokens, quantity, end)
+    quantity, end = _with_smaller_units(tokens, quantity, end)
     if not _is_change(tokens, quantity, first, end):
-        quantity, end = _range(tokens, quantity, end, currency)
+        quantity, end = _with_range_or_ratio(tokens, quantity, end, currency)
     return _in_context(tokens, quantity, first, end)
 
 
@@ -251,7 +246,7 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
 
 
 def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
-    """Return the first index of an amount, and the currency before its number; `at` and None without a currency."""
+    """Return an amount's first index and the currency before its number, or `at` and None."""
     before = at - 1
     before -= lower_at(tokens, before) == "-" and lower_at(tokens, before - 1) in CURRENCY_SIGNS  # "$-5"
     bracket = lower_at(tokens, before) == "("
@@ -264,8 +259,7 @@ def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound |
     return before, UnitFound(unit, lower, at)
 
 
-def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Quantity, int]:
-    """Add amounts of the same dimension in smaller units: "2 h 15 min", "5 feet, 11 inches"."""
+def _with_smaller_units(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Quantity, int]:
     while (
         quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
     ):
@@ -286,8 +280,9 @@ def _compound(tokens: Sequence[Token], quantity: Quantity, end: int) -> tuple[Qu
     return quantity, end
 
 
-def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: UnitFound | None) -> tuple[Quantity, int]:
-    """Extend a quantity to a range or ratio if a second number follows: "10-12 metres", "between 10 and 12", "3:2"."""
+def _with_range_or_ratio(
+    tokens: Sequence[Token], quantity: Quantity, end: int, currency: UnitFound | None
+) -> tuple[Quantity, int]:
     link = lower_at(tokens, end)
     between = any(lower_at(tokens, index) == "between" for index in range(max(0, end - 6), end))
     if link not in {"-", "to", ":"} and not (link == "and" and between):
@@ -297,7 +292,7 @@ def _range(tokens: Sequence[Token], quantity: Quantity, end: int, currency: Unit
     if numeral is None:
         return quantity, end
     other, behind = _with_unit(tokens, numeral, currency)
-    joined = _joined(quantity, other, link)
+    joined = _range_or_ratio(quantity, other, link)
     return (quantity, end) if joined is None else (joined, behind)
 
 
@@ -309,8 +304,7 @@ def _is_change(tokens: Sequence[Token], quantity: Quantity, first: int, end: int
     return before == "by" or before in _FALLS or before in _RISES
 
 
-def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
-    """Return the range or ratio of two quantities; None if the two do not belong together."""
+def _range_or_ratio(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
     unit = quantity.unit or other.unit
     falls = other.value <= quantity.value
     if unit is None and (link == ":" or (link == "to" and falls)):
@@ -325,7 +319,6 @@ def _joined(quantity: Quantity, other: Quantity, link: str) -> Quantity | None:
 
 
 def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """Parse "an hour and a half"."""
     if lower_at(tokens, at) not in {"a", "an", "one"}:
         return None
     found = unit_at(tokens, at + 1)
@@ -335,7 +328,6 @@ def _hour_and_a_half(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] | None:
-    """Parse feet and inches with their marks."""
     feet = tokens[at].whole
     if feet is None or lower_at(tokens, at + 1) != "'" or at + 2 >= len(tokens):
         return None
@@ -347,7 +339,7 @@ def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> tuple[Quantity, int, int]:
-    """Return the quantity with sign, hedge, bound and direction from the words around it, and its start and end."""
+    """Add sign, hedge, bound and direction from the words around a quantity; also return its start and end."""
     start, sign = _sign_before(tokens, first)
     if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
         sign = -1

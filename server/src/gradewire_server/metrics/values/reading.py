@@ -1,4 +1,4 @@
-"""Find the values in a text, with their kind and position, and their role in the sentence."""
+"""Find the values in a text, and their role in the sentence."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,11 +26,8 @@ class Kind(StrEnum):
     """The kind of a value."""
 
     DATE = "date"
-    """A day, month, year, decade, century, season, or a range of them."""
     TIME = "time"
-    """A time of day."""
     QUANTITY = "quantity"
-    """A number, perhaps with a unit."""
     ORDINAL = "ordinal"
     """A position in an order ("third"), or a number in a name ("Apollo 11", "Henry VIII")."""
     OPERATOR = "operator"
@@ -40,9 +37,7 @@ class Kind(StrEnum):
     LOCANT = "locant"
     """A chemical name with the marks of an isomer: "2-butanol", "carbon-14"."""
     EXPRESSION = "expression"
-    """A formula with variables."""
     LIST = "list"
-    """A list whose order matters."""
 
 
 class Outcome(StrEnum):
@@ -53,10 +48,8 @@ class Outcome(StrEnum):
     MISSING = "missing"
 
 
-_DENIAL_CHARACTERS: Final = 64
-"""Number of characters before a value in which a denial counts."""
+_MAX_CHARACTERS_AFTER_DENIAL: Final = 64
 _CLAUSE_CHARACTERS: Final = 96
-"""Number of characters on each side of a value in which to look for its clause."""
 DENIES: Final = re.compile(
     r"(?:\b(?:not|never|neither|nor|cannot)|n't|\b(?:rather than|instead of|as opposed to))\b"
     r"(?!\s+(?:only|just|merely|simply|exactly|quite|less|more|fewer|later|earlier|sooner|until|till|before)\b)",
@@ -80,7 +73,7 @@ WORD: Final = re.compile(r"[^\W\d_]{4,}")
 
 def denied(text: str, start: int) -> bool:
     """Return True if the text denies the value at a position: "not in 1999", "rather than seven"."""
-    before = text[max(0, start - _DENIAL_CHARACTERS) : start]
+    before = text[max(0, start - _MAX_CHARACTERS_AFTER_DENIAL) : start]
     cues = list(DENIES.finditer(before))
     if not cues:
         return False
@@ -95,7 +88,7 @@ def side(text: str, start: int) -> int:
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
-    """Return the clause's lower-case words if it adds this value to another value ("another £5"); otherwise None."""
+    """Return a clause's lower-case words if the clause adds this value to another ("another £5"); otherwise None."""
     before = text[max(0, start - _CLAUSE_CHARACTERS) : start]
     if _ADDITION.search(before) is None:
         return None
@@ -112,7 +105,6 @@ class Value:
 
     Attributes:
         text: The value's text in plain form.
-        content: The parsed value.
         whole: True if the text contains nothing else.
         noun: The lower-case word after a number without a unit: "eyes" in "eight eyes"; may be empty.
         side: For a date, -1 after "before", 1 after "after", otherwise 0.
@@ -131,15 +123,15 @@ class Value:
 
 
 MAX_VALUES: Final = 64
-"""Maximum number of values of a text. If a text has more, the first and the last half of this number are used."""
+"""Maximum number of values in a text. If there are more, half of this number is kept at each end."""
 
-_BEGINNERS: Final = frozenset({
+_FIRST_WORDS: Final = frozenset({
     *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
     *VOCABULARY["dates"]["named_times"], *_WORDS["beginners"].split(), "a", "an",
 })  # fmt: skip
-"""Words that may begin a value."""
-_ALL_BEGINNERS: Final = (_BEGINNERS - {"a", "an"}).union(SCALES, _WORDS["beginners_without_digits"].split())
-"""Words to search for in a text without digits. Without any of them, no value in the text begins with a word."""
+_FIRST_WORDS_WITHOUT_DIGITS: Final = (_FIRST_WORDS - {"a", "an"}).union(
+    SCALES, _WORDS["beginners_without_digits"].split()
+)
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
 _LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
 _WORD: Final = re.compile(r"[a-z]+")
@@ -170,10 +162,10 @@ def with_signs(text: str) -> str:
 
 @lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
-    """Return a text's values in order, up to the limits of this module."""
+    """Return a text's values in order, at most MAX_VALUES."""
     written = with_signs(plain(text))
     characters = frozenset(written)
-    if DIGITS.isdisjoint(characters) and not _begins_in_words(written) and _SIGNS.isdisjoint(characters):
+    if DIGITS.isdisjoint(characters) and not _may_have_value_in_words(written) and _SIGNS.isdisjoint(characters):
         return ()
     claims = _claims(written, characters)
     tokens = tokens_of(_without(written, claims) if claims else written)
@@ -182,7 +174,7 @@ def values_of(text: str) -> tuple[Value, ...]:
     while at < len(tokens):
         token = tokens[at]
         behind = at + 1
-        if token.number is not None or token.lower in _BEGINNERS or (token.word and _is_roman(token.text)):
+        if token.number is not None or token.lower in _FIRST_WORDS or (token.word and _is_roman(token.text)):
             value, behind = _value_at(written, tokens, at)
             if value is not None:
                 found.append((token.start, value))
@@ -197,7 +189,6 @@ def values_of(text: str) -> tuple[Value, ...]:
 
 
 def _with_roles(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]:
-    """Return the values with `denied` and `on_top` filled in, if the text contains denials or additions."""
     lower = written.lower() if found else ""
     denies = any(cue in lower for cue in _WORDS["denials"]) and DENIES.search(written) is not None
     adds = any(cue in lower for cue in _WORDS["additions"])
@@ -213,10 +204,9 @@ def _with_roles(written: str, found: Sequence[tuple[int, Value]]) -> list[Value]
     ]
 
 
-def _begins_in_words(written: str) -> bool:
-    """Return True if a text without digits may contain a value, because of a word or a Roman numeral."""
+def _may_have_value_in_words(written: str) -> bool:
     lower = written.lower()
-    if not _ALL_BEGINNERS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
+    if not _FIRST_WORDS_WITHOUT_DIGITS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
         return True
     return any(roman_value(word) for word in _ROMAN_WORD.findall(written))
 
@@ -226,10 +216,7 @@ def _is_roman(word: str) -> bool:
 
 
 def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, Value]]:
-    """Return the values that signs identify: chemical names, signs with an index, formulas.
-
-    If two values overlap, the first one found counts.
-    """
+    """Return chemical names, signs with an index, and formulas. If two values overlap, the first one counts."""
     found: list[tuple[int, int, Value]] = []
     taken: list[tuple[int, int]] = []
     for start, end, content in islice(_by_signs(written, characters), MAX_VALUES):
@@ -256,7 +243,6 @@ def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
 
 
 def _value_at(written: str, tokens: Sequence[Token], at: int) -> tuple[Value | None, int]:
-    """Return the value that begins at a token, or None, and the index to continue from."""
     if (date := date_at(tokens, at)) is not None:
         lies = side(written, tokens[max(0, date[1])].start)
         return Value(Kind.DATE, _text(written, tokens, date[1], date[2]), date[0], side=lies), date[2]

@@ -1,4 +1,4 @@
-"""Find chemical names with locants ("2-butanol"), and signs with an index or a charge ("x_3", "H2O", "Na+")."""
+"""Find chemical names ("2-butanol") and signs with an index or a charge ("x_3", "H2O", "Na+")."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -45,15 +45,15 @@ class Locant:
     def contradicts(self, reference: "Locant") -> bool:
         """Return True if the names mean different substances.
 
-        If one stem begins with the other, the name may be incomplete, since "2-methyl propane" is parsed only up to the
-        blank. Then only different marks are a contradiction.
+        If one stem begins with the other, only different marks contradict, because "2-methyl propane" is parsed only up
+        to the blank.
         """
         begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
         return self != reference and (self.marks != reference.marks or not begun)
 
 
 def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
-    """Yield start, end and content of each chemical name in a plain text; `characters` are the text's characters."""
+    """Yield start, end and content of each chemical name in a plain text with these `characters`."""
     if "(" in characters:
         for match in _OXIDATION.finditer(text):
             yield match.start(), match.end(), Locant(f"{match[1]} {match[3] or ''}".lower(), (match[2],))
@@ -143,7 +143,7 @@ class Symbol:
 
 
 def symbols_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Symbol]]:
-    """Yield start, end and content of each sign in a plain text; `characters` are the text's characters."""
+    """Yield start, end and content of each sign in a plain text with these `characters`."""
     digits = not DIGITS.isdisjoint(characters)
     if digits and ("." in characters or "-" in characters):
         yield from _digit_by_digit(text)
@@ -177,5 +177,4 @@ def _indexed(text: str) -> Iterator[tuple[int, int, Symbol]]:
 
 
 def _is_sign(letters: str) -> bool:
-    """Return True if letters before digits are a sign ("x", "CD", "\u03bb") and not a word."""
     return letters not in _NO_SIGNS and (len(letters) == 1 or letters.isupper())

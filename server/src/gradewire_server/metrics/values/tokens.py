@@ -1,4 +1,4 @@
-"""Convert a text to a plain form, and split it into words, numbers and signs with their positions."""
+"""Convert a text to a plain form, and split it into words, numbers and signs."""
 
 import re
 import tomllib
@@ -13,14 +13,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters in which to look for values. Of a longer text, three quarters are taken from the start
-and one quarter from the end."""
+"""Maximum number of characters in which to look for values. In a longer text, three quarters of them are at the
+start, and one quarter is at the end."""
 MAX_TOKENS: Final = 8_192
-"""Maximum number of words, numbers and signs in which to look for values."""
 DIGITS: Final = frozenset("0123456789")
-"""The digits that occur in plain form."""
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
-"""The words, signs and units of values, by the module that uses them."""
 
 _WORDS: Final = VOCABULARY["tokens"]
 _TAIL: Final = MAX_CHARACTERS // 4
@@ -40,8 +37,7 @@ _SIGNS: Final = str.maketrans({sign: plain for plain, signs in _WORDS["signs"].i
 _VULGAR: Final = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 
-_NESTING: Final = 4
-"""Maximum number of levels of nested LaTeX fractions that are converted."""
+_MAX_NESTED_FRACTIONS: Final = 4
 _FRACTION: Final = re.compile(r"\\[dt]?frac\s{0,9}\{([^{}]{1,200})\}\s{0,9}\{([^{}]{1,200})\}")
 _ROOT: Final = re.compile(r"\\sqrt\s{0,9}\{([^{}]{1,200})\}")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|mathbf|boxed|operatorname)\s{0,9}\{([^{}]{0,200})\}")
@@ -65,7 +61,7 @@ _ROMAN: Final = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|
 
 
 def plain(text: str) -> str:
-    """Return a text, or both ends of a long text, in plain form: signs, digits and LaTeX are converted.
+    """Convert signs, digits and LaTeX to plain form. If the text is long, return only both ends.
 
     "m²" becomes "m^2", "λ₁" becomes "λ1", "≤" becomes "<=", an en dash becomes "-", "3½" becomes "3 1/2", "25.12.1999"
     becomes "1999-12-25", and "12'345" becomes "12,345". Letters keep their case.
@@ -102,7 +98,7 @@ def _raised(run: re.Match[str]) -> str:
 
 
 def _without_latex(text: str) -> str:
-    for _ in range(_NESTING):
+    for _ in range(_MAX_NESTED_FRACTIONS):
         found = _TEXT.sub(r"\1", _ROOT.sub(r"sqrt(\1)", _FRACTION.sub(r"((\1)/(\2))", text)))
         if found == text:
             break
@@ -135,7 +131,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the first MAX_TOKENS tokens of a plain text; numbers beyond float range have no `number`."""
+    """Return the first MAX_TOKENS tokens of a plain text."""
     return [_token(match) for match in islice(_TOKEN.finditer(text), MAX_TOKENS)]
 
 
@@ -172,17 +168,17 @@ def roman_value(word: str) -> int | None:
 
 
 def lower_at(tokens: Sequence[Token], at: int) -> str:
-    """Return the token at an index in lower case; "" if there is no token at the index."""
+    """Return the lower-case token at an index, or "" if there is no token."""
     return tokens[at].lower if 0 <= at < len(tokens) else ""
 
 
 def number_at(tokens: Sequence[Token], at: int) -> float | None:
-    """Return the value of a token in digits; None for any other token, or if there is no token at the index."""
+    """Return the value of a token in digits; otherwise None."""
     return tokens[at].number if 0 <= at < len(tokens) else None
 
 
 def integer_at(tokens: Sequence[Token], at: int) -> int | None:
-    """Return the `Token.whole` of the token at an index; None if there is no token at the index."""
+    """Return `Token.whole` at an index, or None if there is no token."""
     return tokens[at].whole if 0 <= at < len(tokens) else None
 
 
@@ -197,11 +193,11 @@ def tokens_are(tokens: Sequence[Token], at: int, *texts: str) -> bool:
 
 
 Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], T]]]
-"""Phrases and their meanings, grouped by the phrases' first words. Each phrase is a tuple of its words."""
+"""Phrases (tuples of words) and their meanings, by first word."""
 
 
 def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
-    """Group phrases, which are words separated by blanks, for `phrase_at`; the first match counts."""
+    """Group phrases with blanks between the words for `phrase_at`; the first match counts."""
     found = defaultdict(list)
     for phrase, meaning in meanings.items():
         words = tuple(phrase.split())
@@ -210,7 +206,7 @@ def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
 
 
 def phrase_at(tokens: Sequence[Token], at: int, known: Phrases[T]) -> tuple[T, int] | None:
-    """Return the meaning of the phrase that begins at a token and the index after the phrase; None without a match."""
+    """Return the meaning of the phrase that begins at a token and the index after the phrase, or None."""
     for words, meaning in known.get(lower_at(tokens, at), ()):
         if tokens_are(tokens, at, *words):
             return meaning, at + len(words)

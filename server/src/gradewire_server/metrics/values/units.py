@@ -1,4 +1,4 @@
-"""Units of measure, their factors to base units, and their spellings in texts: "km/h", "degrees Celsius", "m^2"."""
+"""Units of measure, and their spellings in texts: "km/h", "degrees Celsius", "m^2"."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,6 @@ _DIMENSIONS: Final[Mapping[str, Dimension]] = {
     name: tuple(powers.items()) for name, powers in _WORDS["dimensions"].items()
 }
 PREFIXES: Final[Mapping[str, float]] = _WORDS["prefixes"]
-"""The prefixes of unit names and their factors."""
 CELSIUS: Final = Unit(_DIMENSIONS["temperature"], 1.0, 273.15)
 FAHRENHEIT: Final = Unit(_DIMENSIONS["temperature"], 5 / 9, 459.67 * 5 / 9)
 KELVIN: Final = Unit(_DIMENSIONS["temperature"], 1.0)
@@ -57,32 +56,29 @@ FOOT: Final = Unit(_DIMENSIONS["length"], 0.3048)
 INCH: Final = Unit(_DIMENSIONS["length"], 0.0254)
 
 
-def _units(table: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a table, with the factor at the end of each row replaced by a unit."""
+def _rows_with_units(table: Mapping[str, Sequence[Sequence[Any]]]) -> Iterator[tuple[Any, ...]]:
     for name, rows in table.items():
         for *names, factor in rows:
             yield *names, Unit(_DIMENSIONS[name], factor)
 
 
-def _named() -> dict[str, Unit]:
-    """Return the units by lower-case name, including plurals."""
+def _units_by_name() -> dict[str, Unit]:
     found = {"celsius": CELSIUS, "centigrade": CELSIUS, "fahrenheit": FAHRENHEIT, "kelvin": KELVIN, "kelvins": KELVIN}
-    for _, names, unit in _units(_WORDS["with_prefixes"]):
+    for _, names, unit in _rows_with_units(_WORDS["with_prefixes"]):
         for name in names.split():
             for prefix, scale in (("", 1.0), *PREFIXES.items()):
                 found[prefix + name] = found[f"{prefix}{name}s"] = unit.scaled(scale)
-    for names, unit in _units(_WORDS["without_prefixes"]):
+    for names, unit in _rows_with_units(_WORDS["without_prefixes"]):
         for name in names.split():
             found[name] = found[f"{name}s"] = unit
     del found["has"]  # "has" hardly ever means hectares
     return found
 
 
-def _symbols() -> dict[str, Unit]:
-    """Return the units by symbol; symbols are case-sensitive ("MW" and "mW")."""
+def _units_by_symbol() -> dict[str, Unit]:
     mass = _DIMENSIONS["mass"]
     found = {"K": KELVIN, "u": Unit(mass, 1.66053907e-27), "kt": Unit(mass, 1e6)}
-    for symbol, _, unit in _units(_WORDS["with_prefixes"]):
+    for symbol, _, unit in _rows_with_units(_WORDS["with_prefixes"]):
         for prefix, scale in (("", 1.0), *_WORDS["prefix_symbols"].items()):
             found.setdefault(prefix + symbol, unit.scaled(scale))
     for symbol in _WORDS["no_symbols"].split():
@@ -94,9 +90,9 @@ def _money(currency: str, factor: float = 1.0) -> Unit:
     return Unit(((f"money {currency}", 1),), factor)
 
 
-NAMES: Final = MappingProxyType(_named())
+NAMES: Final = MappingProxyType(_units_by_name())
 """The units by lower-case name."""
-SYMBOLS: Final = MappingProxyType(_symbols())
+SYMBOLS: Final = MappingProxyType(_units_by_symbol())
 """The units by case-sensitive symbol."""
 CURRENCY_SIGNS: Final = MappingProxyType(
     {sign: _money(currency) for currency, (sign, _) in _WORDS["currencies"].items() if sign}
@@ -137,7 +133,7 @@ class UnitFound:
 
 
 def unit_at(tokens: Sequence[Token], at: int) -> UnitFound | None:
-    """Return the unit that begins at a token after a number; None without a unit."""
+    """Return the unit that begins at a token after a number, or None."""
     lower = lower_at(tokens, at)
     if lower == "-" and adjacent(tokens, at) and adjacent(tokens, at + 1):  # "a 5-km race"
         at += 1
