@@ -30,7 +30,7 @@ ENCODER_NICE: Final = 4
 """The nice level of encoder threads on Linux, so that the event loop's thread runs first."""
 _PARTS_OF_COMPETING_CALLS: Final = 2
 _PARTS_BESIDE_INTERACTIVE: Final = 4
-"""The divisor for the batch token limit while bulk work is queued and interactive calls arrive."""
+"""The divisor for a batch's token limit while bulk work is queued and interactive calls arrive."""
 _INTERACTIVE_FOR_S: Final = 1.0
 """Seconds for which an interactive call keeps batches small while bulk work is queued."""
 
@@ -48,11 +48,11 @@ class RunError(Exception):
 
 
 class QueueFullError(Exception):
-    """Raised when the queue is full. No job of the submission was queued."""
+    """Raised when the queue is full. No job was queued."""
 
 
 class DeadlinePassedError(Exception):
-    """Raised when a run did not finish before the latest deadline that its callers had at its start."""
+    """Raised when a run did not finish before its callers' latest deadline."""
 
 
 class WantedJob(HasLength, Protocol):
@@ -219,8 +219,8 @@ class JobQueue(Generic[JobT, ResultT]):
         A queue below its limit accepts a call of any size, so that no call is too large.
 
         Raises:
-            QueueFullError: The queue is full. No job was queued.
-            RunError: The queue is closed or runs cannot succeed now. No job was queued.
+            QueueFullError: The queue is full.
+            RunError: The queue is closed, or runs cannot succeed now.
         """
         if self._closed is not None:
             raise RunError(self._closed)
@@ -299,7 +299,7 @@ class Batcher(JobQueue[JobT, ResultT]):
         return -(-self._compute.max_batch_tokens // parts)
 
     def _work(self, runs: Sequence[Sequence[Queued[JobT, ResultT]]], *, exclusive: bool) -> None:
-        # In a worker thread. Deliver each run immediately, so that a short call need not wait for the whole batch.
+        # Deliver each run immediately, so that a short call need not wait for the whole batch.
         for run in runs:
             start_ns = time.time_ns()
             try:

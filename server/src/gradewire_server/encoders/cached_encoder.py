@@ -127,12 +127,7 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
 
 
 class CachedEncoder:
-    """An encoder with all cache levels. For one event loop only.
-
-    Args:
-        blobs: The cache levels, which all models share.
-        pending: The pending texts, which all models share.
-    """
+    """An encoder with all cache levels. For one event loop only."""
 
     def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:
         self.name = encoder.model.name
@@ -179,7 +174,7 @@ class CachedEncoder:
         return call
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Return each text's token IDs without special tokens, in the numbering of `EmbedTokens`."""
+        """Return each text's token IDs, without special tokens."""
         return await self._encoder.token_ids(texts)
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:

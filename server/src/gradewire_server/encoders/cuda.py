@@ -54,12 +54,7 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Texts that run together.
-
-    Attributes:
-        places: The texts' positions in the input, at most `bucket.rows`.
-        bucket: The shape to pad the texts to.
-    """
+    """Texts that run together, padded to one shape. `places` are the texts' positions in the input."""
 
     places: tuple[int, ...]
     bucket: Bucket
@@ -120,7 +115,7 @@ class Buckets:
 
 
 def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """Return the largest row count that `texts` texts fill, or the next larger count if they fill half of it."""
+    """Return the largest row count that the texts fill, or the next larger row count if half of it is filled."""
     for smaller, larger in itertools.pairwise(rows):
         if texts < larger:
             return larger if 2 * texts >= larger else smaller
@@ -173,7 +168,7 @@ def find_gpu(config: GpuConfig) -> Gpu:
         return Gpu(config.index)
     if config.required:
         raise DeviceError(f"device {config.device} cannot be used: {problem}")
-    _log.info("encoders run on the CPU (device auto): %s", problem)
+    _log.info("encoders run on the CPU, because device is auto and no GPU can be used: %s", problem)
     return Gpu(None, problem)
 
 
@@ -190,7 +185,7 @@ def _problem(index: int) -> str:
     if CUDA_PROVIDER not in session.get_providers():
         # If a provider's libraries do not load, ONNX Runtime drops the provider and logs the missing library.
         return (
-            f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or has a wrong version (see "
+            f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or has the wrong version (see "
             "onnxruntime's message above). Run: pip install 'onnxruntime-gpu[cuda,cudnn]', and check nvidia-smi"
         )
     return ""
@@ -400,7 +395,7 @@ class BucketSession:
         self._too_large.add(part.bucket)
         self._thread.submit(self._bound.forget, part.bucket).result()
         _log.warning(
-            "batches of %d x %d tokens do not fit into the GPU's memory; using smaller batches from now on. Change "
-            "gpu_batch_tokens or gpu_memory_limit to avoid this",
+            "batches of %d x %d tokens do not fit into the GPU's memory, so batches are smaller from now on. To avoid "
+            "this, decrease gpu_batch_tokens or increase gpu_memory_limit",
             *part.bucket,
         )

@@ -117,7 +117,7 @@ class Encoder:
                 yield part
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Return each text's token IDs without special tokens, in the numbering of `EmbedTokens`."""
+        """Return each text's token IDs, without special tokens."""
         if sum(map(len, texts)) <= INLINE_CHARACTERS:
             return self._ids(texts)
         return await asyncio.get_running_loop().run_in_executor(self._tokenizing, self._ids, texts)
@@ -172,12 +172,9 @@ class RunReader:
         return sorted({kind or self._layers[-1] for text in texts for kind in text.take()})
 
     def read(self, texts: Sequence[PendingText], output: RunOutput, started_s: float) -> list[Encoded]:
-        """Convert a run's output to blobs.
+        """Convert a run's output to blobs. `texts` are in the order of the output's rows.
 
-        Args:
-            texts: Texts that `layers_for` has taken, in the order of the output's rows.
-            output: The run's vectors.
-            started_s: Start of the run in `time.perf_counter()` seconds.
+        `started_s` is the run's start in `time.perf_counter()` seconds.
         """
         blobs = self.make_blobs(texts, output)
         rows = token_ids(texts)
@@ -188,7 +185,7 @@ class RunReader:
         return [Encoded(each, began_s=began_s) for each in blobs]
 
     def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
-        """Return each text's blobs or failure. `read` describes the arguments."""
+        """Return each text's blobs or failure."""
         tokenized = [text.tokens for text in texts if text.tokens is not None]
         rounded, good = codec.round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)

@@ -26,11 +26,7 @@ Stamp: TypeAlias = tuple[str, int, int]
 
 
 class NotNowError(Exception):
-    """Raised when a model exists but cannot be used until the source loads it again.
-
-    Attributes:
-        failure: The failure for callers.
-    """
+    """Raised when a model exists but cannot be used until the source loads it again."""
 
     def __init__(self, model: BuiltModel, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -137,7 +133,6 @@ class ModelLibrary(ModelIndex):
 
     @override
     def status(self, name: str) -> ModelStatus | Failure:
-        # Loaded and awaited models need no disk access.
         name = name or self.default
         if name in self.loaded:
             return self.loaded[name].status
@@ -159,7 +154,7 @@ class ModelLibrary(ModelIndex):
 
     @override
     def statuses(self) -> list[ModelStatus]:
-        # Catalog models come first, then all other built models. Variants are listed only if they are built.
+        # Variants are listed only if they are built.
         built = {model.name: model for model in self._source.listed()}
         known = [name for name, entry in load_catalog().items() if not entry.base or name == self.default]
         names = dict.fromkeys([*known, *built, *self.loaded])
@@ -267,7 +262,7 @@ def _stamp_of(model: BuiltModel) -> Stamp:
 
 
 def _changed_ns(path: Path) -> int:
-    """Return a file's modification time; 0 if the file is missing, because only Triton needs graphs."""
+    """Return a file's modification time; 0 if the file is missing."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:

@@ -85,7 +85,7 @@ class EncoderSession:
 
         Args:
             ids: int32[tokens] for each text; at least one text.
-            layers: Layers from the model's `token_layers`, for token vectors.
+            layers: Layers whose token vectors to return, from the model's `token_layers`.
             exclusive: True if no other run is active, so that this run may use all cores.
         """
         session = self._exclusive_session if exclusive else self._session
@@ -153,7 +153,7 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
     """Load a model on the device and in the precision that the model's digest requires.
 
     Raises:
-        UnusableError: The model needs TensorRT, a missing GPU, or unavailable bf16.
+        UnusableError: The model needs TensorRT, a GPU or bf16, which is not available here.
         RuntimeError: ONNX Runtime cannot load the model.
     """
     if model.numeric_class == BF16_CLASS:

@@ -21,7 +21,7 @@ class VectorCall:
     """One call and its pending results.
 
     Args:
-        deadline_s: Deadline in `time.monotonic()` seconds; None for no deadline.
+        deadline_s: Deadline in `time.monotonic()` seconds; None means no deadline.
 
     Attributes:
         results: A blob, a failure or None (pending) for each position.
@@ -41,7 +41,7 @@ class VectorCall:
         self._future: asyncio.Future[None] | None = None
 
     def ran(self, began_s: float, *, queued_s: float) -> None:
-        """Add a finished run to the call's times, both in `time.monotonic()` seconds.
+        """Add a finished run to the call's times. All arguments are `time.monotonic()` seconds.
 
         Queueing ends when the first run starts. Inference ends when the last run ends.
         """
@@ -55,7 +55,7 @@ class VectorCall:
         self._pending += 1
 
     def settle(self, position: int, result: bytes | Failure, source: AnswerSource) -> None:
-        """Set one result, unless it has timed out. The last result ends `wait`."""
+        """Set one result, unless this result has timed out. The last result ends `wait`."""
         if self.results[position] is not None:
             return  # already timed out
         self.results[position] = result
@@ -121,7 +121,7 @@ class PendingText:
 
     @property
     def storable(self) -> bool:
-        """True if the second level stores all wanted vectors. It stores token vectors only for references."""
+        """True if the second level stores all wanted vectors. Only references have stored token vectors."""
         return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_kinds)
 
     def take(self) -> frozenset[VectorKind]:

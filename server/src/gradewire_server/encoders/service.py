@@ -207,7 +207,7 @@ class EncoderHealth:
 
 
 class EncoderService(EncoderAnswers):
-    """A server's encoders. For the event loop that created the service only.
+    """A server's encoders. Only for the event loop that created the service.
 
     Args:
         source: The source of models, which `close` closes.

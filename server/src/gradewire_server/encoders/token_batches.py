@@ -60,16 +60,12 @@ class FairQueue(Generic[J]):
         wanted: Callable[[J], bool] = lambda _: True,
         at_least_one: bool = True,
     ) -> tuple[list[J], list[J]]:
-        """Take the next batch.
+        """Take the next batch, and drop jobs for which `wanted` returns False.
 
-        Args:
-            max_tokens: Maximum number of tokens in the batch.
-            max_jobs: Maximum number of jobs.
-            wanted: Function that returns False if a job is to be dropped.
-            at_least_one: True if a job longer than `max_tokens` may form a batch alone.
+        If `at_least_one` is True, a job longer than `max_tokens` may form a batch alone.
 
         Returns:
-            The batch, and the dropped jobs. If `at_least_one` is True, the batch is empty only if no job was left.
+            The batch and the dropped jobs.
         """
         taken: list[J] = []
         dropped: list[J] = []
@@ -197,7 +193,7 @@ class LaneQueue(Generic[J]):
     def take(
         self, *, max_tokens: int, max_jobs: int, wanted: Callable[[J], bool] = lambda _: True
     ) -> tuple[list[J], list[J]]:
-        """Take the next batch. `FairQueue.take` describes the arguments and the result."""
+        """Take the next batch, like `FairQueue.take`."""
         interactive, bulk = self._lanes[Lane.INTERACTIVE], self._lanes[Lane.BULK]
         if not bulk.jobs:
             self._owed_tokens = 0.0

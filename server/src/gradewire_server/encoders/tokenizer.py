@@ -21,9 +21,7 @@ from gradewire_models.repository.grader_input import (
 from gradewire_server.domain.needs import GradedTexts
 
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
-"""The number of characters per token of the model's limit, which form a long text's head. A word has about 5
-characters.
-"""
+"""The length of a long text's head, in characters per token that the model reads. A word has about 5 characters."""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
 """A number above WordPiece's limit of 100 characters per word. A longer word is unknown, even if the word is cut."""
 _WORD_ENDS: Final = " \n\t\r"
@@ -31,7 +29,7 @@ _WORD_ENDS: Final = " \n\t\r"
 _LEAST_READ_CHARACTERS: Final = 32_768
 """The minimum number of characters to read from a text, even if the model accepts few tokens."""
 _CHARACTERS_AT_ONCE: Final = 65_536
-"""The maximum number of characters per library call, which needs about 13 MiB, unless a single text has more."""
+"""The maximum number of characters in a library call for several texts. Such a call needs about 13 MiB of memory."""
 
 _ONE_BY_ONE: Final = 64
 """The maximum number of texts to tokenize one by one. For a batch, the library starts threads, which takes ten times as

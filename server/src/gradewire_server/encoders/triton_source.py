@@ -38,7 +38,7 @@ from gradewire_server.settings.engine import ComputeConfig, TritonConfig
 from gradewire_server.storage.codec import ModelSpaces
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
-_REMEDY: Final = "Use the same model repository for both, and load the model again in Triton"
+_REMEDY: Final = "Use the same model repository for the server and Triton, and load the model again in Triton"
 _DEADLINE_SLACK_S: Final = 0.05
 """Seconds before the callers' deadline. If an inference times out in these seconds, the deadline is the cause."""
 _OUT_OF_TIME: Final = frozenset({Fault.LATE, Fault.QUEUE_TIMEOUT})
@@ -102,8 +102,8 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
         found = " and ".join(sorted(served.kinds)) or "no device"
         raise _wrong(
             model,
-            f"runs on {found} in Triton, but its class {model.numeric_class} requires {kind}. To correct config.pbtxt, "
-            f"run: gradewire models build {model.name}. Then load the model again in Triton",
+            f"runs on {found} in Triton, but its class {model.numeric_class} requires {kind}. Run gradewire models "
+            f"build {model.name} to correct config.pbtxt, and load the model again in Triton",
         )
 
 

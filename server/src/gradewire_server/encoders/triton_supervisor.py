@@ -30,7 +30,7 @@ _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 _LATE_CHECKS: Final = 2
-"""The number of consecutive late checks after which a model counts as hanging, because one may mean a busy machine."""
+"""The number of consecutive late checks that mean a hanging model. One late check may mean a busy machine."""
 _PAUSE_S: Final = 0.25
 """The minimum number of seconds between two checks of a model."""
 _SPREAD_S: Final = 1.0
@@ -38,7 +38,7 @@ _SPREAD_S: Final = 1.0
 _CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
 
 _State: TypeAlias = tuple[frozenset[str], Counts | None]
-"""A model's states in Triton, and counts of its answers since it was loaded."""
+"""A model's states in Triton, and counts of answers since the model was loaded."""
 
 
 class FailureEvidence:

@@ -66,7 +66,7 @@ class JudgeBackend(Protocol):
         """Return all known judges, usable or not, without marking a default. Read only small files."""
 
     async def open(self, name: str) -> Judge:
-        """Load and warm up a judge; raise JudgeUnavailableError if it cannot be used."""
+        """Load and warm up a judge; raise JudgeUnavailableError if the judge cannot be used."""
 
     async def close(self) -> None:
         """Release all resources. Close all judges before the backend."""

@@ -123,7 +123,7 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
     if scheme != "data":
         raise ImageError(
             f"uri: {quoted(uri)} is neither a data: URI nor an https address, and the server fetches nothing. "
-            f"{_SEND_BYTES} (gradewire score reads image files in the folder of FILE or below)"
+            f"{_SEND_BYTES} (gradewire score reads image files in FILE's folder and subfolders)"
         )
     begin = _DATA.match(uri[:128])
     if begin is None:
@@ -157,7 +157,7 @@ def media_type_of(content: bytes) -> str:
 
 
 def decode(content: bytes, claimed: str, max_pixels: int) -> str:
-    """Decode a whole image, in four bytes of memory per pixel, and return its media type.
+    """Decode a whole image, which needs four bytes of memory per pixel, and return its media type.
 
     Raises:
         ImageError: The image's type is not the claimed type, or the image is too large, animated or damaged.

@@ -84,7 +84,7 @@ class JudgeLibrary(ModelIndex):
             self._opening.begin(name, partial(self._open, name), context=contextvars.Context())
 
     def loaded_one(self, reference: str) -> Judge | None:
-        """Return the judge for `get`'s argument if this judge is loaded; otherwise return None."""
+        """Return the judge for NAME, NAME@DIGEST or "" if this judge is loaded; otherwise return None."""
         name, _, digest = reference.partition("@")
         judge = self.loaded.get(name or self.default)
         return None if judge is None or (digest and judge.status.digest != digest) else judge
@@ -97,7 +97,6 @@ class JudgeLibrary(ModelIndex):
 
     @override
     def status(self, name: str) -> ModelStatus | Failure:
-        # A loaded judge needs no disk access.
         name = name or self.default
         judge = self.loaded.get(name)
         if judge is not None:
@@ -280,7 +279,6 @@ class JudgeService(UniformJudges, ModelIndex):
         await self._verdicts.flush()
 
     async def _opened(self, reference: str, deadline_s: float | None) -> Judge | Failure:
-        """Wait for a judge to open. The limit for waiting needs applies here too."""
         refusal = self._limit.refusal(self._entering)
         if refusal is not None:
             return refusal

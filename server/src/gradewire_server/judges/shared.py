@@ -118,7 +118,7 @@ class SharedJudge(Judge):
 
 
 class SharedJudges(JudgeBackend):
-    """A backend for the host's judges. For the event loop that created the backend only.
+    """A backend for the host's judges. Only for the event loop that created the backend.
 
     If you cancel a call, the host also cancels this call.
 

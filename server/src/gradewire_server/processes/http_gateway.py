@@ -121,7 +121,6 @@ def _directory_with_short_name() -> Path:
 
 
 def _remove_left_behind(folder: Path) -> None:
-    """Remove directories of this user's dead servers, which hold no locks any more."""
     for directory in folder.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if directory.is_symlink() or directory.stat().st_uid != os.getuid():
@@ -212,13 +211,9 @@ class GatewaySupervisor:
 async def running_gateway(
     endpoint: Endpoint, settings: Settings, private: str, restarted: Callable[[], None]
 ) -> AsyncIterator[GatewaySupervisor]:
-    """Keep a gateway running within the context.
+    """Keep a gateway running within the context, and call `restarted` whenever a gateway is lost.
 
-    Args:
-        endpoint: The gateway's socket.
-        settings: The server's settings.
-        private: The gRPC servers' private addresses (``unix:PATH``), separated by commas.
-        restarted: Function to call whenever a gateway is lost.
+    `private` contains the gRPC servers' private addresses (``unix:PATH``), separated by commas.
     """
     start = partial(GatewayProcess.open, endpoint, gateway_settings(settings, private), settings.log.level)
     supervisor = GatewaySupervisor(start, restarted)

@@ -55,16 +55,10 @@ class ServerProcess(SupervisedProcess):
     async def start(
         cls, position: Position, values: Mapping[str, Any], totals: Collect, *, hosts_judges: bool = False
     ) -> Self:
-        """Start a process, whose heartbeats will report when it is ready.
+        """Start a process, whose heartbeats will report when it is ready; raise OSError.
 
-        Args:
-            position: The process's position.
-            values: The settings given as flags.
-            totals: Function that collects all processes' metrics when the process requests them.
-            hosts_judges: True to start a judge host instead of a server process.
-
-        Raises:
-            OSError: The process cannot be started.
+        `values` contains the settings given as flags. `totals` returns all processes' metrics when the process requests
+        these metrics.
         """
         module = "gradewire_server.judge_host" if hosts_judges else "gradewire_server.server_child"
         name = JUDGE_HOST if hosts_judges else f"process {position.index}"

@@ -108,12 +108,8 @@ async def supervise(
 ) -> None:
     """Serve with several processes until `stop` is requested.
 
-    Args:
-        settings: All settings.
-        values: The settings given as flags. Each process reads all other settings itself.
-        stop: Requests to stop.
-        restart: Event that starts a restart of all processes, one by one. A running restart starts over.
-        started: Function to call with the port when all processes serve.
+    Whenever `restart` is set, restart all processes one by one. `values` contains the settings given as flags, because
+    each process reads all other settings itself. `started` receives the port.
 
     Raises:
         OSError: An address, certificate or directory cannot be used.

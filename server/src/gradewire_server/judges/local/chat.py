@@ -43,7 +43,7 @@ class LabelTokens:
 
 
 def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> LabelTokens:
-    """Return the options' tokens after `opening` and a space, or without both if `opening` is empty.
+    """Return the options' tokens after `opening` and a space, or alone if `opening` is empty.
 
     Raises:
         PromptError: There are fewer than two options, or the first different token does not distinguish all options.

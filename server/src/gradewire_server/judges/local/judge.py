@@ -56,7 +56,7 @@ _WARM_UP: Final = Generate("", JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Rea
 
 
 class EmbeddedJudge(Judge):
-    """A judge on this machine. For the event loop that created the judge only.
+    """A judge on this machine. Only for the event loop that created the judge.
 
     Args:
         supervisor: A started supervisor, which `close` closes too.
@@ -153,7 +153,6 @@ class EmbeddedJudge(Judge):
         return self._lost("the judge cannot be restarted") if self._supervisor.gave_up else None
 
     async def _compute(self, work: Work) -> RowResult | Failure:
-        """Queue work, and return the last result. If you cancel this call, later runs skip the work."""
         refusal = self._refusal()
         if refusal is not None:
             return refusal
@@ -215,7 +214,6 @@ class EmbeddedJudge(Judge):
         )
 
     def _trace(self, planned: Planned, begin_ns: int) -> None:
-        """Record a run in the callers' traces, because the worker exports no traces."""
         record_batch(
             JUDGE_RUN,
             (work.span for work in planned.works),

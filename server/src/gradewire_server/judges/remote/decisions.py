@@ -77,7 +77,7 @@ def _checked(form: Form, answer: object, asked: DecisionQuestion) -> tuple[float
 
 
 def _counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    # Every question has tokens, so 0 means that the server does not count them (sparrow-decider).
+    # Every question has tokens, so 0 means that the server does not count tokens (sparrow-decider).
     read = token_count(usage.get("input_tokens", usage.get("prompt_tokens"))) or None
     written = token_count(usage.get("output_tokens", usage.get("completion_tokens")))
     return read, written if read is not None else None
@@ -116,7 +116,7 @@ class DecisionServer(Server):
             if error is None:
                 self._check_test_answer(reply, form)
                 self._form = form
-                _log.info("judge %s: its server answers %s", self._model, form.path)
+                _log.info("judge %s: its server accepts requests to %s", self._model, form.path)
                 return
             self._note(reply)
             away = reply.status in errors.NOT_FOUND
@@ -186,7 +186,6 @@ class DecisionJudges(RemoteBackend):
         config = replace(config, url=base)
 
         async def server() -> DecisionServer:
-            # Use a thread, because a new client reads certificates and imports the HTTP library.
             client = await asyncio.to_thread(HttpClient, config)
             return DecisionServer(client, config.model, forms, most_questions=config.questions_per_request)
 

@@ -132,7 +132,7 @@ def checked(config: RemoteJudgeConfig) -> None:
         )
     token = config.token
     if not (token.isascii() and token.isprintable()) or token != token.strip():
-        raise ValueError(f"{KEY_SETTING} has invalid characters for a key: white space, a line break, or not ASCII")
+        raise ValueError(f"{KEY_SETTING} must be a key of printable ASCII characters, without white space at the ends")
 
 
 def _headers(token: str) -> dict[str, str]:

@@ -75,14 +75,13 @@ def _read_choice(need: Choose, answer: Answer, *, truncated: bool) -> Choice | F
     steps = answer.steps
     reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
     if reading is UNREADABLE:
-        # If the judge may write only labels, it may have written a label that it finds almost impossible.
+        # A judge that can only write labels may have written a label that it finds almost impossible.
         wrote = f"{reading.message}, or with a very improbable label. The judge wrote {quoted(answer.text.strip())}"
         return replace(reading, message=wrote if answer.whole else f"{wrote} and was cut short; {_THINKING_HINT}")
     return reading if isinstance(reading, Failure) else Choice(reading.probabilities, reading.mass, *counts)
 
 
 def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
-    """Return the text, without a repeated opening and without a stop."""
     text, whole = answer.text, answer.whole
     opening = need.prompt.opening
     begin = text.lstrip()
@@ -120,7 +119,7 @@ class RemoteJudge(Judge):
         return replace(
             status,
             precision=f"{self._status.precision} without {lacks}",
-            remarks=(*status.remarks, f"Its server lacks features of this type of server: {lacks}."),
+            remarks=(*status.remarks, f"The judge's server lacks features that similar servers have: {lacks}."),
         )
 
     @override
@@ -318,7 +317,7 @@ def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
     thinks: tuple[str, ...] = ()
     if config.reasoning_tokens:
         asked += f"\0thinks {config.reasoning_tokens}"
-        thinks = (f"It may think for {config.reasoning_tokens} tokens before each answer (judge_reasoning_tokens).",)
+        thinks = (f"Thinks for up to {config.reasoning_tokens} tokens before each answer (judge_reasoning_tokens).",)
     return ModelStatus(
         name=config.model,
         digest=hashlib.sha256(asked.encode()).hexdigest(),
@@ -328,7 +327,7 @@ def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
         sees_images=config.sees_images == "yes",
         remarks=(
             f"Runs on a separate server (backend {backend}).",
-            "Only its name identifies its scores: gradewire does not know which weights the server uses for this name.",
+            "Only its name identifies its scores, because gradewire does not know the server's weights for this name.",
             *thinks,
         ),
     )

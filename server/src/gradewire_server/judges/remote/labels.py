@@ -19,7 +19,7 @@ _ANNOUNCING: Final = (
     "verdict|rating|grade|score|judge?ment|similarity|evaluation|assessment|conclusion|classification|label"
 )
 _LEADING_WORDS: Final = r"(?:(?:the|my|our|this|so|thus|hence|therefore|final|overall|both|two|student's),? ){0,4}"
-# Not a question mark, a colon ("Correct: Paris") or a word ("correct only if").
+# No question mark, colon ("Correct: Paris") or word ("correct only if") may follow the label.
 _SENTENCE_PART_END: Final = rf"(?= ?(?:[.!;,)(\n{_DASHES}]|- ))"
 
 _ARTICLE: Final = "a"

@@ -225,7 +225,6 @@ class OpenAIServer(Server):
 
     @override
     async def probe(self) -> None:
-        # The server may have changed or gained features.
         self._learner.doubt(self._full(await self._kind()))
 
     @override
@@ -299,7 +298,6 @@ class OpenAIJudges(RemoteBackend):
         checked(config)
 
         async def server() -> OpenAIServer:
-            # Use a thread, because a new client reads certificates and imports the HTTP library.
             client = await asyncio.to_thread(HttpClient, config)
             return OpenAIServer(client, config.model, config.assistant_prefill, config.reasoning_tokens)
 

@@ -166,7 +166,6 @@ def _text_of(message: Mapping[str, Any]) -> str | None:
 
 
 def _has_thoughts(message: Mapping[str, Any]) -> bool:
-    """Return True if the message has thoughts in a separate field or part."""
     beside = any(isinstance(message.get(name), str) and message[name].strip() for name in _THOUGHT_FIELDS)
     return beside or any(each.get("thinking") for each in _parts(message.get("content"), "thinking"))
 
@@ -312,7 +311,7 @@ def _steps(logprobs: Mapping[str, Any] | None) -> tuple[Step, ...] | None:
 def _step(entry: Mapping[str, Any]) -> Step:
     tops = [(_token(each), float(each["logprob"])) for each in entry.get("top_logprobs") or ()]
     token = _token(entry)
-    # A token that the constraint forced may not be among the most probable tokens. It then counts for no label.
+    # A token that the constraint forced may not be among the most probable tokens, and then counts for no label.
     return Step(token, tuple(tops or [(token, float(entry["logprob"]))]))
 
 

@@ -128,8 +128,6 @@ class _Waiting:
 
 @dataclass(eq=False, slots=True)
 class _Request:
-    """One request's questions, without questions whose callers have left."""
-
     members: list[_Waiting]
     task: asyncio.Task[None] = field(init=False)
 

@@ -15,9 +15,7 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
     """Return the values that `row` requests, computed in float64 at temperature 1.
 
-    Args:
-        logits: The next token's logits, float32[vocabulary].
-        row: The row.
+    `logits` are the next token's logits, float32[vocabulary].
 
     Raises:
         CoreError: The logits contain NaN or infinity.

@@ -103,7 +103,7 @@ class LlamaCore(Core):
             return slot
         slot = next((each for each, held in self._slots.items() if prefix and held.prefix == prefix), None)
         if slot is None:
-            # The prefix may still be the separate state as which it was computed.
+            # A slot may still contain the prefix as a separate state.
             slot = self._find(_Held((), prefix)) if prefix else None
         if slot is None:
             slot = next(iter(self._slots))
@@ -159,7 +159,7 @@ class LlamaCore(Core):
             top = answer["choices"][0]["logprobs"]["content"][0]["top_probs"]
             found = [(int(each["id"]), float(each["prob"])) for each in top]
         except (KeyError, IndexError, TypeError) as error:
-            raise CoreError(f"llama.cpp gave no probabilities: {str(answer)[:500]}") from error
+            raise CoreError(f"llama.cpp returned no probabilities: {str(answer)[:500]}") from error
         if not found or not all(math.isfinite(probability) for _, probability in found):
             raise CoreError("the model's probabilities are not finite")
         return found

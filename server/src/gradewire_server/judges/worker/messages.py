@@ -25,7 +25,7 @@ def to_frame(message: dict[str, Any]) -> bytes:
     except ValueError as error:
         raise FrameError(f"a message cannot be written: {error}") from error
     if len(body) > MAX_FRAME_BYTES:
-        raise FrameError(f"a message has {len(body)} bytes; at most {MAX_FRAME_BYTES} are allowed")
+        raise FrameError(f"a message has {len(body)} bytes, but at most {MAX_FRAME_BYTES} are allowed")
     return body + b"\n"
 
 
@@ -43,7 +43,7 @@ class FrameReader:
         """
         *frames, self._rest = (self._rest + data).split(b"\n")
         if any(len(frame) > MAX_FRAME_BYTES for frame in (*frames, self._rest)):
-            raise FrameError(f"a frame is too long; at most {MAX_FRAME_BYTES} bytes are allowed")
+            raise FrameError(f"a frame is longer than {MAX_FRAME_BYTES} bytes")
         try:
             messages = list(map(json.loads, frames))
         except ValueError as error:
