@@ -156,13 +156,10 @@ def _by_submission(run: Sequence[Queued[JobT, ResultT]]) -> Iterator[tuple[Submi
 
 
 def lower_priority(nice: int) -> None:
-    """Lower the priority of the calling thread and of the threads that it will start, on Linux only.
+    """Lower the priority of the calling thread, and of threads that it starts, to `nice` (0 to 19) on Linux.
 
-    Otherwise, calls would wait during encoder runs, because a busy process shares its time equally among all threads,
-    and only one thread handles calls.
-
-    Args:
-        nice: Nice level, 0 to 19.
+    Otherwise, calls would wait during encoder runs, because all threads of a busy process get equal time, and only one
+    thread handles calls.
     """
     if sys.platform != "linux":
         return

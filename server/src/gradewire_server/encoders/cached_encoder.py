@@ -26,11 +26,10 @@ from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpac
 _log = logging.getLogger(__name__)
 
 _SLICE: Final = 1024
-"""The number of texts to look up, in about 1 ms, before yielding to the event loop."""
+"""The number of texts to look up per turn of the event loop, in about 1 ms."""
 _SLICE_CHARACTERS: Final = 2_000_000
-"""The number of characters to hash, in a few milliseconds, before yielding to the event loop."""
+"""The number of characters to hash per turn of the event loop, in a few milliseconds."""
 _MAX_VIEWS: Final = 4096
-"""The maximum number of views to keep, one per namespace."""
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
 _RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
 
@@ -104,10 +103,7 @@ class BlobCache:
 
 
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
-    """Return each text's stored blobs by kind; an empty mapping if nothing is stored.
-
-    If a caller wants token vectors, do not look up the sentence vector, because entries with token vectors contain it.
-    """
+    """Return each text's stored blobs by kind. A text without stored blobs has an empty mapping."""
     wanted = [text.token_kinds for text in texts]
     found: list[dict[VectorKind, bytes]] = [{} for _ in texts]
     plain = [index for index, kinds in enumerate(wanted) if not kinds]
@@ -303,7 +299,6 @@ class CachedEncoder:
 
 
 def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the start and end positions of slices that are quick to hash."""
     if len(texts) <= _SLICE and sum(map(len, texts)) <= _SLICE_CHARACTERS:
         yield 0, len(texts)
         return

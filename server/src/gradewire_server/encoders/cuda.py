@@ -142,21 +142,14 @@ class DeviceError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The GPU for GPU models.
-
-    Attributes:
-        index: The GPU's index, from 0; None if no GPU can be used.
-        problem: The reason if no GPU can be used.
-    """
+    """The GPU for GPU models. `index` is None if no GPU can be used, and `problem` is the reason."""
 
     index: int | None
     problem: str = ""
 
 
 def find_gpu(config: GpuConfig) -> Gpu:
-    """Find the GPU that `config.device` requests, in about a second.
-
-    If `config.device` is ``auto`` and no GPU can be used, log the reason.
+    """Find the GPU that `config.device` requests, in about a second. If ``auto`` finds no GPU, log the reason.
 
     Raises:
         DeviceError: The settings require a GPU that cannot be used.
@@ -346,8 +339,7 @@ def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Bucket
 class BucketSession:
     """A session that pads texts of any length to the shapes in `buckets`. Thread-safe.
 
-    All runs share one thread, because a GPU computes one large run sooner than two concurrent halves, and because only
-    the thread that recorded a CUDA graph may start it.
+    All runs share one thread, because only the thread that recorded a CUDA graph may start this graph.
     """
 
     def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:

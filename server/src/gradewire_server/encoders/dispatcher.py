@@ -50,7 +50,6 @@ class DispatchLimits:
     """The limits of concurrent runs.
 
     Attributes:
-        max_in_flight: Maximum number of concurrent requests.
         parallel_runs: Number of runs that the server computes at a time.
         run_overhead_tokens: Fixed cost of a run, in tokens. A batch is split only if this saves more tokens.
     """

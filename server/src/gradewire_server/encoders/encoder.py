@@ -208,11 +208,9 @@ class RunReader:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return padded token IDs and the attention mask, both int64[n, width].
+    """Return padded token IDs and the attention mask, both int64[n, width], for at least one text.
 
-    Args:
-        ids: int32[tokens] for each text; at least one text.
-        width: Length to pad to. 0 means the longest text's length.
+    If `width` is 0, use the longest text's length.
     """
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     mask = np.arange(width or lengths.max()) < lengths[:, None]

@@ -68,11 +68,7 @@ class ModelSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A loaded model.
-
-    Attributes:
-        rough: An encoder for approximate vectors, with separate cache entries; None if the model has no such encoder.
-    """
+    """A loaded model. `rough` is an encoder for approximate vectors, if the model has such an encoder."""
 
     encoder: CachedEncoder
     status: ModelStatus

@@ -81,12 +81,9 @@ class EncoderSession:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any length, padded to the longest text.
+        """Run at least one text, and return token vectors for `layers` (from the model's `token_layers`).
 
-        Args:
-            ids: int32[tokens] for each text; at least one text.
-            layers: Layers whose token vectors to return, from the model's `token_layers`.
-            exclusive: True if no other run is active, so that this run may use all cores.
+        If `exclusive` is True, no other run is active, so that this run may use all cores.
         """
         session = self._exclusive_session if exclusive else self._session
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
@@ -115,7 +112,7 @@ class Bf16Session:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any length like `EncoderSession.run`."""
+        """Run texts like `EncoderSession.run`."""
         del exclusive
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
         sentences, *tokens = self._graph.run(names, ids)
@@ -125,8 +122,7 @@ class Bf16Session:
 def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
     """Return a copy of the model, with a digest that depends on `use`, the processor and the OpenVINO version.
 
-    Different processors and OpenVINO versions need separate cache entries, because their vectors' components differ by
-    up to 1e-3.
+    Between processors and OpenVINO versions, vectors' components differ by up to 1e-3.
 
     Raises:
         Bf16UnavailableError: The model cannot run in bf16 here.
@@ -139,7 +135,7 @@ class Session(Protocol):
     """A loaded model. Thread-safe."""
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any length; see `EncoderSession.run`."""
+        """Run texts; see `EncoderSession.run`."""
 
 
 class OpenSession(NamedTuple):

@@ -98,7 +98,6 @@ class PendingText:
         name: Name of the sentence entry in memory (`KeySpace.hashes`).
         text: The model input without the prefix.
         taken: Kinds of token vectors that the current run computes; None before the run.
-        tokens: The tokenized text; None before tokenization.
         queued_s: Time when the text was queued, in `time.monotonic()` seconds.
     """
 

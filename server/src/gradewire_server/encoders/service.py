@@ -196,7 +196,6 @@ class EncoderHealth:
 
     Attributes:
         models: By model name, False if a requested model cannot compute, otherwise True.
-        troubles: By model name, the reason why the model cannot compute.
         degraded: Reasons why models that were not requested cannot compute, and messages about settings that have no
             effect here.
     """
@@ -209,10 +208,7 @@ class EncoderHealth:
 class EncoderService(EncoderAnswers):
     """A server's encoders. Only for the event loop that created the service.
 
-    Args:
-        source: The source of models, which `close` closes.
-        library: The loaded models, which `close` closes.
-        stop_supervision: Function that `close` calls first.
+    `close` calls `stop_supervision`, and then closes `library` and `source`.
     """
 
     def __init__(

@@ -112,8 +112,8 @@ class FairQueue(Generic[J]):
 def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, padding_cost: float = 1.0) -> list[list[J]]:
     """Split a batch into runs with the lowest total cost of padding and overhead.
 
-    A run's cost is the sum of `overhead_tokens`, the run's tokens, and `padding_cost` for each padding token. Jobs of
-    equal length stay together, so the search takes O(n²) for n distinct lengths.
+    A run's cost is the sum of `overhead_tokens`, the run's tokens, and `padding_cost` for each padding token. The
+    search takes O(n²) for n distinct lengths.
 
     Args:
         jobs: Jobs in any order.

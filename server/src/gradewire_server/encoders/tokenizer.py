@@ -138,12 +138,10 @@ class TextTokenizer:
         return tokenized
 
     def rows(self, tokenized: Tokenized, *, special: bool) -> TokenRows:
-        """Return a text's tokens, without the prefix's tokens.
+        """Return the tokens of a text that was encoded with offsets, without the prefix's tokens.
 
-        Args:
-            tokenized: A text that was encoded with offsets.
-            special: True to include special tokens around the text. Special tokens inside the text then also get the
-                ID -1, because metrics must not count special tokens.
+        If `special` is True, include special tokens around the text. Special tokens inside the text then also get the
+        ID -1, because metrics must not count special tokens.
         """
         assert tokenized.kept is not None  # noqa: S101 - for mypy: all three are set, or none
         assert tokenized.offsets is not None  # noqa: S101 - as above
@@ -185,7 +183,6 @@ class TextTokenizer:
             return Tokenized(ids, truncated)
         ranges = np.array(encoding.offsets, np.int32).reshape(-1, 2)
         special = np.array(encoding.special_tokens_mask, np.bool_)
-        # Skip the prefix's tokens.
         of_text = ~special & (ranges[:, 1] > len(self._prefix))
         kept = np.flatnonzero(of_text).astype(np.int32)
         offsets_in_text = np.maximum(ranges[kept] - len(self._prefix), 0).astype(np.int32)
@@ -242,7 +239,7 @@ class GraderTokenizer(TextTokenizer):
         return [self._put_together(*group) for group in zip(short[::2], short[1::2], answers, strict=True)]
 
     def _put_together(self, question: Tokenized, reference: Tokenized, answer: Tokenized) -> Tokenized:
-        texts = (_bare(each) for each in (question, reference, answer))
+        texts = (_without_special_tokens(each) for each in (question, reference, answer))
         read = grader_input(*texts, begin=self._begin, separator=self._separator)
         # A text may exceed the character limit before it exceeds the token limit.
         cut = question.truncated or reference.truncated or answer.truncated
@@ -253,7 +250,6 @@ class GraderTokenizer(TextTokenizer):
         )
 
 
-def _bare(text: Tokenized) -> list[int]:
-    """Return token IDs without the special tokens around a text."""
+def _without_special_tokens(text: Tokenized) -> list[int]:
     ids: list[int] = text.ids[1:-1].tolist()
     return ids

@@ -32,7 +32,6 @@ _LONGEST_PAUSE_S: Final = 60.0
 _LATE_CHECKS: Final = 2
 """The number of consecutive late checks that mean a hanging model. One late check may mean a busy machine."""
 _PAUSE_S: Final = 0.25
-"""The minimum number of seconds between two checks of a model."""
 _SPREAD_S: Final = 1.0
 """The maximum random delay in seconds before a repair, so that only one of several replicas repairs a model."""
 _CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
@@ -126,10 +125,7 @@ class ModelHealth:
         self._counted = counts
 
     def probe_timed_out(self, completed: int | None) -> bool:
-        """Record that a probe timed out.
-
-        Args:
-            completed: Number of completed inferences; None if unknown.
+        """Record that a probe timed out. `completed` is the number of completed inferences, or None if unknown.
 
         Returns:
             True if the model may be busy with other requests instead of stuck.

@@ -30,7 +30,6 @@ _CHATML: Final = ChatTemplate(
     after=(Markup("<|im_end|>"), "\n"),
 )
 TEMPLATES: Final[Mapping[str, ChatTemplate]] = {"chatml": _CHATML}
-"""Templates by their names in judges' descriptions."""
 # A server renders its chat template to one string before it parses special tokens, so a special token in a user's text
 # would become markup. These tokens are from model families that are common on servers.
 _SPECIAL_TOKEN: Final = re.compile(

@@ -26,9 +26,7 @@ _log = logging.getLogger(__name__)
 
 USABLE: Final = frozenset({"loaded", "built"})
 _LIST_LIFETIME_S: Final = 2.0
-"""Seconds for which to reuse the list of judges, because calls often need it."""
 _RETRY_OPENING_AFTER_S: Final = 5.0
-"""Seconds for which callers get the same failure after a failed attempt to open a judge."""
 _REOPEN_DEFAULT_S: Final = 30.0
 """Seconds between attempts to open the default judge without a caller, so that health can recover."""
 NO_JUDGE: Final = Failure(
@@ -39,11 +37,7 @@ _DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened. 
 
 
 class JudgeLibrary(ModelIndex):
-    """A process's judges, whose backend `close` closes too. For one event loop only.
-
-    Args:
-        wrap: Function that wraps an opened judge for callers.
-    """
+    """A process's judges, whose backend `close` closes too. For one event loop only."""
 
     def __init__(
         self,

@@ -125,7 +125,6 @@ class SharedJudges(JudgeBackend):
     Args:
         address: ``unix:PATH``.
         files: A backend that only lists built judges.
-        away_s: Maximum number of seconds that a request waits for a host.
     """
 
     def __init__(self, address: str, files: JudgeBackend, *, away_s: float = AWAY_S) -> None:

@@ -102,7 +102,6 @@ def _known(tokens: int) -> int | None:
 
 _NO_DIMS = 0  # a verdict is not a vector
 _MAX_SPACES = 4096
-"""The maximum number of key spaces to keep, one per namespace and judge."""
 _OFF_LOOP_CHARACTERS = 64_000
 """The minimum length of a prompt to hash on a thread. Shorter prompts take less time than a thread switch."""
 

@@ -24,7 +24,6 @@ _log = logging.getLogger(__name__)
 _SHORTEST_RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 60.0
 _PACE_SAMPLES: Final = 64
-"""The number of finished computations from which to measure the queue's pace."""
 
 _DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item. See the server's log")
 _NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer is invalid. See the server's log")
@@ -132,7 +131,7 @@ class QueueLimit:
         )
 
     def _drained_s(self, waiting: int) -> float:
-        """Return the seconds until half of the waiting needs are done at the current pace."""
+        # Until half of the waiting needs are done at the current pace.
         finished_s = self._finished_s
         if len(finished_s) < 2 or finished_s[-1] <= finished_s[0]:
             return _SHORTEST_RETRY_S

@@ -24,10 +24,8 @@ from gradewire_server.settings.shares import gateway_bytes
 _log = logging.getLogger(__name__)
 
 _MAX_PATH_BYTES: Final = 96
-"""The maximum length of a socket's path, slightly below the system's limit."""
 _PREFIX: Final = "gradewire-"
 _OWNER: Final = "owner"
-"""The name of a file that a running server keeps locked."""
 _BACKLOG: Final = 512
 _MODULE: Final = "gradewire_gateway.serving"
 _BODIES: Final = 28

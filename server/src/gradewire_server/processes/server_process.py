@@ -88,9 +88,7 @@ class ServerProcess(SupervisedProcess):
     async def lost(self, silent_s: float = SILENT_S) -> str:
         """Wait until the process ends, or kill it if it hangs. Return a message about the loss.
 
-        Args:
-            silent_s: Seconds without a heartbeat after which the process counts as hung. Before the first heartbeat,
-                the minimum is `START_S`.
+        A process hangs if it sends no heartbeat for `silent_s`, or for at least `START_S` at the beginning.
         """
         ending = asyncio.create_task(self.wait_for_exit())
         clock = asyncio.get_running_loop().time

@@ -217,10 +217,9 @@ async def _http_side(stack: AsyncExitStack, settings: Settings, state: Superviso
 
 
 def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None) -> int:
-    """Serve with several processes until a signal stops the server. `supervise` describes the arguments.
+    """Serve with several processes until a signal stops the server; see `supervise`. Return the exit code.
 
-    Returns:
-        The exit code: 1 if the server cannot start, otherwise 0.
+    The exit code is 1 if the server cannot start, otherwise 0.
     """
 
     async def serve(_flood: FloodFilter) -> None:

@@ -140,12 +140,7 @@ class ChatTokenizer:
         return self._encode(opening) if opening else ()
 
     def prompt(self, prompt: JudgePrompt, opening: Sequence[int], *, answer_tokens: int = 0) -> PromptTokens:
-        """Return a prompt's token IDs, truncated to the limits.
-
-        Args:
-            prompt: The prompt, whose `opening` is ignored.
-            opening: Token IDs that start the judge's turn.
-            answer_tokens: Maximum number of tokens that the judge may write.
+        """Return a prompt's token IDs, truncated to the limits, with `opening` instead of the prompt's opening.
 
         Raises:
             PromptError: The prompt does not fit even without its prediction, or fixed turns leave no space for an item.

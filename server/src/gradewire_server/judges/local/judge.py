@@ -58,8 +58,7 @@ _WARM_UP: Final = Generate("", JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Rea
 class EmbeddedJudge(Judge):
     """A judge on this machine. Only for the event loop that created the judge.
 
-    Args:
-        supervisor: A started supervisor, which `close` closes too.
+    `supervisor` must be started. `close` closes the supervisor too.
     """
 
     def __init__(

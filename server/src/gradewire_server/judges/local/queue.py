@@ -13,7 +13,7 @@ from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, 
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 NEW: Final = -1
-"""The state ID of work that has not started yet."""
+"""The state ID of new work."""
 
 
 @dataclass(slots=True, eq=False)
@@ -205,7 +205,7 @@ class EmbeddedQueue:
 
     def plan(self) -> Planned | None:
         """Return the next run; None if there is no work."""
-        self._sweep()
+        self._remove_unwanted()
         ids = self._turn()
         if ids is None:
             return None
@@ -260,8 +260,7 @@ class EmbeddedQueue:
             for work in (*group.growing, *group.waiting):
                 work.fail(failure)
 
-    def _sweep(self) -> None:
-        """Remove work that no caller waits for any more."""
+    def _remove_unwanted(self) -> None:
         for ids in list(self._groups):
             group = self._groups[ids]
             for work in [work for work in group.growing if not work.wanted]:

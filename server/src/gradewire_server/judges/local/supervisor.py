@@ -164,8 +164,6 @@ class WorkerSupervisor:
         restarted: Function to call when a worker was lost, before the next worker starts.
 
     Attributes:
-        starts: Number of workers so far.
-        limits: Limits of the worker's core.
         trouble: The reason why there is no worker now; "" if there is a worker.
     """
 
@@ -238,7 +236,6 @@ class WorkerSupervisor:
             self._worker = None
 
     async def _run_one(self) -> None:
-        """Start a worker if there is no worker, then wait until the worker is lost."""
         try:
             worker = self._worker or await self._start()
         except (WorkerLostError, ModelRefusedError, OSError) as error:

@@ -62,7 +62,6 @@ class Form:
     """The format of a server's requests and answers.
 
     Attributes:
-        path: Path after the base address.
         listed: True if questions, answers and probabilities are lists; False if they are objects with names as keys.
     """
 

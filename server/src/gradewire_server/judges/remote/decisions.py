@@ -84,12 +84,7 @@ def _counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 class DecisionServer(Server):
-    """One decision model on a server.
-
-    Args:
-        forms: Request formats to try.
-        most_questions: Maximum number of questions in one request.
-    """
+    """One decision model on a server. `forms` are request formats to try."""
 
     writes = False
 

@@ -149,7 +149,6 @@ class Reply:
 
     Attributes:
         content: The body, at most 1 MiB.
-        retry_after: The Retry-After header; "" if the reply has no such header.
     """
 
     status: int

@@ -271,7 +271,6 @@ class RemoteBackend(JudgeBackend):
 
     Args:
         backend: The type of server, which the digest includes.
-        make_server: Function that connects an opened judge to the server.
     """
 
     def __init__(

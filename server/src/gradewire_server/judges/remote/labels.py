@@ -47,11 +47,8 @@ def announced_label(text: str, options: Sequence[str], opening: str, *, whole: b
     A verdict is certain if the reply contains no other label, and if the label is at the beginning of the reply or
     after words like "The verdict:" or the opening's words, and ends a sentence or clause. Markup is ignored.
 
-    Args:
-        text: The reply.
-        options: Labels.
-        opening: The requested beginning of the reply; "" if the judge continued from this beginning.
-        whole: True if the reply was not cut off. Otherwise, a second label may have followed.
+    `opening` is the requested beginning of the reply, or "" if the judge continued from this beginning. If `whole` is
+    False, the reply was cut off, and a second label may have followed.
     """
     markup = "".join(set(MARKUP).difference(*options))
     plain = _plain(text, markup)

@@ -35,7 +35,6 @@ _CONSEQUENCES: Final[Mapping[str, str]] = {
 """Consequences by missing feature, only for features that change answers."""
 
 _THOUGHT_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
-"""Message fields for thoughts."""
 
 _THOUGHTS_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
 _THOUGHTS_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)

@@ -32,7 +32,6 @@ class ServerAvailability:
 
     Args:
         probe: Function that sends a minimal request, and raises RemoteError while the server cannot answer.
-        probe_timeout_s: Timeout for a probe in seconds.
     """
 
     def __init__(
@@ -72,12 +71,10 @@ class ServerAvailability:
         self._failure = None
 
     def failed(self, error: RemoteError, *, sent_s: float) -> None:
-        """Record a request that failed after all its attempts.
+        """Record a request that failed after all its attempts, with an error from `SERVER_AWAY`.
 
-        Args:
-            error: An error with a type in `SERVER_AWAY`.
-            sent_s: Time of the first attempt, in `time.monotonic()` seconds. If the server has answered a request since
-                then, ignore this error.
+        Ignore the error if the server has answered a request since `sent_s`, the time of the first attempt in
+        `time.monotonic()` seconds.
         """
         if self._succeeded_s > sent_s or self._failure is not None:
             return
@@ -156,14 +153,10 @@ class RequestQueue:
     async def ask(self, question: Question, subject: Hashable, deadline_s: float | None, timing: Timing) -> Answered:
         """Send a question and return the answer; raise RemoteError.
 
-        If you cancel this call, the other questions in the request continue. If you cancel the last question, the
-        request is cancelled.
+        Questions with equal subjects may share a request; a question with the subject None is sent alone. If you cancel
+        this call, the other questions in the request continue.
 
-        Args:
-            question: The question.
-            subject: Questions with equal subjects may share a request. None means that this question is sent alone.
-            deadline_s: Deadline for attempts, in `time.monotonic()` seconds. This call does not end at the deadline.
-            timing: Timing to which this call adds the wait and the request.
+        `deadline_s` limits attempts, in `time.monotonic()` seconds, but this call does not end at the deadline.
         """
         loop = asyncio.get_running_loop()
         one = _Waiting(question, subject, deadline_s, loop.create_future(), contextvars.copy_context())

@@ -80,7 +80,6 @@ class Server(Protocol):
 
     Attributes:
         writes: True if the server writes texts; False if it only chooses between labels.
-        questions_per_request: Maximum number of questions about one subject in a request.
         sees_images: True if the server's model accepts images; None if the server does not say.
     """
 

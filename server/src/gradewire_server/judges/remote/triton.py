@@ -52,12 +52,9 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def request_tensors(question: Question, known: frozenset[str], image_placeholder: str = "") -> Tensors:
-    """Return a request's tensors.
+    """Return a request's tensors for a model with the inputs `known`, because older backends have fewer inputs.
 
-    Args:
-        question: The question.
-        known: Names of the model's inputs. Older backends have fewer inputs.
-        image_placeholder: Text that marks an image in the model's prompt.
+    `image_placeholder` marks an image in the model's prompt.
     """
     tensors = {
         "text_input": _bytes(chat_text(question.prompt, image_placeholder=image_placeholder)),

@@ -167,8 +167,6 @@ class LlamaCore(Core):
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A slot's contents: the prefix's rows, and the rows after the prefix."""
-
     prefix: Rows = ()
     past: Rows = ()
 
