@@ -60,7 +60,7 @@ class WantedJob(HasLength, Protocol):
 
     @property
     def deadline_s(self) -> float:
-        """The callers' latest deadline in `time.monotonic()` seconds; infinity if a caller has no deadline."""
+        """The callers' latest deadline in `time.monotonic()` seconds, or infinity if a caller has no deadline."""
 
     def is_wanted(self, now_s: float) -> bool:
         """Return True if a caller still waits for the job."""

@@ -258,7 +258,7 @@ class BoundSession:
         if not token_outputs:
             self._session.run_with_iobinding(buffers.binding, buffers.options)
             return np.array(buffers.sentences.numpy()), []
-        # Token vectors are large and rare, so their memory is free again after the run.
+        # Token vectors are large and rare, so their memory is only in use during the run.
         binding = self._session.io_binding()
         self._bind_inputs(binding, buffers.ids, buffers.mask)
         for name in (self._model.sentence_output, *token_outputs):

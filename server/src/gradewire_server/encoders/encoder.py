@@ -37,7 +37,7 @@ class Encoded(NamedTuple):
 
     Attributes:
         blobs: The blobs that callers requested before the text's run started, or the failure.
-        began_s: Start of the run in `time.monotonic()` seconds; infinity if there was no run.
+        began_s: Start of the run in `time.monotonic()` seconds, or infinity if there was no run.
     """
 
     blobs: Blobs | Failure
@@ -62,7 +62,7 @@ class Encoder:
 
     Args:
         rough: An encoder for the model's approximate vectors, which `close` does not close.
-        degraded: A message for users about a setting that has no effect here; "" if all settings have an effect.
+        degraded: A message for users about a setting that has no effect here, or "" if all settings have an effect.
     """
 
     def __init__(  # noqa: PLR0913 - five parts of one model, and two options by name

@@ -69,5 +69,5 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
 
 
 def _default_on_gpu(config: EngineConfig) -> str:
-    """Return the name of the default encoder's GPU variant; "" unless the settings require a GPU."""
+    """Return the name of the default encoder's GPU variant, or "" if the settings do not require a GPU."""
     return f"{default_model().name}-{_GPU_CLASS}" if config.triton is None and config.gpu.required else ""

@@ -57,7 +57,7 @@ class ModelSource(Protocol):
         """
 
     def trouble(self, name: str) -> str:
-        """Return the reason why an opened model cannot compute now; "" if the model works."""
+        """Return the reason why an opened model cannot compute now, or "" if the model works."""
         del name
         return ""
 
@@ -258,7 +258,7 @@ def _stamp_of(model: BuiltModel) -> Stamp:
 
 
 def _changed_ns(path: Path) -> int:
-    """Return a file's modification time; 0 if the file is missing."""
+    """Return a file's modification time, or 0 if the file is missing."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:

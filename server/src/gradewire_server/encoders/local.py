@@ -278,7 +278,7 @@ class SessionSource(ModelSource):
         model = load_built(self._repository, name)
         tokenizer = open_tokenizer(model)
         opened = open_session(model, self._compute, self._gpu_config, self._gpu)
-        # A session's first runs take longer, because they allocate memory.
+        # Warm up, because a session's first runs allocate memory.
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)

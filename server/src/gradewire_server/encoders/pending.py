@@ -97,7 +97,7 @@ class PendingText:
     Attributes:
         name: Name of the sentence entry in memory (`KeySpace.hashes`).
         text: The model input without the prefix.
-        taken: Kinds of token vectors that the current run computes; None before the run.
+        taken: Kinds of token vectors that the current run computes, or None before the run.
         queued_s: Time when the text was queued, in `time.monotonic()` seconds.
     """
 
@@ -131,7 +131,7 @@ class PendingText:
 
     @property
     def length(self) -> int:
-        """The number of tokens, including special tokens; 0 before tokenization."""
+        """The number of tokens with special tokens, or 0 before tokenization."""
         return 0 if self.tokens is None else len(self.tokens.ids)
 
     def is_wanted(self, now_s: float) -> bool:
@@ -140,7 +140,7 @@ class PendingText:
 
     @property
     def deadline_s(self) -> float:
-        """The callers' latest deadline in `time.monotonic()` seconds; infinity if a caller has no deadline."""
+        """The callers' latest deadline in `time.monotonic()` seconds, or infinity if a caller has no deadline."""
         return max((call.deadline_s for call, _, _ in self.subscribers if call.open), default=-math.inf)
 
     def calls(self) -> Iterable[VectorCall]:
@@ -197,7 +197,7 @@ class PendingTexts:
         return not waiting
 
     def drop(self, pending: PendingText) -> bool:
-        """Remove a text that no caller waits for. Return False if all callers have disconnected before a deadline."""
+        """Remove a text that no caller waits for. Return True if a deadline is the reason, not a cancellation."""
         timed_out = any(call.open or call.deadline_s < math.inf for call in pending.calls())
         self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, AnswerSource.COMPUTED)
         return timed_out

@@ -72,7 +72,7 @@ class TokenRows(NamedTuple):
     Attributes:
         positions: int32[n], positions in the model's input.
         offsets: int32[n, 2], character ranges in the text; (0, 0) for special tokens.
-        ids: int32[n], token IDs; -1 for special tokens.
+        ids: int32[n], token IDs; special tokens have the ID -1.
     """
 
     positions: NDArray[np.int32]

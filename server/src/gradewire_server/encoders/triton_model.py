@@ -77,7 +77,7 @@ class TritonModel:
 
     @property
     def trouble(self) -> str:
-        """The reason why the model cannot compute now; "" if the model works."""
+        """The reason why the model cannot compute now, or "" if the model works."""
         if self.breaker.closed or self.last_error is None:
             return ""
         return f"model {self.description.name} cannot compute: {self.last_error.meaning.failure.message}"

@@ -52,7 +52,7 @@ class Judge(UniformJudges, Protocol):
         """The judge's status."""
 
     def trouble(self) -> str:
-        """Return the reason why the judge cannot answer now; "" if the judge works."""
+        """Return the reason why the judge cannot answer now, or "" if the judge works."""
 
     async def close(self) -> None:
         """Fail queued needs (UNAVAILABLE) and release all resources."""

@@ -40,7 +40,7 @@ _SPECIAL_TOKEN: Final = re.compile(
 
 
 def first_stop(text: str, stops: Sequence[str]) -> int | None:
-    """Return the first stop's position in the text; None if the text contains no stop. Ignore empty stops."""
+    """Return the first stop's position in the text, or None if the text contains no stop. Ignore empty stops."""
     return min((at for at in (text.find(stop) for stop in stops if stop) if at >= 0), default=None)
 
 
@@ -82,6 +82,6 @@ def fitted(prompt: JudgePrompt, max_characters: int) -> JudgePrompt | None:
 
 
 def halved(prompt: JudgePrompt) -> JudgePrompt | None:
-    """Return a prompt with the first half of its prediction; None if nothing of the prediction would be left."""
+    """Return a prompt with the first half of its prediction, or None if nothing of the prediction would be left."""
     half = len(prompt.prediction) // 2
     return replace(prompt, prediction=prompt.prediction[:half]) if half else None

@@ -105,7 +105,7 @@ class JudgeLibrary(ModelIndex):
         return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}. Known judges: {', '.join(known)}")
 
     def trouble(self, name: str) -> str:
-        """Return the reason why a judge cannot answer now; "" if the judge can answer or be opened."""
+        """Return the reason why a judge cannot answer now, or "" if the judge can answer or be opened."""
         judge = self.loaded.get(name)
         if judge is not None:
             return judge.trouble()
@@ -187,8 +187,8 @@ class JudgeHealth:
     """The default judge's state.
 
     Attributes:
-        trouble: The reason why the judge cannot answer; "" if the judge can answer, or if it is neither usable nor
-            required by the settings.
+        trouble: The reason why the judge cannot answer, or "". If the judge is neither usable nor required by the
+            settings, this is also "".
     """
 
     configured: bool

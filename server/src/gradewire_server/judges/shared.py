@@ -154,7 +154,7 @@ class SharedJudges(JudgeBackend):
         return [loaded.get(status.name, status) for status in self._files.listed()]
 
     def trouble(self, name: str) -> str:
-        """Return the reason why a judge cannot answer now; "" if the judge works."""
+        """Return the reason why a judge cannot answer now, or "" if the judge works."""
         return _GONE if self._state is None else self._state.troubles.get(name, "")
 
     @override
@@ -244,7 +244,6 @@ class SharedJudges(JudgeBackend):
         for name, judge in self._opened.items():
             # Another process may have opened the judge meanwhile, or a new host may have found different files.
             judge.shown = state.loaded.get(name, judge.shown)
-            # Let a new host open the last host's judges.
             if new and name not in self._opening:
                 self._opening.begin(name, partial(self._open, name))
 

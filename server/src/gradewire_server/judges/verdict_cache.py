@@ -37,7 +37,7 @@ def canonical(need: JudgeNeed, precision: str) -> str:
 
 
 def answer_problem(need: JudgeNeed, answer: JudgeAnswer) -> str:
-    """Return the reason why an answer is invalid; "" if the answer is valid."""
+    """Return the reason why an answer is invalid, or "" if the answer is valid."""
     if isinstance(answer, Generated) and isinstance(need, Generate):
         return "the text is not Unicode" if _SURROGATE.search(answer.text) else ""
     if isinstance(answer, Choice) and isinstance(need, Choose):
@@ -72,7 +72,7 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
 
 
 def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
-    """Return the answer in `blob`; None if `blob` contains no valid answer to the need."""
+    """Return the answer in `blob`, or None if `blob` contains no valid answer to the need."""
     try:
         answer = _decode(blob)
     except (struct.error, UnicodeDecodeError):
@@ -123,7 +123,7 @@ class VerdictCache:
 
     Args:
         lru: Memory, shared with vectors. Verdicts go directly to the protected segment, because they are expensive.
-        second: The second level, which the caller closes; None if there is no second level.
+        second: The second level (or None), which the caller closes.
         namespace: The namespace for needs without a namespace; see `CacheConfig.namespace`.
     """
 

@@ -131,7 +131,7 @@ class QueueLimit:
         )
 
     def _drained_s(self, waiting: int) -> float:
-        # Until half of the waiting needs are done at the current pace.
+        """Return the seconds until half of the waiting needs are done."""
         finished_s = self._finished_s
         if len(finished_s) < 2 or finished_s[-1] <= finished_s[0]:
             return _SHORTEST_RETRY_S

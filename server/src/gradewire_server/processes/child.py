@@ -55,7 +55,7 @@ class Position:
 
     @property
     def judges(self) -> str:
-        """The judge host's address, ``unix:PATH``; "" if there is no judge host."""
+        """The judge host's address, ``unix:PATH``, or "" if there is no judge host."""
         return f"unix:{self.directory / 'judges'}" if self.judge_host else ""
 
     @property

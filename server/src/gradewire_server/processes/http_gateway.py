@@ -177,7 +177,7 @@ class GatewaySupervisor:
     """A supervisor that keeps one gateway running. For one event loop only.
 
     Attributes:
-        trouble: The reason why no gateway is running; "" if a gateway is running.
+        trouble: The reason why no gateway is running, or "" if a gateway is running.
     """
 
     def __init__(self, start: Callable[[], Awaitable[GatewayProcess]], restarted: Callable[[], None]) -> None:

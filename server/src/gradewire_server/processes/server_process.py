@@ -38,7 +38,7 @@ class ServerProcess(SupervisedProcess):
     """A server process or the judge host. Use `start` to create a process.
 
     Attributes:
-        report: The state from the last heartbeat; empty before the first heartbeat.
+        report: The state from the last heartbeat, if there was a heartbeat.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, name: str, end: socket.socket, totals: Collect) -> None:
@@ -88,7 +88,7 @@ class ServerProcess(SupervisedProcess):
     async def lost(self, silent_s: float = SILENT_S) -> str:
         """Wait until the process ends, or kill it if it hangs. Return a message about the loss.
 
-        A process hangs if it sends no heartbeat for `silent_s`, or for at least `START_S` at the beginning.
+        A process hangs if it sends no heartbeat for `silent_s`. The first heartbeat may always take `START_S`.
         """
         ending = asyncio.create_task(self.wait_for_exit())
         clock = asyncio.get_running_loop().time
@@ -147,7 +147,7 @@ class Worker:
         silent_s: Seconds without a heartbeat after which a process counts as hung.
 
     Attributes:
-        trouble: The reason why no process serves, while this is the case.
+        trouble: The reason why no process serves, valid only while `serves` is False.
     """
 
     def __init__(  # noqa: PLR0913 - four are keyword-only
@@ -247,7 +247,7 @@ class Worker:
             self._note_loss(f"{self.name} cannot be started: {error.strerror}")
             _log.exception("%s", self.trouble)
             return False
-        self._replace.clear()  # the new process also serves an earlier request to replace the lost process
+        self._replace.clear()  # the lost process need not be replaced any more
         self.trouble = f"{self.name} is starting"
         losing = asyncio.create_task(process.lost(self._silent_s))
         replacing = asyncio.create_task(self._replace.wait())

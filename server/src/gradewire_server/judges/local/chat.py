@@ -115,7 +115,7 @@ class ChatTokenizer:
         self._tokenizer = Tokenizer.from_file(str(path))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        # Treat chat tokens that an answer spells out as text. Only the template adds markup.
+        # Treat chat tokens that an answer spells out as text.
         self._tokenizer.encode_special_tokens = True
         self.limits = limits
         added = self._tokenizer.get_added_tokens_decoder()

@@ -42,9 +42,9 @@ class Work:
     Attributes:
         done: Future for the last row's result or a failure; cancelled when no caller waits any more.
         arrived_s: Time when the work was queued, in `time.monotonic()` seconds.
-        max_tokens: Maximum number of tokens to write; 0 for a choice.
+        max_tokens: Maximum number of tokens to write, or 0 for a choice.
         ended: Function that returns True if the written tokens are a whole answer.
-        prefix: The fixed turns; None before the first run, or if there are no fixed turns.
+        prefix: The fixed turns, or None before the first run. None also means that there are no fixed turns.
         computed: Number of computed tokens in `item`.
         inference_s: Total seconds of all runs.
     """
@@ -169,7 +169,7 @@ class Planned:
     """A run and the work that it computes.
 
     Attributes:
-        works: The work for each row; empty if the run computes fixed turns.
+        works: The work for each row. Runs that compute fixed turns have no work.
         prefix: The fixed turns that the run computes, or that precede the run's rows.
     """
 
@@ -204,7 +204,7 @@ class EmbeddedQueue:
         self._groups.setdefault(work.fixed, _Group()).waiting.append(work)
 
     def plan(self) -> Planned | None:
-        """Return the next run; None if there is no work."""
+        """Return the next run, or None if there is no work."""
         self._remove_unwanted()
         ids = self._turn()
         if ids is None:

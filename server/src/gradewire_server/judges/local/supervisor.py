@@ -164,7 +164,7 @@ class WorkerSupervisor:
         restarted: Function to call when a worker was lost, before the next worker starts.
 
     Attributes:
-        trouble: The reason why there is no worker now; "" if there is a worker.
+        trouble: The reason why there is no worker now, or "" if there is a worker.
     """
 
     def __init__(self, model: OpenModel, config: EmbeddedJudgeConfig, *, restarted: Callable[[], None]) -> None:
@@ -183,7 +183,7 @@ class WorkerSupervisor:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process ID; None while there is no worker."""
+        """The worker's process ID, or None while there is no worker."""
         return None if self._worker is None else self._worker.pid
 
     @property

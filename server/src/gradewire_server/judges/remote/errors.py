@@ -48,7 +48,7 @@ _ABOUT_ONE_PICTURE: Final = re.compile(
     r"\b(?:format|mime|media type|file|decod|load|read\b|corrupt|damag|size|dimension|resolution|aspect|pixel|animat"
     r"|download|fetch)|valid image|image is valid|too (?:large|small|big|many)|at most [1-9]"
 )
-"""Words that refer to one image: "unsupported image format" does not mean that the model sees no images."""
+"""Words that refer to one image, because "unsupported image format" does not mean that the model sees no images."""
 
 
 class RemoteFault(StrEnum):
@@ -174,7 +174,7 @@ def json_object(content: bytes) -> dict[str, Any]:
 
 
 def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> RemoteError | None:
-    """Return the error for a reply; None if the reply is successful. `wanted` describes the API in messages."""
+    """Return the error for a reply, or None if the reply is successful. `wanted` describes the API in messages."""
     status, wait_s = reply.status, retry_after_s(reply.retry_after)
     if status == _OK:
         return None
@@ -228,7 +228,7 @@ def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
 
 
 def retry_after_s(header: str) -> float | None:
-    """Return the seconds in a Retry-After header, 0 to 3,600; None if the header cannot be parsed."""
+    """Return the seconds (0 to 3,600) in a Retry-After header, or None if the header cannot be parsed."""
     text = header.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:8]), _LONGEST_WAIT_S)

@@ -42,7 +42,7 @@ AMBIGUOUS: Final = Failure(
 
 
 def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
-    """Return the index of the label that a reply states as the verdict; None if the verdict is not certain.
+    """Return the index of the label that a reply states as the verdict, or None if the verdict is not certain.
 
     A verdict is certain if the reply contains no other label, and if the label is at the beginning of the reply or
     after words like "The verdict:" or the opening's words, and ends a sentence or clause. Markup is ignored.
@@ -88,7 +88,7 @@ def _plain(text: str, markup: str) -> str:
 
 @lru_cache(maxsize=256)
 def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None:
-    """Return a pattern for extra words before a label; None if no label is a single letter.
+    """Return a pattern for extra words before a label, or None if no label is a single letter.
 
     The words are "answer" or "the answer" before a label with one letter, and "a" before a longer label if "A" is a
     label. The opening may come before these words.
@@ -106,7 +106,7 @@ def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None
 
 @lru_cache(maxsize=256)
 def several_letters(options: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return a pattern for two labels at the beginning ("A and B", "A or B"); None if no label is a single letter."""
+    """Return a pattern for two labels at the beginning ("A and B"), or None if no label is a single letter."""
     letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
     if not letters:
         return None
@@ -133,7 +133,7 @@ class LabelReading:
 
     Attributes:
         probabilities: One probability per label, with a sum of 1.
-        mass: The labels' total probability among all possible tokens; None if only the answer's text is known.
+        mass: The labels' total probability among all possible tokens, or None if only the answer's text is known.
     """
 
     probabilities: tuple[float, ...]
@@ -144,7 +144,7 @@ class Labels:
     """The labels of one choice. White space before a label and letter case are ignored.
 
     Args:
-        opening: The opening that a judge may repeat first; "" if the judge continued from the opening.
+        opening: The opening that a judge may repeat first, or "" if the judge continued from the opening.
     """
 
     def __init__(self, options: Sequence[str], opening: str = "") -> None:
@@ -233,7 +233,7 @@ class Labels:
         return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
 
     def _masses(self, written: str, step: Step) -> list[float] | None:
-        """Return each label's probability at a position; None if the log probabilities are invalid."""
+        """Return each label's probability at a position, or None if the log probabilities are invalid."""
         masses = [0.0] * len(self._forms)
         total = 0.0
         for token, logprob in step.alternatives:

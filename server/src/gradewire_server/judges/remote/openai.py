@@ -78,7 +78,7 @@ class DialectLearner:
 
     @property
     def lacks(self) -> str:
-        """Names of missing features that change answers; "" if no such feature is missing."""
+        """Names of missing features that change answers, or "" if no such feature is missing."""
         return ", ".join(self.dialect.lacking(self._full))
 
     def begin(self, full: Dialect) -> None:
@@ -239,7 +239,7 @@ class OpenAIServer(Server):
         return dialect.without(errors.server_message(reply)) != dialect and await self._learner.confirm(dialect)
 
     async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
-        """Return an answer; None if the question must be sent again because log probabilities are missing.
+        """Return an answer, or None if the question must be sent again because log probabilities are missing.
 
         Raises:
             RemoteError: The server does not answer, or returns log probabilities only for the test question.

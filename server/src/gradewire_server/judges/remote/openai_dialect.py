@@ -156,7 +156,7 @@ def _instruction(question: Question, opening: str) -> str:
 
 
 def _text_of(message: Mapping[str, Any]) -> str | None:
-    """Return a message's text, or the joined texts of its parts; None if there is no text."""
+    """Return a message's text (the joined texts of several parts), or None if there is no text."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -212,7 +212,7 @@ def _answer_steps(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
 
 
 def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
-    """Return a step without its first `characters`, which belong to the thoughts; () if only white space is left."""
+    """Return a step without its first `characters`. If only white space is left, return no step."""
     if characters == 0:
         return (step,)
     head, rest = step.token[:characters], step.token[characters:]
@@ -278,7 +278,7 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
 
 
 def sees_images(reply: Reply, model: str) -> bool | None:
-    """Return True if a model accepts images according to the server's list of models; None if this is unknown."""
+    """Return True if a model accepts images according to the server's list of models, or None if this is unknown."""
     entries = _entries(reply, "models", "data")
     own = [each for each in entries if model in {each.get("id"), each.get("name"), each.get("model")}]
     for entry in own or (entries if len(_entries(reply, "data")) == 1 else []):

@@ -53,7 +53,7 @@ class ServerAvailability:
 
     @property
     def trouble(self) -> str:
-        """The reason why the server cannot answer now; "" if the server works."""
+        """The reason why the server cannot answer now, or "" if the server works."""
         return "" if self._failure is None else self._failure.message
 
     def refusal(self) -> Failure | None:
@@ -193,7 +193,6 @@ class RequestQueue:
         while self._free and (members := self._next_members()):
             request = _Request(members)
             self._free -= 1
-            # Use one question's context for the request's log records.
             context = members[0].context
             request.task = asyncio.get_running_loop().create_task(self._run(request), context=context)
             self._running.add(request.task)

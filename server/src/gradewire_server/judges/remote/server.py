@@ -32,7 +32,7 @@ _UNKNOWN_TOKENS: Final = Tokens()
 
 
 def token_count(value: object) -> int | None:
-    """Return a token count from a server; None if the count is invalid."""
+    """Return a token count from a server, or None if the count is invalid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _UNLIKELY_TOKENS else None
 
 
@@ -42,11 +42,11 @@ class Answer:
 
     Attributes:
         text: The judge's text, without the opening that it continues.
-        steps: The text's tokens and their alternatives; None if the server does not return them.
+        steps: The text's tokens and their alternatives, or None if the server does not return them.
         continued: True if the text continues the opening; False if it may begin with the opening.
         tokens: Tokens in this request, and in earlier requests that answered no caller, such as test questions.
         exhausted: True if thoughts or rambling reached the token limit before an answer started.
-        probabilities: The options' probabilities, with a sum of 1; None if the server returns text and steps instead.
+        probabilities: The options' probabilities (sum 1), or None if the server returns text and steps instead.
     """
 
     text: str
@@ -80,7 +80,7 @@ class Server(Protocol):
 
     Attributes:
         writes: True if the server writes texts; False if it only chooses between labels.
-        sees_images: True if the server's model accepts images; None if the server does not say.
+        sees_images: True if the server's model accepts images, or None if the server does not say.
     """
 
     writes: bool = True
@@ -93,14 +93,14 @@ class Server(Protocol):
 
     @property
     def lacks(self) -> str:
-        """The names of missing features that change answers; "" if no such feature is missing."""
+        """The names of missing features that change answers, or "" if no such feature is missing."""
         return ""
 
     async def find_out(self) -> None:
         """Find out the server's features; raise RemoteError if the server is unusable. Call this method first."""
 
     def subject(self, question: Question) -> Hashable:
-        """Return a value that is equal for questions that may share a request; None if this question may not share."""
+        """Return a value that is equal for questions that may share a request, or None to send this question alone."""
         del question
         return None
 

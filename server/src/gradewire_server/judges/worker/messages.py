@@ -108,7 +108,7 @@ class Run(NamedTuple):
     """The rows of one computation.
 
     Attributes:
-        prefix: ID of the state that precedes all rows; None if there is no prefix.
+        prefix: ID of the state that precedes all rows, or None if there is no prefix.
         rows: At least one row, each with a different state.
         drop: IDs of states to drop before the run.
     """
@@ -127,9 +127,9 @@ class RowResult(NamedTuple):
     """The result of a row.
 
     Attributes:
-        probabilities: The labels' relative probabilities, with a sum of 1; empty if the row has no labels.
-        mass: The labels' total probability among all next tokens; None if unknown.
-        next_token: Token ID; -1 if not requested.
+        probabilities: The labels' relative probabilities, with a sum of 1. A row without labels has no probabilities.
+        mass: The labels' total probability among all next tokens, or None if unknown.
+        next_token: Token ID, or -1 if not requested.
     """
 
     probabilities: tuple[float, ...] = ()
