@@ -213,7 +213,7 @@ class JobQueue(Generic[JobT, ResultT]):
     def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
         """Queue one call's jobs and return their submission.
 
-        A queue below its limit accepts a call of any size, so that no call is too large.
+        A queue below its limit accepts a call of any size.
 
         Raises:
             QueueFullError: The queue is full.

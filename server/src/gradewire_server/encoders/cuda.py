@@ -115,7 +115,7 @@ class Buckets:
 
 
 def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """Return the largest row count that the texts fill, or the next larger row count if half of it is filled."""
+    """Return the largest row count that the texts fill, or the next larger count if they fill at least half."""
     for smaller, larger in itertools.pairwise(rows):
         if texts < larger:
             return larger if 2 * texts >= larger else smaller
@@ -137,7 +137,7 @@ def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64]
 
 
 class DeviceError(OSError):
-    """Raised when the requested GPU cannot be used. The message states the reason and the remedy."""
+    """Raised when the requested GPU cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Encoder:
 
     Args:
         rough: An encoder for the model's approximate vectors, which `close` does not close.
-        degraded: A message for users about a setting that has no effect here, or "" if all settings have an effect.
+        degraded: A message for users about a setting that has no effect here, or "".
     """
 
     def __init__(  # noqa: PLR0913 - five parts of one model, and two options by name

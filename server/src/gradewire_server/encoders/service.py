@@ -196,8 +196,7 @@ class EncoderHealth:
 
     Attributes:
         models: By model name, False if a requested model cannot compute, otherwise True.
-        degraded: Reasons why models that were not requested cannot compute, and messages about settings that have no
-            effect here.
+        degraded: Reasons why other models cannot compute, and messages about settings that have no effect here.
     """
 
     models: Mapping[str, bool]

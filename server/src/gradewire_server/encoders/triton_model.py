@@ -45,8 +45,7 @@ class TritonModel:
         probes: Token IDs of short texts with different lengths. Triton does not batch different lengths, so every idle
             instance gets a probe.
         doubted: Function to call if the model should be checked now.
-        flawed: Function to call after a failure that no text can have caused: a failed probe, or a failed run that
-            succeeded on a second try.
+        flawed: Function to call after a failure that no text can have caused.
     """
 
     def __init__(  # noqa: PLR0913 - the model with its client, and four collaborators by name

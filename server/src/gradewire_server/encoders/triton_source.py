@@ -1,4 +1,4 @@
-"""A source of models that run in NVIDIA Triton, with the same cache entries and scores as in this process."""
+"""A source of models that run in NVIDIA Triton."""
 
 import asyncio
 import time

@@ -200,7 +200,7 @@ class TritonSupervisor:
             self._followed[name].doubted.set()
 
     def flawed(self, name: str) -> None:
-        """Record that a failed run succeeded on a second try, and check the model now."""
+        """Record a failure that no text can have caused, and check the model now."""
         if name in self._followed:
             self._followed[name].evidence.add()
             self.wake(name)

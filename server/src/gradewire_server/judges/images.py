@@ -1,4 +1,4 @@
-"""Checks of images for judges: addresses must be allowed, and bytes must be decodable within limits."""
+"""Checks of images for judges."""
 
 import asyncio
 import base64
@@ -227,7 +227,7 @@ def _webp_size(content: bytes) -> tuple[int, int]:
 
 
 class ImageChecks:
-    """A checker that decodes one image at a time, because a decoded image needs far more memory than its file."""
+    """A checker that decodes one image at a time, because decoded images need much memory."""
 
     def __init__(self, config: ImageConfig) -> None:
         self._config = config

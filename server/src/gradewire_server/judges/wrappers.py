@@ -1,4 +1,4 @@
-"""Wrappers for judges: image checks, two cache levels, single flight, a limit for waiting needs, and answer checks."""
+"""Wrappers that add checks, caches, single flight and a queue limit to judges."""
 
 import asyncio
 import logging

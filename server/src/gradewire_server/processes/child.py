@@ -37,7 +37,6 @@ class Position:
 
     Attributes:
         index: Index of the process, from 0 to `count` - 1.
-        port: The gRPC port that all processes share.
         directory: A directory that all processes share and that only this user can enter.
         judge_host: True if a separate process runs the judges for all server processes.
     """
@@ -126,11 +125,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class StartMessage:
-    """The supervisor's message to a new process.
-
-    Attributes:
-        values: The settings given as flags. Every process reads environment variables and the settings file again.
-    """
+    """The supervisor's message to a new process. `values` contains the settings given as flags."""
 
     position: Position
     values: Mapping[str, Any]

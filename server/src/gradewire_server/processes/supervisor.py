@@ -217,9 +217,10 @@ async def _http_side(stack: AsyncExitStack, settings: Settings, state: Superviso
 
 
 def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None) -> int:
-    """Serve with several processes until a signal stops the server; see `supervise`. Return the exit code.
+    """Serve with several processes until a signal stops the server; see `supervise`.
 
-    The exit code is 1 if the server cannot start, otherwise 0.
+    Returns:
+        The exit code, which is 1 if the server cannot start.
     """
 
     async def serve(_flood: FloodFilter) -> None:

@@ -41,11 +41,7 @@ class SupervisorTelemetry:
 
 
 class SupervisorState(Collector):
-    """The health and metrics of all processes. Any thread may use `report`, `ready`, `phase` and `collect`.
-
-    Args:
-        own: The supervisor's own metrics.
-    """
+    """The health and metrics of all processes. Any thread may use `report`, `ready`, `phase` and `collect`."""
 
     def __init__(self, own: CollectorRegistry) -> None:
         self.workers: Sequence[Worker] = ()

@@ -46,7 +46,6 @@ class Work:
         ended: Function that returns True if the written tokens are a whole answer.
         prefix: The fixed turns, or None before the first run. None also means that there are no fixed turns.
         computed: Number of computed tokens in `item`.
-        inference_s: Total seconds of all runs.
     """
 
     fixed: tuple[int, ...]

@@ -241,7 +241,7 @@ def retry_after_s(header: str) -> float | None:
 
 
 def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | None:
-    """Return an error if a server's text is about images; otherwise return None.
+    """Return an error if a server's text refuses images; otherwise return None.
 
     Ignore the model's name in the text, for example in "llama-3.2-vision takes no temperature".
     """

@@ -44,8 +44,8 @@ AMBIGUOUS: Final = Failure(
 def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
     """Return the index of the label that a reply states as the verdict, or None if the verdict is not certain.
 
-    A verdict is certain if the reply contains no other label, and if the label is at the beginning of the reply or
-    after words like "The verdict:" or the opening's words, and ends a sentence or clause. Markup is ignored.
+    A verdict is certain if the reply contains no other label, and if the reply begins with the label, or if the label
+    follows words like "The verdict:" or the opening's words. The label must end a clause. Markup is ignored.
 
     `opening` is the requested beginning of the reply, or "" if the judge continued from this beginning. If `whole` is
     False, the reply was cut off, and a second label may have followed.

@@ -1,1 +1,1 @@
-"""A judge's worker process, and the messages between the server and this process."""
+"""A judge's worker process, and its messages."""
