@@ -17,7 +17,7 @@ _PREFIX: Final = "gradewire_engine"
 
 
 class EncoderTelemetry:
-    """All encoders' metrics. Create one instance per registry."""
+    """All encoders' metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -80,7 +80,7 @@ class ModelTelemetry:
 
 
 class TritonTelemetry:
-    """Metrics for models in Triton. Create one instance per registry."""
+    """Metrics for models in Triton."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         prefix = "gradewire_engine_triton"

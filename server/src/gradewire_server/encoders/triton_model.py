@@ -29,10 +29,7 @@ _DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault
 
 
 def padded_tokens(tokens: int, *, max_tokens: int) -> int:
-    """Return the length to pad to, which is at most `max_tokens`.
-
-    Lengths are multiples of 8 up to 64 tokens, of 16 up to 128 tokens, of 32 up to 512 tokens, and then of 64.
-    """
+    """Return the length to pad to, one of a few lengths up to `max_tokens`."""
     step = next((step for limit, step in _STEPS if tokens <= limit), _LARGEST_STEP)
     return min(-(-tokens // step) * step, max_tokens)
 

@@ -33,7 +33,7 @@ class Tokens:
 
 
 class JudgeTelemetry:
-    """All judges' metrics. Create one instance per registry. For one event loop only."""
+    """All judges' metrics. For one event loop only."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry

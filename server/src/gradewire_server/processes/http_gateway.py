@@ -133,7 +133,7 @@ class GatewayLostError(Exception):
 
 
 class GatewayProcess(SupervisedProcess):
-    """A process that serves HTTP. Use `open` to create a process."""
+    """A process that serves HTTP."""
 
     @classmethod
     async def open(cls, endpoint: Endpoint, settings: GatewaySettings, log_level: str) -> Self:

@@ -35,7 +35,7 @@ READY_S: Final = 120.0
 
 
 class ServerProcess(SupervisedProcess):
-    """A server process or the judge host. Use `start` to create a process.
+    """A server process or the judge host.
 
     Attributes:
         report: The state from the last heartbeat, if there was a heartbeat.

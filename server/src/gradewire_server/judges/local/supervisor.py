@@ -46,7 +46,7 @@ class LibraryMissingError(ModelRefusedError):
 
 
 class WorkerProcess(SupervisedProcess):
-    """A process that computes one judge's runs, one at a time. Use `start` to create a process."""
+    """A process that computes one judge's runs, one at a time."""
 
     def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
         super().__init__(process)
