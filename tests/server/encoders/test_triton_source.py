@@ -46,7 +46,7 @@ def test_what_equals_the_description_is_trusted(model: BuiltModel) -> None:
 
 def test_a_model_in_bf16_is_for_the_embedded_engine(model: BuiltModel) -> None:
     check_arithmetic(model)
-    with pytest.raises(UnusableError, match=f"in bf16 .* not in Triton. .*--backend embedded, or use {MODEL}$"):
+    with pytest.raises(UnusableError, match=rf"which Triton does not support\. .*--backend embedded, or use {MODEL}$"):
         check_arithmetic(replace(model, numeric_class=BF16_CLASS, base=MODEL))
 
 

@@ -286,7 +286,7 @@ def test_anything_else_is_named(image: Image, message: str) -> None:
 
 
 def test_a_uri_and_its_sender_say_the_same() -> None:
-    with pytest.raises(ImageError, match="its uri says image/png, but its media_type says 'image/gif'"):
+    with pytest.raises(ImageError, match="uri says image/png, but media_type says 'image/gif'"):
         content(Image(uri=DATA_URI, media_type="image/gif"), 1000)
 
 
@@ -331,7 +331,7 @@ def test_addresses_of_allowed_hosts_are_handed_on(uri: str) -> None:
     ],
 )
 def test_all_others_are_not(uri: str) -> None:
-    with pytest.raises(ImageError, match=r"uri: .*(Send the bytes)"):
+    with pytest.raises(ImageError, match=r"uri: .*(Send the image's bytes)"):
         check_address(uri, HOSTS)
     with pytest.raises(ImageError):
         check_address(uri, ())

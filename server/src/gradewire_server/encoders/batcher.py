@@ -1,4 +1,4 @@
-"""The batcher for one model. A batch starts as soon as a worker is free, without waiting for a timer."""
+"""A batcher for one model, which starts a batch as soon as a worker is free."""
 
 import asyncio
 import logging
@@ -27,12 +27,12 @@ _log = logging.getLogger(__name__)
 _QUANTUM_TOKENS: Final = 64
 _SMALLEST_SHARE_TOKENS: Final = 12
 ENCODER_NICE: Final = 4
-"""Nice level of encoder threads, so that threads that handle calls run first (Linux)."""
+"""The nice level of encoder threads on Linux, so that the event loop's thread runs first."""
 _PARTS_OF_COMPETING_CALLS: Final = 2
 _PARTS_BESIDE_INTERACTIVE: Final = 4
-"""Divisor of the usual token limit of a batch, while interactive calls arrive and bulk work is queued."""
+"""The divisor for a batch's token limit while bulk work is queued and interactive calls arrive."""
 _INTERACTIVE_FOR_S: Final = 1.0
-"""Seconds after an interactive call during which the next interactive call is expected."""
+"""Seconds for which an interactive call keeps batches small while bulk work is queued."""
 
 
 class RunError(Exception):
@@ -48,11 +48,11 @@ class RunError(Exception):
 
 
 class QueueFullError(Exception):
-    """Raised when the queue is full. No job of the submission was queued."""
+    """Raised when the queue is full. No job was queued."""
 
 
 class DeadlinePassedError(Exception):
-    """Raised when a run did not finish before the latest deadline that its callers had at its start."""
+    """Raised when a run did not finish before its callers' latest deadline."""
 
 
 class WantedJob(HasLength, Protocol):
@@ -60,7 +60,7 @@ class WantedJob(HasLength, Protocol):
 
     @property
     def deadline_s(self) -> float:
-        """The callers' latest deadline, in `time.monotonic()` seconds; infinity without a deadline."""
+        """The callers' latest deadline in `time.monotonic()` seconds, or infinity if a caller has no deadline."""
 
     def is_wanted(self, now_s: float) -> bool:
         """Return True if a caller still waits for the job."""
@@ -76,9 +76,9 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
     """Jobs of one call that finished in one run.
 
     Attributes:
-        results: One per job if the run succeeded.
-        error: The cause if the run failed: a `RunError` or any other exception. If both `results` and `error` are None,
-            no caller was still waiting for the jobs when their turn came.
+        results: One result per job if the run succeeded.
+        error: The exception if the run failed. If both `results` and `error` are None, no caller waited for the jobs
+            any more.
     """
 
     jobs: Sequence[JobT]
@@ -87,7 +87,7 @@ class FinishedJobs(NamedTuple, Generic[JobT, ResultT]):
 
 
 class Submission(Generic[JobT, ResultT]):
-    """One call's jobs. Iterate over the submission to receive each job once, on one event loop."""
+    """One call's jobs. Iterate over a submission to receive each job once. For one event loop only."""
 
     def __init__(self, count: int, lane: Lane = Lane.INTERACTIVE) -> None:
         self.lane = lane
@@ -97,7 +97,7 @@ class Submission(Generic[JobT, ResultT]):
         self._waiting: asyncio.Future[None] | None = None
 
     def put(self, part: FinishedJobs[JobT, ResultT]) -> None:
-        """Add finished jobs."""
+        """Add jobs that have finished."""
         self._parts.append(part)
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
@@ -132,7 +132,7 @@ class Queued(Generic[JobT, ResultT]):
 
 
 def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], start_ns: int, end_ns: int) -> None:
-    """Deliver a successful run's results to each call and record its trace. Times are nanoseconds since 1970."""
+    """Deliver a successful run's results to the calls and trace the run. Times are nanoseconds since 1970."""
     if any(each.submission.span is not None for each in run):
         attributes = {TEXTS: len(run), TOKENS: sum(each.length for each in run)}
         waiting = (each.submission.span for each in run)
@@ -144,22 +144,22 @@ def finish(run: Sequence[Queued[JobT, ResultT]], results: Sequence[ResultT], sta
 
 
 def end(run: Sequence[Queued[JobT, ResultT]], error: Exception | None = None) -> None:
-    """End a run's jobs with an error, or without an error if no caller waits for them any more."""
+    """End a run's jobs with `error`, or with None if no caller waits for the jobs any more."""
     for submission, jobs in _by_submission(run):
         submission.put(FinishedJobs(jobs, error=error))
 
 
 def _by_submission(run: Sequence[Queued[JobT, ResultT]]) -> Iterator[tuple[Submission[JobT, ResultT], list[JobT]]]:
-    # Jobs of one call are mostly neighbours. If they are not, the call receives several parts.
+    # If one call's jobs are not neighbours, the call receives several parts.
     for submission, group in groupby(run, key=attrgetter("submission")):
         yield submission, [each.job for each in group]
 
 
 def lower_priority(nice: int) -> None:
-    """Give the calling thread, and threads that it starts, a lower priority than the rest of the process.
+    """Lower the priority of the calling thread, and of threads that it starts, to `nice` (0 to 19) on Linux.
 
-    Otherwise, new calls would wait during encoder runs, because all threads of a busy process get equal time, and only
-    one thread handles calls. Only Linux has priorities for single threads (`nice`, 0 to 19).
+    Otherwise, calls would wait during encoder runs, because all threads of a busy process get equal time, and only one
+    thread handles calls.
     """
     if sys.platform != "linux":
         return
@@ -173,8 +173,8 @@ def lower_priority(nice: int) -> None:
 def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> ThreadPoolExecutor:
     """Return a pool of threads for single-threaded runs.
 
-    Pinning gives each thread its own core if there are exactly as many cores as threads. Without pinning, two threads
-    that wake at the same moment start on one core, and Linux moves one of them only after longer than a short run.
+    If `pinned` and there are exactly `count` cores, each thread gets its own core. Otherwise, two threads that wake at
+    the same moment share a core for longer than a short run takes.
     """
     cores = allowed_cores()
     if not pinned or len(cores) != count or not hasattr(os, "sched_setaffinity"):
@@ -201,7 +201,7 @@ class RunJobs(Protocol[JobT_contra, ResultT_co]):
 
 
 class JobQueue(Generic[JobT, ResultT]):
-    """A queue of jobs from many calls, for runs in this process or on a remote server. Use it on one event loop."""
+    """A queue of jobs from many calls. For one event loop only."""
 
     def __init__(self, max_queue_tokens: int) -> None:
         self._max_queue_tokens = max_queue_tokens
@@ -213,11 +213,11 @@ class JobQueue(Generic[JobT, ResultT]):
     def submit(self, jobs: Sequence[JobT], /) -> Submission[JobT, ResultT]:
         """Queue one call's jobs and return their submission.
 
-        A queue below its limit accepts a call of any size, so that no call is too large.
+        A queue below its limit accepts a call of any size.
 
         Raises:
-            QueueFullError: The queue is full. No job was queued.
-            RunError: The queue is closed or runs cannot succeed now. No job was queued.
+            QueueFullError: The queue is full.
+            RunError: The queue is closed, or runs cannot succeed now.
         """
         if self._closed is not None:
             raise RunError(self._closed)
@@ -229,7 +229,7 @@ class JobQueue(Generic[JobT, ResultT]):
         submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
         if submission.lane is Lane.INTERACTIVE:
             self._interactive_s = self._loop.time()
-        # The jobs refer to the submission. A reference back to the jobs would make a cycle.
+        # The submission does not refer to its jobs, because this would make a reference cycle.
         self._queue.push([Queued(job, submission) for job in jobs], submission.lane)
         self._dispatch()
         return submission
@@ -239,15 +239,12 @@ class JobQueue(Generic[JobT, ResultT]):
         raise NotImplementedError
 
     def _refusal(self) -> RunError | None:
-        """Return the reason why runs cannot succeed now; None if they can."""
         return None
 
     def _dispatch(self) -> None:
-        """Start runs while there is capacity."""
         raise NotImplementedError
 
     def _take(self, *, max_tokens: int, max_jobs: int) -> list[Queued[JobT, ResultT]]:
-        """Take the next batch, and end jobs that no caller waits for any more."""
         now_s = self._loop.time()
         taken, dropped = self._queue.take(
             max_tokens=max_tokens, max_jobs=max_jobs, wanted=lambda queued: queued.is_wanted(now_s)
@@ -257,7 +254,7 @@ class JobQueue(Generic[JobT, ResultT]):
 
 
 class Batcher(JobQueue[JobT, ResultT]):
-    """A queue with worker threads that run its batches. Use it on one event loop."""
+    """A queue with worker threads, which run the batches. For one event loop only."""
 
     def __init__(self, run: RunJobs[JobT, ResultT], compute: ComputeConfig, *, name: str) -> None:
         super().__init__(compute.max_queue_tokens)
@@ -271,13 +268,13 @@ class Batcher(JobQueue[JobT, ResultT]):
         self._closed = reason
         end(self._queue.drain(), RunError(reason))
         await asyncio.to_thread(self._pool.shutdown)
-        # The last runs passed their results to the event loop before the pool ended. Let the loop deliver them.
+        # Let the event loop deliver the last runs' results.
         await asyncio.sleep(0)
 
     @override
     def _dispatch(self) -> None:
         while self._idle and self._queue.jobs:
-            # Split one call equally over idle workers, unless the overhead of more runs would outweigh the gain.
+            # Share the queue equally among idle workers, but not in tiny batches, whose overhead outweighs the gain.
             share = max(-(-self._queue.tokens // self._idle), _SMALLEST_SHARE_TOKENS)
             taken = self._take(max_tokens=min(self._budget_tokens(), share), max_jobs=self._compute.max_batch_texts)
             if taken:
@@ -299,12 +296,12 @@ class Batcher(JobQueue[JobT, ResultT]):
         return -(-self._compute.max_batch_tokens // parts)
 
     def _work(self, runs: Sequence[Sequence[Queued[JobT, ResultT]]], *, exclusive: bool) -> None:
-        # This runs in a worker thread. Deliver each run immediately, so that a short call need not wait for the batch.
+        # Deliver each run immediately, so that a short call need not wait for the whole batch.
         for run in runs:
             start_ns = time.time_ns()
             try:
                 results = self._run([each.job for each in run], exclusive=exclusive)
-            except Exception as error:  # noqa: BLE001 - any error of a backend becomes a failure of these texts
+            except Exception as error:  # noqa: BLE001 - any error becomes these texts' failure
                 _log.exception("cannot encode a batch of %d texts", len(run))
                 self._loop.call_soon_threadsafe(end, run, error)
             else:

@@ -1,4 +1,4 @@
-"""Memory cache, second level and single flight for one model. Cached or pending texts are not computed again."""
+"""A memory cache, a second cache level and single flight for one model's texts."""
 
 import asyncio
 import logging
@@ -26,11 +26,10 @@ from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpac
 _log = logging.getLogger(__name__)
 
 _SLICE: Final = 1024
-"""Number of texts to look up, in about 1 ms, before yielding to the event loop."""
+"""The number of texts to look up per turn of the event loop, in about 1 ms."""
 _SLICE_CHARACTERS: Final = 2_000_000
-"""Number of characters to hash, in a few milliseconds, before yielding to the event loop."""
+"""The number of characters to hash per turn of the event loop, in a few milliseconds."""
 _MAX_VIEWS: Final = 4096
-"""Maximum number of views to keep, one per namespace. Creating a view takes a few microseconds."""
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
 _RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")
 
@@ -45,7 +44,7 @@ class Entry(NamedTuple):
 
 
 class BlobCache:
-    """Both cache levels. `close` also closes the second level. Use this object on one event loop."""
+    """The memory cache and the second level. For one event loop only."""
 
     def __init__(
         self, lru: SegmentedLru, second: SecondLevel | None, telemetry: StorageTelemetry, *, max_pending_writes: int
@@ -56,7 +55,11 @@ class BlobCache:
         self._writer = WriteBehind(second, lru, telemetry, max_pending=max_pending_writes)
 
     def keep(self, spaces: ModelSpaces, text: PendingText, found: Blobs) -> Blobs:
-        """Put a text's entries, with one common sentence vector, into memory, and offer them to the second level."""
+        """Put a text's blobs into memory and offer them to the second level.
+
+        Returns:
+            The text's blobs, all with the same sentence vector.
+        """
         sentence = self._lru.get(text.name)
         if sentence is None:
             sentence = found.get(SENTENCE) or codec.sentence_of(next(iter(found.values())), spaces.dims)
@@ -69,7 +72,7 @@ class BlobCache:
         return kept
 
     def used(self, spaces: ModelSpaces, entry: Entry, tier: Tier) -> None:
-        """Offer an entry from memory to the second level, unless the entry is already there with `tier`."""
+        """Offer an entry from memory to the second level, unless the second level already has it with this tier."""
         if entry.kind != SENTENCE:
             name = spaces.sentence.hashes([entry.text])[0]
             sentence = self._lru.get(name)
@@ -79,7 +82,7 @@ class BlobCache:
             self._persist(spaces, Entry(entry.text, SENTENCE, name, sentence), tier)
             blob = codec.with_sentence(entry.blob, sentence)
             if tier is Tier.PREDICTION:
-                # The second level does not store this entry, so mark it with its sentence's tier.
+                # The second level stores no token vectors of predictions, so this entry gets its sentence's tier.
                 blob = codec.with_tier(blob, Tier(min(max(blob[-1], sentence[-1]), tier)))
             self._lru.refresh(entry.name, blob)
             entry = entry._replace(blob=blob)
@@ -100,11 +103,7 @@ class BlobCache:
 
 
 async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[PendingText]) -> Sequence[Blobs]:
-    """Return each text's stored blobs by kind; an empty mapping if nothing is stored.
-
-    If a caller wants token vectors, take the sentence vector from the same entry. A separate look-up would not help,
-    because a text that lacks any vector is computed in full.
-    """
+    """Return each text's stored blobs by kind. A text without stored blobs has an empty mapping."""
     wanted = [text.token_kinds for text in texts]
     found: list[dict[VectorKind, bytes]] = [{} for _ in texts]
     plain = [index for index, kinds in enumerate(wanted) if not kinds]
@@ -124,11 +123,7 @@ async def find_stored(spaces: ModelSpaces, second: SecondLevel, texts: Sequence[
 
 
 class CachedEncoder:
-    """An encoder with all cache levels. Use it on one event loop.
-
-    Only this class completes calls. The encoder yields results without knowing the callers. All models share blobs and
-    pending texts.
-    """
+    """An encoder with all cache levels. For one event loop only."""
 
     def __init__(self, encoder: Encoder, blobs: BlobCache, pending: PendingTexts, telemetry: EncoderTelemetry) -> None:
         self.name = encoder.model.name
@@ -142,14 +137,14 @@ class CachedEncoder:
         self._views: dict[str, CachedEncoder] = {}
 
     def within(self, namespace: str) -> "CachedEncoder":
-        """Return this encoder for a tenant's namespace. Tenants never share cached or pending texts.
+        """Return a view of this encoder for a tenant's namespace.
 
-        All namespaces share memory and batches, but the names of entries and pending texts include the namespace.
+        Namespaces share memory and batches, but never cached or pending texts.
         """
         view = self._views.get(namespace)
         if view is None:
             if len(self._views) >= _MAX_VIEWS:
-                self._views.clear()  # views have no state of their own
+                self._views.clear()  # a view takes only microseconds to create again
             view = self._views[namespace] = copy(self)
             view.spaces = self.spaces.within(namespace)
         return view
@@ -157,10 +152,7 @@ class CachedEncoder:
     async def fetch(
         self, texts: Sequence[str], tiers: Sequence[Tier], *, kind: VectorKind, deadline_s: float | None
     ) -> VectorCall:
-        """Get the blobs of distinct `texts`, in `VectorCall.results`.
-
-        If memory has all blobs, this needs no task, thread or turn of the event loop.
-        """
+        """Return a call whose `results` are the blobs of `texts`. All texts must be different."""
         call = VectorCall(len(texts), deadline_s=deadline_s)
         with spanned(CACHE, {CACHE_LEVEL: "memory", TEXTS: len(texts)}) as span:
             missing = await self._look_up(call, texts, tiers, kind)
@@ -178,7 +170,7 @@ class CachedEncoder:
         return call
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Return each text's token IDs without special tokens, in the numbering of `EmbedTokens`."""
+        """Return each text's token IDs, without special tokens."""
         return await self._encoder.token_ids(texts)
 
     async def close(self, reason: Failure = SHUTTING_DOWN) -> None:
@@ -223,8 +215,8 @@ class CachedEncoder:
             self._spawn(self._launch(started))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        # Use a separate task, so that a cancelled call does not cancel texts for which other calls wait. The task
-        # starts in the loop's next turn, after a request has subscribed to everything that it wants.
+        # Use a separate task, so that a cancelled call does not cancel texts that other calls wait for. The task
+        # starts in the loop's next turn, after the request has subscribed to all texts that it needs.
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -243,7 +235,6 @@ class CachedEncoder:
             await self._work_out(self._encoder.encode(direct), direct)
 
     async def _encode_stored(self, second: SecondLevel, texts: Sequence[PendingText]) -> AsyncIterator[FinishedTexts]:
-        """Answer from the second level, and encode the texts that are missing there."""
         started_s = time.perf_counter()
         with spanned(CACHE, {CACHE_LEVEL: second.source.name.lower(), TEXTS: len(texts)}) as span:
             found = await find_stored(self.spaces, second, texts)
@@ -273,10 +264,10 @@ class CachedEncoder:
                     self._pending.complete(text, _DEFECT, AnswerSource.COMPUTED)
 
     def _complete(self, part: FinishedTexts) -> list[PendingText]:
-        """Deliver finished texts and cache their vectors. Failures are not cached.
+        """Deliver finished texts and cache their vectors.
 
         Returns:
-            Texts that need another run, because a caller wants vectors that this run did not compute.
+            Texts that need another run because a caller wants other vectors.
         """
         if part.results is not None:
             return self._complete_run(part.jobs, part.results)
@@ -308,7 +299,6 @@ class CachedEncoder:
 
 
 def _slices(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end of slices of `texts` that are quick to hash."""
     if len(texts) <= _SLICE and sum(map(len, texts)) <= _SLICE_CHARACTERS:
         yield 0, len(texts)
         return

@@ -1,4 +1,4 @@
-"""Encoders on an NVIDIA GPU with ONNX Runtime's CUDA provider: few shapes, permanent buffers and CUDA graphs."""
+"""Encoder sessions on an NVIDIA GPU, with few input shapes, permanent buffers and CUDA graphs."""
 
 import itertools
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 TOKENS: Final = (8, 16, 32, 64, 128, 256, 512)
 ROWS: Final = (1, 4, 16, 64, 256)
-"""Row counts of the shapes. `benchmarks/gpu/buckets.py` found no set of this size with less padding for real texts."""
+"""The shapes' row counts. `benchmarks/gpu/buckets.py` found no five counts with less padding for real texts."""
 
 CUDA_PROVIDER: Final = "CUDAExecutionProvider"
 CPU_PROVIDER: Final = "CPUExecutionProvider"
@@ -34,23 +34,19 @@ _SMALLEST_GRAPH: Final = bytes.fromhex(
     "08093a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801620f0a0179120a0a"
     "08080112040a02080142040a001014"
 )
-"""An ONNX graph with one Identity operator, to test if a provider starts."""
+"""An ONNX graph with one Identity operator, to test whether a provider starts."""
 
 _GRAPH_ID: Final = "gpu_graph_id"
 _NO_GRAPH: Final = "-1"
 
 _FEEDERS: Final = 2
-"""Number of worker threads that tokenize, pad and read results. One thread prepares the next run while the GPU
-computes.
-"""
+"""The number of worker threads: one thread prepares a run while the other thread waits for the GPU."""
 _RUN_OVERHEAD_TOKENS: Final = 512
-"""Overhead of a run, as the number of tokens that a GPU computes in the time it needs to start the run's kernels. This
-is a guess, not a measurement.
-"""
+"""The number of tokens that a GPU computes in the time that the start of a run takes. This is a guess."""
 
 
 class Bucket(NamedTuple):
-    """The shape of a run: rows x tokens."""
+    """A run's input shape."""
 
     rows: int
     tokens: int
@@ -58,13 +54,7 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Texts that run together.
-
-    Attributes:
-        places: Positions of the texts in the input: at most `bucket.rows` texts, each with at most `bucket.tokens`
-            tokens.
-        bucket: The shape to pad the texts to.
-    """
+    """Texts that run together, padded to one shape. `places` are the texts' positions in the input."""
 
     places: tuple[int, ...]
     bucket: Bucket
@@ -74,10 +64,10 @@ class Buckets:
     """The shapes of one model.
 
     Args:
-        max_tokens: The model's maximum text length, which is also the longest shape's length.
-        max_run_tokens: Maximum rows times tokens of a shape. A shape with one row may exceed it.
-        tokens: Lengths in ascending order.
-        rows: Row counts in ascending order, including 1.
+        max_tokens: The model's maximum text length in tokens, which is also the longest shape's length.
+        max_run_tokens: The maximum of rows x tokens for shapes with more than one row.
+        tokens: The shapes' lengths in ascending order.
+        rows: The shapes' row counts in ascending order, including 1.
     """
 
     def __init__(
@@ -91,16 +81,16 @@ class Buckets:
 
     @property
     def shapes(self) -> list[Bucket]:
-        """All shapes. A shape's index in the list is its CUDA graph's ID."""
+        """All shapes. A shape's index in this list is the ID of its CUDA graph."""
         return [Bucket(count, length) for length in self._tokens for count in self._rows[length]]
 
     def cover(self, lengths: Sequence[int]) -> Iterator[Part]:
-        """Split texts of 1 to `max_tokens` tokens into parts, longest texts first. Each part has one shape."""
+        """Split texts into parts with one shape each, longest texts first. `lengths` are 1 to `max_tokens`."""
         order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
         at = 0
         while at < len(order):
             length = self._length_for(lengths[order[at]])
-            # Leave texts that fit into a shorter shape to that shape, unless a few of them fill up this shape.
+            # Only texts that need this length determine the row count. Shorter texts fill the remaining rows.
             fitting = sum(1 for place in order[at:] if lengths[place] > self._shorter(length))
             count = _rows_for(fitting, self._rows[length])
             taken = order[at : at + count]
@@ -125,7 +115,7 @@ class Buckets:
 
 
 def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """Return the largest row count that the texts fill, or the next larger one if they fill at least half of it."""
+    """Return the largest row count that the texts fill, or the next larger count if they fill at least half."""
     for smaller, larger in itertools.pairwise(rows):
         if texts < larger:
             return larger if 2 * texts >= larger else smaller
@@ -133,9 +123,9 @@ def _rows_for(texts: int, rows: Sequence[int]) -> int:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return a part's token IDs and attention mask, each int64[rows, tokens].
+    """Return a part's token IDs and attention mask, both int64[rows, tokens].
 
-    An empty row gets one token, because an all-zero mask would make the row NaN.
+    An empty row has one token, because an all-zero mask would make its vector NaN.
     """
     padded = np.zeros(part.bucket, np.int64)
     mask = np.zeros(part.bucket, np.int64)
@@ -147,23 +137,19 @@ def pad(ids: Sequence[NDArray[np.int32]], part: Part) -> tuple[NDArray[np.int64]
 
 
 class DeviceError(OSError):
-    """Raised when the requested GPU cannot be used. The message states the reason and the remedy."""
+    """Raised when the requested GPU cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The GPU for GPU models.
-
-    Attributes:
-        index: Index of the GPU, from 0; None if there is no GPU.
-    """
+    """The GPU for GPU models. `index` is None if no GPU can be used, and `problem` is the reason."""
 
     index: int | None
     problem: str = ""
 
 
 def find_gpu(config: GpuConfig) -> Gpu:
-    """Find the GPU that `device` requests. This takes a second with a GPU. If ``auto`` finds no GPU, log the reason.
+    """Find the GPU that `config.device` requests, in about a second. If ``auto`` finds no GPU, log the reason.
 
     Raises:
         DeviceError: The settings require a GPU that cannot be used.
@@ -175,25 +161,24 @@ def find_gpu(config: GpuConfig) -> Gpu:
         return Gpu(config.index)
     if config.required:
         raise DeviceError(f"device {config.device} cannot be used: {problem}")
-    _log.info("encoders run on the CPU (device auto): %s", problem)
+    _log.info("encoders run on the CPU, because device is auto and no GPU can be used: %s", problem)
     return Gpu(None, problem)
 
 
 def _problem(index: int) -> str:
     if CUDA_PROVIDER not in onnxruntime.get_available_providers():
         return f"the installed onnxruntime ({onnxruntime.__version__}) has no {CUDA_PROVIDER}. Run: {_INSTALL}"
-    onnxruntime.preload_dlls()  # CUDA and cuDNN in NVIDIA's wheels are on no search path
+    onnxruntime.preload_dlls()  # CUDA and cuDNN from NVIDIA's wheels are not on the search path for libraries
     try:
         session = onnxruntime.InferenceSession(
             _SMALLEST_GRAPH, providers=[(CUDA_PROVIDER, {"device_id": str(index)})], enable_fallback=0
         )
-    # The provider has no error class of its own.
-    except Exception as error:  # noqa: BLE001 - any error is the reason
+    except Exception as error:  # noqa: BLE001 - the provider has no error class of its own
         return f"{CUDA_PROVIDER} does not start on GPU {index}: {' '.join(str(error).split())}. Check nvidia-smi"
     if CUDA_PROVIDER not in session.get_providers():
         # If a provider's libraries do not load, ONNX Runtime drops the provider and logs the missing library.
         return (
-            f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or has a wrong version (see "
+            f"{CUDA_PROVIDER} does not load: NVIDIA's driver, CUDA or cuDNN is missing or has the wrong version (see "
             "onnxruntime's message above). Run: pip install 'onnxruntime-gpu[cuda,cudnn]', and check nvidia-smi"
         )
     return ""
@@ -226,10 +211,10 @@ class _Buffers:
 
 
 class BoundSession:
-    """A graph with permanent buffers. Use it on one thread only, because CUDA graphs belong to their recording thread.
+    """A model's graph with permanent buffers. For one thread only, which records and starts the CUDA graphs.
 
     Args:
-        device: Type and index of the device with the session's memory: "cuda", or "cpu" to run without a GPU.
+        device: The device's type ("cuda", or "cpu" to run without a GPU) and index.
     """
 
     def __init__(
@@ -250,15 +235,15 @@ class BoundSession:
     def run(
         self, ids: NDArray[np.int64], mask: NDArray[np.int64], token_outputs: Sequence[str]
     ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
-        """Compute one batch with one copy in and one copy out.
+        """Compute one batch.
 
         Args:
-            ids: Token IDs, [rows, tokens], in one of the shapes.
-            mask: 1 for a text's tokens, then 0; the same shape as `ids`.
+            ids: Token IDs in one of the shapes, int64[rows, tokens].
+            mask: 1 for a token, 0 for padding, int64[rows, tokens].
             token_outputs: Names of outputs with token vectors. If there are any, the run uses no CUDA graph.
 
         Returns:
-            Sentence vectors, float32[rows, dims], and float32[rows, tokens, dims] for each of `token_outputs`. The
+            Sentence vectors, float32[rows, dims], and each token output's vectors, float32[rows, tokens, dims]. The
             caller owns the arrays.
 
         Raises:
@@ -273,7 +258,7 @@ class BoundSession:
         if not token_outputs:
             self._session.run_with_iobinding(buffers.binding, buffers.options)
             return np.array(buffers.sentences.numpy()), []
-        # Token vectors are large and rare, so the run owns their memory. It returns to the arena with the binding.
+        # Token vectors are large and rare, so their memory is only in use during the run.
         binding = self._session.io_binding()
         self._bind_inputs(binding, buffers.ids, buffers.mask)
         for name in (self._model.sentence_output, *token_outputs):
@@ -283,7 +268,7 @@ class BoundSession:
         return sentences, tokens
 
     def forget(self, shape: Bucket) -> None:
-        """Free a shape's buffers, if it has any."""
+        """Free a shape's buffers."""
         self._buffers.pop(shape, None)
 
     def _allocate(self, shape: Bucket) -> _Buffers:
@@ -315,7 +300,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
-    """Return `compute` with settings for a GPU, which needs few and large batches."""
+    """Return `compute` with few threads and large batches, which a GPU needs."""
     return replace(
         compute,
         workers=_FEEDERS,
@@ -328,10 +313,10 @@ def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
 
 @cache
 def gpu_thread(index: int) -> ThreadPoolExecutor:
-    """Return the only thread in this process that uses this GPU. All models load and run on this thread.
+    """Return the process's only thread for this GPU, on which all models load and run.
 
-    ONNX Runtime records CUDA graphs in the capture mode "global". If another thread allocates or copies during a
-    recording, both this operation and the recording fail.
+    ONNX Runtime records CUDA graphs in the capture mode "global". If another thread allocates or copies memory during
+    a recording, both the other thread's operation and the recording fail.
     """
     return ThreadPoolExecutor(1, thread_name_prefix=f"gpu-{index}")
 
@@ -340,22 +325,21 @@ def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Bucket
     """Load a model's graph onto a GPU.
 
     Raises:
-        RuntimeError: ONNX Runtime cannot load the graph there.
+        RuntimeError: ONNX Runtime cannot load the graph.
     """
     precision = model.numeric_class.partition("-")[0]
     options = onnxruntime.SessionOptions()
-    options.enable_mem_pattern = False  # runs without a CUDA graph are few, but have too many shapes
-    options.intra_op_num_threads = 1  # the CPU only computes shapes; the default is a thread per core
+    options.enable_mem_pattern = False  # avoid a memory plan for each input shape
+    options.intra_op_num_threads = 1  # the CPU computes almost nothing; the default is one thread per core
     providers = [(CUDA_PROVIDER, provider_options(config, index, precision=precision)), CPU_PROVIDER]
     session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
     return BoundSession(session, model, buckets.shapes, device=("cuda", index), graphs=config.cuda_graphs)
 
 
 class BucketSession:
-    """A session that runs texts of any length in the shapes of `Buckets`. Several worker threads may call it.
+    """A session that pads texts of any length to the shapes in `buckets`. Thread-safe.
 
-    All runs share one session, one stream and one thread: a GPU computes one large run sooner than two concurrent
-    halves, and only one thread may start recorded CUDA graphs.
+    All runs share one thread, because only the thread that recorded a CUDA graph may start this graph.
     """
 
     def __init__(self, bound: BoundSession, model: BuiltModel, buckets: Buckets, thread: ThreadPoolExecutor) -> None:
@@ -366,12 +350,12 @@ class BucketSession:
         self._too_large: set[Bucket] = set()
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts like `EncoderSession.run`; split batches that do not fit into the GPU's memory.
+        """Run texts like `EncoderSession.run`, but split batches that do not fit into the GPU's memory.
 
         Raises:
             RuntimeError: ONNX Runtime failed, for example because a single text does not fit.
         """
-        del exclusive  # a GPU has only one way to run
+        del exclusive  # each run has the whole GPU
         names = [self._model.token_output(layer) for layer in layers]
         lengths = [len(text) for text in ids]
         longest = max(lengths)
@@ -403,7 +387,7 @@ class BucketSession:
         self._too_large.add(part.bucket)
         self._thread.submit(self._bound.forget, part.bucket).result()
         _log.warning(
-            "batches of %d x %d tokens do not fit into the GPU's memory; using smaller batches from now on. Change "
-            "gpu_batch_tokens or gpu_memory_limit to avoid this",
+            "batches of %d x %d tokens do not fit into the GPU's memory, so batches are smaller from now on. To avoid "
+            "this, decrease gpu_batch_tokens or increase gpu_memory_limit",
             *part.bucket,
         )

@@ -1,4 +1,4 @@
-"""Dispatch one model's runs to a remote server, several at a time, and cancel runs that no caller waits for."""
+"""A dispatcher, which sends one model's runs to a remote server and cancels runs that no caller waits for."""
 
 import asyncio
 import logging
@@ -32,13 +32,17 @@ _CLOSE_WAIT_S: Final = 2.0
 
 
 class RemoteRuns(Protocol[JobT_contra, ResultT_co]):
-    """An interface for runs on a remote server. Use it on one event loop."""
+    """A remote server that computes runs. For one event loop only."""
 
     def refusal(self) -> RunError | None:
-        """Return the reason why runs cannot succeed now, or None. While there is a reason, queued jobs fail."""
+        """Return the error for queued jobs if runs cannot succeed now; otherwise return None."""
 
     async def run(self, jobs: Sequence[JobT_contra], /, *, deadline_s: float) -> Sequence[ResultT_co]:
-        """Compute one run and return one result per job; raise DeadlinePassedError. You may cancel this call."""
+        """Compute one run and return one result per job. You may cancel this call.
+
+        Raises:
+            DeadlinePassedError: The run did not finish before `deadline_s`.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,8 @@ class DispatchLimits:
     """The limits of concurrent runs.
 
     Attributes:
-        max_in_flight: Maximum number of concurrent requests.
-        parallel_runs: Number of runs that the server computes at a time. Queued jobs are spread over this many runs.
-        run_overhead_tokens: Fixed cost of a run, in tokens. A batch is split only if the split saves more than this
-            cost.
+        parallel_runs: Number of runs that the server computes at a time.
+        run_overhead_tokens: Fixed cost of a run, in tokens. A batch is split only if this saves more tokens.
     """
 
     max_in_flight: int
@@ -61,7 +63,7 @@ class DispatchLimits:
 
 
 class AsyncDispatcher(JobQueue[JobT, ResultT]):
-    """A queue and its running requests. Use it on one event loop."""
+    """A queue with requests to a remote server. For one event loop only."""
 
     def __init__(self, remote: RemoteRuns[JobT, ResultT], limits: DispatchLimits) -> None:
         super().__init__(limits.max_queue_tokens)
@@ -93,7 +95,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
             if not self._planned:
                 self._plan()
                 continue
-            # Planned runs go first. Back in the queue, short texts would wait behind all long texts.
+            # Planned runs do not return to the queue, where short texts would wait behind all long texts.
             run = self._still_wanted(self._planned.popleft())
             if run:
                 task = self._loop.create_task(self._work(run))
@@ -125,10 +127,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
         return waiting + self._queue.drain()
 
     def _sweep(self) -> None:
-        """Cancel runs that cannot succeed, and runs without any wanted text.
-
-        A cancelled run's wanted texts return to the queue, or fail if runs are refused now.
-        """
+        """Cancel runs that cannot succeed or that no caller waits for."""
         refusal = self._remote.refusal()
         if refusal is not None:
             end(self._drain(), refusal)
@@ -144,9 +143,9 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
             jobs = [each.job for each in run]
             results = await self._remote.run(jobs, deadline_s=max(job.deadline_s for job in jobs))
         except (asyncio.CancelledError, DeadlinePassedError):
-            # Callers that joined meanwhile have later deadlines. They must not fail because the first callers left.
+            # Callers with later deadlines may have joined meanwhile, so queue their jobs again.
             self._give_back(run)
-        except Exception as error:  # noqa: BLE001 - any error of a backend becomes a failure of these texts
+        except Exception as error:  # noqa: BLE001 - any error becomes these texts' failure
             if not isinstance(error, RunError):
                 _log.exception("cannot encode a batch of %d texts", len(run))
             end(run, error)

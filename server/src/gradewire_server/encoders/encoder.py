@@ -1,4 +1,4 @@
-"""One loaded model: tokenize texts, queue them, and read each run's output."""
+"""A loaded model, which tokenizes texts, queues them and reads each run's output."""
 
 import asyncio
 import math
@@ -24,7 +24,7 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS, Blobs, ModelSpaces
 
 INLINE_CHARACTERS: Final = 4096
-"""Maximum number of characters, over all texts of a call, to tokenize on the event loop. This takes under 1 ms."""
+"""The maximum number of characters per call to tokenize on the event loop, in under 1 ms."""
 SHUTTING_DOWN: Final = Failure(Status.UNAVAILABLE, "the engine is shutting down")
 _QUEUE_FULL: Final = Failure(Status.UNAVAILABLE, "the encoder's queue is full. Try again later")
 _NOT_FINITE: Final = Failure(Status.INTERNAL, "the encoder returned a vector that is zero or not finite")
@@ -36,8 +36,8 @@ class Encoded(NamedTuple):
     """One text's vectors.
 
     Attributes:
-        blobs: All blobs that callers requested before the text's run started, or the failure.
-        began_s: Start of the run in `time.monotonic()` seconds; infinity if there was no run.
+        blobs: The blobs that callers requested before the text's run started, or the failure.
+        began_s: Start of the run in `time.monotonic()` seconds, or infinity if there was no run.
     """
 
     blobs: Blobs | Failure
@@ -50,11 +50,7 @@ FinishedTexts: TypeAlias = FinishedJobs[PendingText, Encoded]
 
 @dataclass(frozen=True, slots=True)
 class RoughEncoder:
-    """An encoder for a model's approximate vectors.
-
-    Attributes:
-        encoder: The encoder. Its cache entries never mix with those of exact vectors.
-    """
+    """An encoder for a model's approximate vectors, with separate cache entries."""
 
     encoder: "Encoder"
     cosine_error: float
@@ -62,11 +58,11 @@ class RoughEncoder:
 
 
 class Encoder:
-    """A loaded model. Use it on one event loop.
+    """A loaded model. For one event loop only.
 
     Args:
-        rough: An encoder for the model's approximate vectors. The owner of this encoder closes both.
-        degraded: A message for users about a setting that has no effect here; empty if there is no such setting.
+        rough: An encoder for the model's approximate vectors, which `close` does not close.
+        degraded: A message for users about a setting that has no effect here, or "".
     """
 
     def __init__(  # noqa: PLR0913 - five parts of one model, and two options by name
@@ -92,7 +88,6 @@ class Encoder:
 
     async def encode(self, texts: Sequence[PendingText], /) -> AsyncIterator[FinishedTexts]:
         """Encode texts and yield each text once. Until a text's run starts, callers may request more of its vectors."""
-        # Long texts are tokenized off the event loop.
         if self._closed is not None:
             yield FinishedJobs(texts, error=RunError(self._closed))
             return
@@ -122,7 +117,7 @@ class Encoder:
                 yield part
 
     async def token_ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """Return each text's token IDs without special tokens, in the numbering of `EmbedTokens`."""
+        """Return each text's token IDs, without special tokens."""
         if sum(map(len, texts)) <= INLINE_CHARACTERS:
             return self._ids(texts)
         return await asyncio.get_running_loop().run_in_executor(self._tokenizing, self._ids, texts)
@@ -142,7 +137,7 @@ class Encoder:
     def _tokenize(self, texts: Sequence[PendingText]) -> float:
         started_s = time.perf_counter()
         for offsets in (False, True):
-            # No caller wants token vectors of windows. For all other texts, a caller may request them before the run.
+            # Token vectors need offsets, and callers may request them until the run starts, except for windows.
             group = [text for text in texts if bool(text.token_kinds or text.tier > Tier.WINDOW) is offsets]
             if group:
                 tokenized = self._tokenizer.encode([text.text for text in group], offsets=offsets)
@@ -157,7 +152,7 @@ class RunOutput:
 
     Attributes:
         sentences: float32[n, dims], vectors of unit length; for a grader, float32[n, 1], logits.
-        tokens: float32[n, padded tokens, dims] by requested layer, from 1. Vectors of padding are unspecified.
+        tokens: float32[n, padded tokens, dims] by layer, from 1. Padding has arbitrary vectors.
     """
 
     sentences: NDArray[np.float32]
@@ -173,16 +168,13 @@ class RunReader:
         self._telemetry = telemetry
 
     def layers_for(self, texts: Sequence[PendingText]) -> list[int]:
-        """Start a run of these texts, and return the layers whose token vectors are needed, in ascending order."""
+        """Take texts for a run, and return the layers whose token vectors are needed, in ascending order."""
         return sorted({kind or self._layers[-1] for text in texts for kind in text.take()})
 
     def read(self, texts: Sequence[PendingText], output: RunOutput, started_s: float) -> list[Encoded]:
-        """Convert a run's output to blobs.
+        """Convert a run's output to blobs. `texts` are in the order of the output's rows.
 
-        Args:
-            texts: Taken texts, in the order of the output's rows.
-            output: The run's vectors.
-            started_s: Start of the run in `time.perf_counter()` seconds.
+        `started_s` is the run's start in `time.perf_counter()` seconds.
         """
         blobs = self.make_blobs(texts, output)
         rows = token_ids(texts)
@@ -193,7 +185,7 @@ class RunReader:
         return [Encoded(each, began_s=began_s) for each in blobs]
 
     def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
-        """Return each text's blobs or failure; same arguments as `read`."""
+        """Return each text's blobs or failure."""
         tokenized = [text.tokens for text in texts if text.tokens is not None]
         rounded, good = codec.round_vectors(output.sentences)
         truncated = np.array([tokens.truncated for tokens in tokenized], np.bool_)
@@ -216,11 +208,9 @@ class RunReader:
 
 
 def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the token IDs and the attention mask, each int64[n, width]. The IDs where the mask is 0 are arbitrary.
+    """Return padded token IDs and the attention mask, both int64[n, width], for at least one text.
 
-    Args:
-        ids: int32[tokens] for each text; at least one text.
-        width: Length to pad to, at least the longest text's length. 0 means the longest text's length.
+    If `width` is 0, use the longest text's length.
     """
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     mask = np.arange(width or lengths.max()) < lengths[:, None]
@@ -230,12 +220,12 @@ def pad(ids: Sequence[NDArray[np.int32]], width: int = 0) -> tuple[NDArray[np.in
 
 
 def token_ids(texts: Sequence[PendingText]) -> list[NDArray[np.int32]]:
-    """Return the IDs of tokenized texts in order: one row per text, or per piece of a grader's text."""
+    """Return the texts' token IDs: one row per text or, for a grader, one row per piece of a text."""
     return [row for text in texts if text.tokens is not None for row in text.tokens.rows]
 
 
 class GraderRunReader(RunReader):
-    """A reader of one grader's output. Thread-safe."""
+    """A reader of a grader's output. Thread-safe."""
 
     @override
     def make_blobs(self, texts: Sequence[PendingText], output: RunOutput) -> list[Blobs | Failure]:
@@ -253,14 +243,14 @@ class GraderRunReader(RunReader):
 
 
 def open_tokenizer(model: BuiltModel) -> TextTokenizer:
-    """Return the tokenizer of a model."""
+    """Return a model's tokenizer."""
     if model.kind == "grader":
         return GraderTokenizer(model.tokenizer_path)
     return TextTokenizer(model.tokenizer_path, max_tokens=model.max_tokens, prefix=model.prefix)
 
 
 def run_reader(model: BuiltModel, tokenizer: TextTokenizer, telemetry: ModelTelemetry) -> RunReader:
-    """Return the reader of a model's output."""
+    """Return a reader of a model's output."""
     kind = GraderRunReader if model.kind == "grader" else RunReader
     return kind(tokenizer, model.token_layers, telemetry)
 

@@ -1,4 +1,4 @@
-"""Open the encoder service for the settings. Only imports the chosen backend."""
+"""A factory for the encoder service, which imports only the chosen backend."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def check_installed(config: EngineConfig) -> None:
     """Import the libraries that the encoders need.
 
     Raises:
-        ImportError: A library is not installed. The error's `name` is the library's name.
+        ImportError: A library is not installed; `name` is the library's name.
     """
     import_module(f"gradewire_server.encoders.{'local' if config.triton is None else 'triton_source'}")
 
 
 def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorRegistry) -> EncoderService:
-    """Return the service, without a loaded model. This takes a second if there is a GPU.
+    """Return the service, without loading a model. This takes about a second if there is a GPU.
 
     Raises:
         OSError: A certificate cannot be read, or the requested GPU cannot be used.
@@ -69,5 +69,5 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
 
 
 def _default_on_gpu(config: EngineConfig) -> str:
-    """Return the name of the default encoder's GPU variant; "" if there is no GPU."""
+    """Return the name of the default encoder's GPU variant, or "" if the settings do not require a GPU."""
     return f"{default_model().name}-{_GPU_CLASS}" if config.triton is None and config.gpu.required else ""

@@ -1,4 +1,4 @@
-"""List models from a source and the catalog, load them at first use, and replace them."""
+"""A library of models, which loads models from a source at first use and replaces loaded models."""
 
 import asyncio
 import logging
@@ -26,12 +26,7 @@ Stamp: TypeAlias = tuple[str, int, int]
 
 
 class NotNowError(Exception):
-    """Raised when a model exists but cannot be used now. Its source loads the model again as soon as possible.
-
-    Attributes:
-        failure: The failure for callers: MODEL_UNAVAILABLE if it is not the expected model, UNAVAILABLE if its state is
-            unknown.
-    """
+    """Raised when a model exists but cannot be used until the source loads it again."""
 
     def __init__(self, model: BuiltModel, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -40,17 +35,17 @@ class NotNowError(Exception):
 
 
 class UnusableError(Exception):
-    """Raised when an intact model cannot be used here until it is built again. The message is for callers."""
+    """Raised when the source cannot run an intact model. The message is for callers."""
 
 
 class ModelSource(Protocol):
-    """A source of models. Use it on one event loop."""
+    """A source of models. For one event loop only."""
 
     def listed(self) -> Sequence[BuiltModel]:
-        """Return the models that are described here, except broken models. Read only small files."""
+        """Return all models that are not broken. Read only small files."""
 
     def describe(self, name: str) -> BuiltModel:
-        """Return one model, or raise ModelNotBuiltError or ModelBrokenError."""
+        """Return one model; raise ModelNotBuiltError or ModelBrokenError."""
 
     async def open(self, name: str, *, namespace: str) -> Encoder:
         """Open a model and prepare it for runs.
@@ -62,23 +57,18 @@ class ModelSource(Protocol):
         """
 
     def trouble(self, name: str) -> str:
-        """Return the reason why an opened model cannot compute now; empty if the model works."""
+        """Return the reason why an opened model cannot compute now, or "" if the model works."""
         del name
         return ""
 
     async def close(self) -> None:
-        """Release all resources. Close all encoders first."""
+        """Release all resources. Close all encoders before the source."""
         return
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A loaded model.
-
-    Attributes:
-        rough: A cached encoder for approximate vectors, with separate cache names; None if the model has no such
-            encoder.
-    """
+    """A loaded model. `rough` is an encoder for approximate vectors, if the model has such an encoder."""
 
     encoder: CachedEncoder
     status: ModelStatus
@@ -95,12 +85,11 @@ class LoadedModel:
 class ModelLibrary(ModelIndex):
     """The models from a source and the catalog.
 
-    A call names a model as NAME, as NAME@DIGEST (exactly that build), or as "" for the default model.
+    A reference to a model is NAME, NAME@DIGEST (exactly this build) or "" (the default model).
 
     Attributes:
-        awaited: Failures for callers, by model name, for requested models that cannot be used now.
-        unusable: Reasons, by model name, why the default model, or a model that was loaded or awaited before, is
-            unusable.
+        awaited: Failures by model name, for models that cannot be used until the source loads them again.
+        unusable: Reasons by model name, only for the default model and for models that were usable or awaited before.
     """
 
     def __init__(
@@ -120,13 +109,13 @@ class ModelLibrary(ModelIndex):
         self._logged: dict[str, str] = {}
 
     def find(self, reference: str) -> LoadedModel | None:
-        """Return a loaded model, or None."""
+        """Return a model if it is loaded; otherwise return None."""
         name, _, digest = reference.partition("@")
         loaded = self.loaded.get(name or self.default)
         return None if loaded is None or digest not in {"", loaded.status.digest} else loaded
 
     async def load(self, reference: str) -> LoadedModel | Failure:
-        """Load a model, or join a load in progress. An awaited model fails immediately; its source loads it later."""
+        """Return a model, and load it if necessary. An awaited model fails immediately."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         loaded = self.loaded.get(name) or self.awaited.get(name) or await self.reload(name)
@@ -135,12 +124,11 @@ class ModelLibrary(ModelIndex):
         return loaded
 
     async def reload(self, name: str) -> LoadedModel | Failure:
-        """Open a model again and replace the loaded model. If that fails, remove the loaded model too."""
+        """Open a model again and replace the loaded model. If opening fails, remove the loaded model."""
         return await self._loading.result(name, partial(self._load, name))
 
     @override
     def status(self, name: str) -> ModelStatus | Failure:
-        # Loaded and awaited models need no disk access.
         name = name or self.default
         if name in self.loaded:
             return self.loaded[name].status
@@ -162,7 +150,7 @@ class ModelLibrary(ModelIndex):
 
     @override
     def statuses(self) -> list[ModelStatus]:
-        # List the catalog first, then all other built models. List a model's variants only if they are built.
+        # Variants are listed only if they are built.
         built = {model.name: model for model in self._source.listed()}
         known = [name for name, entry in load_catalog().items() if not entry.base or name == self.default]
         names = dict.fromkeys([*known, *built, *self.loaded])
@@ -191,7 +179,7 @@ class ModelLibrary(ModelIndex):
             return self._unusable(name, str(error))
         except ModelError as error:
             return self._unusable(name, _unusable_message(name, error), log=str(error))
-        except Exception:  # noqa: BLE001 - ONNX Runtime and the tokenizer may raise any error for a file
+        except Exception:  # noqa: BLE001 - ONNX Runtime and the tokenizer may raise any error
             _log.exception("cannot load model %s", name)
             return self._unusable(name, f"model {quoted(name)} cannot be loaded. See the server's log")
         status = _status_of(encoder.model, state="loaded", is_default=name == self.default)
@@ -210,7 +198,7 @@ class ModelLibrary(ModelIndex):
         return loaded
 
     def _put(self, name: str, loaded: LoadedModel | None) -> None:
-        """Set or remove the model with this name. The old model closes as soon as its runs have ended."""
+        """Replace the loaded model, or remove it if `loaded` is None."""
         old = self.loaded.pop(name, None)
         if old is not None:
             task = asyncio.get_running_loop().create_task(old.close(REPLACED))
@@ -220,7 +208,7 @@ class ModelLibrary(ModelIndex):
             self.loaded[name] = loaded
 
     def still_awaited(self, name: str, failure: Failure) -> None:
-        """Update the failure of an awaited model."""
+        """Replace an awaited model's failure."""
         if name in self.awaited:
             self.awaited[name] = failure
 
@@ -229,7 +217,7 @@ class ModelLibrary(ModelIndex):
         self._logged.pop(name, None)
 
     def _unusable(self, name: str, message: str, *, log: str = "") -> Failure:
-        # Keep nothing about names that never loaded, because callers may invent any number of names.
+        # Remember nothing about other names, because callers may invent any number of names.
         kept = name == self.default or name in self.loaded or name in self.awaited or name in self.unusable
         if log and self._logged.get(name) != log:
             _log.warning("cannot load model %s: %s", name, log)
@@ -265,12 +253,12 @@ class ModelLibrary(ModelIndex):
 
 
 def _stamp_of(model: BuiltModel) -> Stamp:
-    """Return the digest and the modification times. They change with a new build or a manual repair."""
+    """Return the digest and modification times, which a new build or a manual repair changes."""
     return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
 
 
 def _changed_ns(path: Path) -> int:
-    """Return a file's modification time; 0 if the file is missing, for example a graph that only Triton has."""
+    """Return a file's modification time, or 0 if the file is missing."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
@@ -278,12 +266,12 @@ def _changed_ns(path: Path) -> int:
 
 
 def _unusable_message(name: str, error: ModelError) -> str:
-    """Return a message with the remedy for remote callers. The error's own message contains paths of this machine."""
+    """Return a message for remote callers, without this machine's paths."""
     catalog = load_catalog()
     build = f"gradewire models build {name if name in catalog else 'NAME'}"
     if not isinstance(error, ModelNotBuiltError):
         verify = f"gradewire models verify {shortened(name)}"
-        return f"model {quoted(name)} is broken. Run {verify} to see why, or replace it with: {build}"
+        return f"model {quoted(name)} is broken. Run {verify} to see the reason, or {build} to replace the model"
     known = "" if name in catalog else f" The catalog has {', '.join(catalog)}."
     return f"model {quoted(name)} is not built.{known} Run: {build}"
 
@@ -308,7 +296,6 @@ def _status_of(model: BuiltModel, *, state: str, is_default: bool, message: str 
 
 
 def _catalog_status(name: str, *, state: str, is_default: bool, message: str = "") -> ModelStatus:
-    """Return the status of a catalog model that is not in the repository."""
     known = load_catalog()[name]
     return ModelStatus(
         name=name,
@@ -335,7 +322,7 @@ def _metadata_of(model: BuiltModel) -> ModelMetadata:
         ),
         unreadable=tuple((each.metric, each.summary) for each in model.unreadable),
         token_layers=tuple(TokenLayer(layer, baselines.get(layer)) for layer in model.token_layers),
-        # For an unmeasured model, use the last layer, because training shaped its vectors.
+        # For an unmeasured model, use the last layer, because training has shaped the last layer's vectors.
         bertscore_layer=measured.layer if measured else model.layers,
         digest=model.digest,
         temperature=model.temperature,

@@ -1,4 +1,4 @@
-"""Run models in this process: sessions of ONNX Runtime or OpenVINO, approximate vectors, and the model source."""
+"""Models in this process, which run on ONNX Runtime or OpenVINO."""
 
 import asyncio
 import hashlib
@@ -42,14 +42,12 @@ from gradewire_server.storage.codec import ModelSpaces
 _log = logging.getLogger(__name__)
 
 _PADDING_COST: Final = 0.15
-"""Cost of a padding token, relative to a real token, in a graph that computes padding in attention only
+"""The cost of a padding token, relative to a real token, if only attention layers compute padding
 (docs/research/encoders.md).
 """
 
 _MARGIN: Final = 1.5
-"""Factor by which to multiply the largest measured error, because real texts may have larger errors
-(docs/research/encoders.md).
-"""
+"""The factor by which real texts' errors may exceed the largest measured error (docs/research/encoders.md)."""
 _LONGEST_WINDOW: Final = 4
 _TEXTS_A_RUN: Final = 32
 _SENTENCES: Final = (
@@ -66,7 +64,7 @@ _SENTENCES: Final = (
     "Johann Sebastian Bach composed the Brandenburg Concertos for the margrave Christian Ludwig",
     "It depends on the interest rate, the term of the loan and the monthly payment",
 )
-"""Ordinary answers. The error bound is measured on their windows, so a change in these sentences changes the bound."""
+"""Ordinary answers, on which the error bound is measured. A change in these sentences changes the bound."""
 
 
 class EncoderSession:
@@ -83,12 +81,9 @@ class EncoderSession:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any length, padded to the longest text.
+        """Run at least one text, and return token vectors for `layers` (from the model's `token_layers`).
 
-        Args:
-            ids: Token IDs for each text; at least one text.
-            layers: Layers to return token vectors for, from the model's `token_layers`.
-            exclusive: True if no other run is active, so that this run may use all cores.
+        If `exclusive` is True, no other run is active, so that this run may use all cores.
         """
         session = self._exclusive_session if exclusive else self._session
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
@@ -117,7 +112,7 @@ class Bf16Session:
         self._model = model
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any length like `EncoderSession.run`."""
+        """Run texts like `EncoderSession.run`."""
         del exclusive
         names = [self._model.sentence_output, *map(self._model.token_output, layers)]
         sentences, *tokens = self._graph.run(names, ids)
@@ -125,10 +120,9 @@ class Bf16Session:
 
 
 def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
-    """Return the same model with a digest for its cache entries.
+    """Return a copy of the model, with a digest that depends on `use`, the processor and the OpenVINO version.
 
-    A vector's components differ by up to 1e-3 between processors and OpenVINO versions, so each combination has
-    separate cache entries.
+    Between processors and OpenVINO versions, vectors' components differ by up to 1e-3.
 
     Raises:
         Bf16UnavailableError: The model cannot run in bf16 here.
@@ -138,10 +132,10 @@ def described_for_caches(model: BuiltModel, use: str) -> BuiltModel:
 
 
 class Session(Protocol):
-    """A loaded model. Several worker threads may call it."""
+    """A loaded model. Thread-safe."""
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts of any length; see `EncoderSession.run`."""
+        """Run texts; see `EncoderSession.run`."""
 
 
 class OpenSession(NamedTuple):
@@ -152,34 +146,33 @@ class OpenSession(NamedTuple):
 
 
 def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, gpu: Gpu) -> OpenSession:
-    """Load a model on the device, and in the precision, that its digest covers.
+    """Load a model on the device and in the precision that the model's digest requires.
 
     Raises:
-        UnusableError: The model needs TensorRT, a missing GPU, or unavailable bf16.
+        UnusableError: The model needs TensorRT, a GPU or bf16, which is not available here.
         RuntimeError: ONNX Runtime cannot load the model.
     """
     if model.numeric_class == BF16_CLASS:
         try:
-            # OpenVINO sorts a run's texts by padded length itself.
+            # `Bf16Graph` groups a run's texts by padded length, so batches need not avoid padding.
             return OpenSession(Bf16Session(model, compute), replace(compute, padding_cost=0.0))
         except Bf16UnavailableError as error:
             _log.warning("cannot load model %s: %s", model.name, error, exc_info=error)
-            # The digest covers vectors in bf16. The same graph returns different vectors in fp32.
+            # Do not use fp32 instead, because the digest stands for vectors in bf16.
             raise UnusableError(
                 f"model {model.name!r} needs bf16, which is not available: {error}. Use {model.base} instead"
             ) from error
     if model.on_cpu:
-        # Graphs from `gradewire models build` compute padding only in attention. Exported graphs compute it in all
-        # layers.
+        # Graphs from `gradewire models build` compute padding only in attention layers, other graphs in all layers.
         built_here = model.adapter is not None or model.name in load_catalog()
         cost = _PADDING_COST if built_here else compute.padding_cost
         return OpenSession(EncoderSession(model, compute), replace(compute, padding_cost=cost))
     if not model.numeric_class.endswith("-cuda") or gpu.index is None:
-        # The digest covers vectors from a GPU. The same graph returns different vectors on a CPU.
+        # Do not use the CPU instead, because the digest stands for vectors from a GPU.
         why = f" ({gpu.problem})" if model.numeric_class.endswith("-cuda") else ""
         raise UnusableError(
-            f"model {model.name!r} is for GPUs ({model.numeric_class}) and cannot run in this process{why}. Serve it "
-            f"with --backend triton, or use {model.base or 'another model'}"
+            f"model {model.name!r} is for GPUs ({model.numeric_class}) and cannot run in this process{why}. Serve this "
+            f"model with --backend triton, or use {model.base or 'another model'}"
         )
     buckets = Buckets(model.max_tokens, config.batch_tokens)
     thread = gpu_thread(gpu.index)
@@ -188,11 +181,7 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
 
 
 class RoughSession(NamedTuple):
-    """A model in bf16, opened together with its exact session.
-
-    Attributes:
-        session: The session for approximate vectors, or None.
-    """
+    """A model's session for approximate vectors, or the reason why there is no such session."""
 
     session: Session | None = None
     cosine_error: float = 0.0
@@ -200,7 +189,7 @@ class RoughSession(NamedTuple):
 
 
 def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokenizer: TextTokenizer) -> RoughSession:
-    """Also open the exact session's model in bf16, if the settings request this and the model is for CPUs."""
+    """Open a session for approximate vectors in bf16, if the settings request bf16 and the model is for CPUs."""
     wanted = compute.window_choice == "bf16" and model.kind != "grader" and model.on_cpu
     if not wanted or model.numeric_class == BF16_CLASS:
         return RoughSession()
@@ -217,11 +206,7 @@ def open_rough(model: BuiltModel, compute: ComputeConfig, exact: Session, tokeni
 
 
 def measured_cosine_error(exact: Session, rough: Session, tokenizer: TextTokenizer) -> float:
-    """Return the largest error in the cosines of approximate vectors, over pairs of fixed texts.
-
-    Returns:
-        The error, plus a margin for real texts.
-    """
+    """Return an error bound for the cosines of approximate vectors, measured on fixed texts."""
     texts = [
         " ".join(words[begin : begin + length])
         for words in (sentence.lower().replace(",", "").split() for sentence in _SENTENCES)
@@ -293,7 +278,7 @@ class SessionSource(ModelSource):
         model = load_built(self._repository, name)
         tokenizer = open_tokenizer(model)
         opened = open_session(model, self._compute, self._gpu_config, self._gpu)
-        # A session's first runs allocate and pack memory, so warm up with a short and a longer shape.
+        # Warm up, because a session's first runs allocate memory.
         for ids in warm_up_ids(model, tokenizer):
             for exclusive in (False, True):
                 opened.session.run([ids], layers=model.token_layers, exclusive=exclusive)

@@ -1,7 +1,6 @@
-"""Pending texts: if several calls want the same vector at the same time, the encoder computes it once.
+"""Pending texts. If several calls request the same vector at the same time, the encoder computes the vector once.
 
-Calls only subscribe to a pending text, so a cancelled call never cancels work for other calls. When a text's turn comes
-and no call waits for it any more, the encoder drops the text. A call needs only one future for any number of texts.
+Calls only subscribe to pending texts, so a cancelled call never cancels other calls' work.
 """
 
 import asyncio
@@ -22,11 +21,11 @@ class VectorCall:
     """One call and its pending results.
 
     Args:
-        deadline_s: Deadline in `time.monotonic()` seconds; None for no deadline.
+        deadline_s: Deadline in `time.monotonic()` seconds; None means no deadline.
 
     Attributes:
-        results: By position, a blob, a failure, or None for a pending result.
-        sources: The `AnswerSource` of each result, by position.
+        results: A blob, a failure or None (pending) for each position.
+        sources: Each result's `AnswerSource`.
     """
 
     __slots__ = ("_began_s", "_future", "_pending", "deadline_s", "open", "results", "sources", "timing")
@@ -42,13 +41,9 @@ class VectorCall:
         self._future: asyncio.Future[None] | None = None
 
     def ran(self, began_s: float, *, queued_s: float) -> None:
-        """Add a finished run to the call's times.
+        """Add a finished run to the call's times. All arguments are `time.monotonic()` seconds.
 
         Queueing ends when the first run starts. Inference ends when the last run ends.
-
-        Args:
-            began_s: Start of the run, in `time.monotonic()` seconds.
-            queued_s: Time when this call's texts in the run were queued, on the same clock.
         """
         if began_s < self._began_s:
             self._began_s = began_s
@@ -56,11 +51,11 @@ class VectorCall:
         self.timing.inference_s = time.monotonic() - self._began_s
 
     def expect(self) -> None:
-        """Count one result that will be settled later."""
+        """Expect one more result."""
         self._pending += 1
 
     def settle(self, position: int, result: bytes | Failure, source: AnswerSource) -> None:
-        """Set one result. The last result wakes the waiter."""
+        """Set one result, unless this result has timed out. The last result ends `wait`."""
         if self.results[position] is not None:
             return  # already timed out
         self.results[position] = result
@@ -70,7 +65,7 @@ class VectorCall:
             self._wake()
 
     async def wait(self) -> None:
-        """Wait for all results. At the deadline, pending results become TIMEOUT."""
+        """Wait for all results. At the deadline, pending results become TIMEOUT failures."""
         timer: asyncio.TimerHandle | None = None
         try:
             if self._pending:
@@ -97,13 +92,12 @@ class VectorCall:
 
 
 class PendingText:
-    """A text to compute. One run computes everything that callers requested before the run.
+    """A text to encode. A run computes all vectors that callers requested before the run.
 
     Attributes:
-        name: In-process name of the text's sentence entry (`KeySpace.hashes`).
+        name: Name of the sentence entry in memory (`KeySpace.hashes`).
         text: The model input without the prefix.
-        taken: Kinds of vectors that the current run computes; None before the run.
-        tokens: The tokenized text; None before tokenization.
+        taken: Kinds of token vectors that the current run computes, or None before the run.
         queued_s: Time when the text was queued, in `time.monotonic()` seconds.
     """
 
@@ -121,23 +115,23 @@ class PendingText:
 
     @property
     def token_kinds(self) -> frozenset[VectorKind]:
-        """Layers whose token vectors callers want."""
+        """The layers whose token vectors callers want."""
         return self.kinds - {SENTENCE}
 
     @property
     def storable(self) -> bool:
-        """True if a second level may contain all wanted vectors. Only references have stored token vectors."""
+        """True if the second level stores all wanted vectors. Only references have stored token vectors."""
         return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_kinds)
 
     def take(self) -> frozenset[VectorKind]:
-        """Fix and return the kinds of vectors that the run computes. Later requests need a second run. Thread-safe."""
+        """Start a run, and return the kinds of token vectors to compute. Later kinds need another run. Thread-safe."""
         located = self.tokens is not None and self.tokens.kept is not None
         self.taken = self.token_kinds if located else frozenset()
         return self.taken
 
     @property
     def length(self) -> int:
-        """Number of tokens, including special tokens; 0 before tokenization."""
+        """The number of tokens with special tokens, or 0 before tokenization."""
         return 0 if self.tokens is None else len(self.tokens.ids)
 
     def is_wanted(self, now_s: float) -> bool:
@@ -146,7 +140,7 @@ class PendingText:
 
     @property
     def deadline_s(self) -> float:
-        """The callers' latest deadline, in `time.monotonic()` seconds; infinity without a deadline."""
+        """The callers' latest deadline in `time.monotonic()` seconds, or infinity if a caller has no deadline."""
         return max((call.deadline_s for call, _, _ in self.subscribers if call.open), default=-math.inf)
 
     def calls(self) -> Iterable[VectorCall]:
@@ -181,10 +175,10 @@ class PendingTexts:
         _subscribe(pending, call, position, kind)
 
     def complete(self, pending: PendingText, result: Blobs | Failure, source: AnswerSource) -> bool:
-        """Complete a text. Its first subscriber gets `source`; all later subscribers get JOINED.
+        """Deliver a text's result. The first subscriber gets `source`, and all other subscribers get JOINED.
 
         Returns:
-            True if all callers were served. A caller whose kind is not in `result` waits for a second run.
+            False if a caller wants vectors that are not in `result`, so that the text needs another run.
         """
         served = False
         waiting: list[tuple[VectorCall, int, VectorKind]] = []
@@ -203,7 +197,7 @@ class PendingTexts:
         return not waiting
 
     def drop(self, pending: PendingText) -> bool:
-        """Remove a text that no caller waits for. Return True if a deadline was the reason."""
+        """Remove a text that no caller waits for. Return True if a deadline is the reason, not a cancellation."""
         timed_out = any(call.open or call.deadline_s < math.inf for call in pending.calls())
         self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, AnswerSource.COMPUTED)
         return timed_out

@@ -1,4 +1,4 @@
-"""Prometheus metrics for encoders, here and in Triton. docs/operate/prometheus.md lists the names."""
+"""Prometheus metrics for encoders in this process and in Triton."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -17,7 +17,7 @@ _PREFIX: Final = "gradewire_engine"
 
 
 class EncoderTelemetry:
-    """Counters, gauges and histograms for all encoders. Each registry needs its own instance."""
+    """All encoders' metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -45,7 +45,7 @@ class EncoderTelemetry:
         gauge.set_function(in_flight)
 
     def count_answers(self, sources: bytes | bytearray, failed: Iterable[tuple[int, Failure]] = ()) -> None:
-        """Count one call's texts by source, and its failed texts by status."""
+        """Count one call's answered texts by source, and failed texts by status."""
         counts = [sources.count(source) for source in AnswerSource]
         for position, failure in failed:
             counts[sources[position]] -= 1
@@ -80,7 +80,7 @@ class ModelTelemetry:
 
 
 class TritonTelemetry:
-    """Counters and gauges for models in Triton. Each registry needs its own instance."""
+    """Metrics for models in Triton."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         prefix = "gradewire_engine_triton"
@@ -99,6 +99,6 @@ class TritonTelemetry:
         )
 
     def set_breaker(self, model: str, state: BreakerState) -> None:
-        """Export the state of a model's breaker."""
+        """Export a breaker's state."""
         for each in BreakerState:
             self._breaker.labels(model, each).set(each is state)

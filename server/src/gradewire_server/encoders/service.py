@@ -1,4 +1,4 @@
-"""The encoder service: answer metrics' requests and report the models' health."""
+"""The encoder service, which answers metrics' requests and reports the models' health."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS
 
 _INLINE_BYTES: Final = 1 << 20
-"""Maximum size, in bytes, of token vectors to read on the event loop. Reading them takes half a millisecond."""
+"""The maximum number of bytes to decode on the event loop, in half a millisecond."""
 _NO_LOGIT: Final = codec.encode_logit(0.0, truncated=False, pieces=1)
 _OTHER_KIND: Final = {
     "encoder": "a grader, which reads question, reference and answer together",
@@ -39,10 +39,10 @@ _OTHER_KIND: Final = {
 
 
 class EncoderAnswers(Embeddings, Graders):
-    """Answers for callers from one namespace. Use this object on the library's event loop.
+    """The encoders' answers for callers from one namespace. For the library's event loop only.
 
     Args:
-        namespace: Namespace of the cache entries; empty for the server's namespace.
+        namespace: Namespace for cache entries; "" means the server's namespace.
     """
 
     def __init__(self, library: ModelLibrary, telemetry: EncoderTelemetry, *, namespace: str = "") -> None:
@@ -104,7 +104,7 @@ class EncoderAnswers(Embeddings, Graders):
         layer: int | None = None,
         deadline_s: float | None,
     ) -> "_SettledCall":
-        """Wait for the texts' vectors and count their outcomes. If `layer` is None, these are sentence vectors."""
+        """Fetch the texts' token vectors from `layer`, or their sentence vectors if `layer` is None."""
         dims = 0
         if isinstance(encoder, Failure):
             call = _failed_call(encoder, len(texts))
@@ -123,8 +123,6 @@ class EncoderAnswers(Embeddings, Graders):
 
 
 class _SettledCall(NamedTuple):
-    """A settled call, its vectors' length (0 if unknown), and its failures by position."""
-
     call: VectorCall
     dims: int
     failures: Mapping[int, Failure]
@@ -150,7 +148,6 @@ def _sentence_reply(settled: _SettledCall) -> EmbedReply:
 
 
 async def _tokens_reply(settled: _SettledCall) -> TokensReply:
-    """Return the reply with token vectors. Read large replies off the event loop."""
     call, dims, _ = settled
     results = [result for result in call.results if result is not None]
 
@@ -198,9 +195,8 @@ class EncoderHealth:
     """The models' state.
 
     Attributes:
-        models: The models by name: True for a requested model that can compute, and for any other loaded model.
-        degraded: Reasons why models that nobody requested cannot compute, and notes on settings that have no effect
-            here.
+        models: By model name, False if a requested model cannot compute, otherwise True.
+        degraded: Reasons why other models cannot compute, and messages about settings that have no effect here.
     """
 
     models: Mapping[str, bool]
@@ -209,12 +205,9 @@ class EncoderHealth:
 
 
 class EncoderService(EncoderAnswers):
-    """A server's encoders. Use the service on the event loop that created it.
+    """A server's encoders. Only for the event loop that created the service.
 
-    Args:
-        source: The source of models. `close` closes it.
-        library: The loaded models. `close` closes it.
-        stop_supervision: Function that `close` calls first, if models are supervised.
+    `close` calls `stop_supervision`, and then closes `library` and `source`.
     """
 
     def __init__(
@@ -233,21 +226,21 @@ class EncoderService(EncoderAnswers):
         self._requested: dict[str, None] = {}
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Load and warm up a model ("" for the default model). From then on, `health` reports it.
+        """Load and warm up a model, which `health` will report. "" means the default model.
 
-        A failure states the remedy, or says that the server waits for the model (UNAVAILABLE).
+        UNAVAILABLE means that the server waits for the model.
         """
         self._requested[name or self.library.default] = None
         loaded = await self.library.load(name)
         return loaded if isinstance(loaded, Failure) else loaded.status
 
     async def preload(self) -> None:
-        """Load the models that the settings list for preloading. `health` reports failures."""
+        """Load the models to preload. `health` reports failures."""
         for name in self._preload:
             await self.load(name)
 
     def within(self, namespace: str) -> EncoderAnswers:
-        """Return these encoders for a tenant's namespace. Tenants never share cached or pending texts."""
+        """Return the encoders for a tenant's namespace. Namespaces never share cached or pending texts."""
         return EncoderAnswers(self.library, self._telemetry, namespace=namespace)
 
     def health(self) -> EncoderHealth:

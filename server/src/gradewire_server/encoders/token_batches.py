@@ -1,4 +1,4 @@
-"""Form fair batches within a token budget, interactive jobs first, and split batches into runs."""
+"""Queues that form fair batches within a token budget, and a function that splits batches into runs."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ class FairQueue(Generic[J]):
 
     @property
     def calls(self) -> int:
-        """Number of calls with queued jobs."""
+        """The number of calls with queued jobs."""
         return len(self._ring)
 
     def push(self, jobs: Sequence[J]) -> None:
@@ -60,16 +60,12 @@ class FairQueue(Generic[J]):
         wanted: Callable[[J], bool] = lambda _: True,
         at_least_one: bool = True,
     ) -> tuple[list[J], list[J]]:
-        """Take the next batch.
+        """Take the next batch, and drop jobs for which `wanted` returns False.
 
-        Args:
-            max_tokens: Maximum number of tokens in the batch.
-            max_jobs: Maximum number of jobs.
-            wanted: Function that returns False for a job to drop. It is called when the job's turn comes.
-            at_least_one: True if a job longer than `max_tokens` may form a batch alone.
+        If `at_least_one` is True, a job longer than `max_tokens` may form a batch alone.
 
         Returns:
-            The batch, and the dropped jobs. If `at_least_one` is True, the batch is empty only if no job was left.
+            The batch and the dropped jobs.
         """
         taken: list[J] = []
         dropped: list[J] = []
@@ -100,7 +96,7 @@ class FairQueue(Generic[J]):
         return taken, dropped
 
     def drain(self) -> list[J]:
-        """Take all jobs."""
+        """Remove and return all jobs."""
         jobs = [job for group in self._ring for job in group.jobs]
         self._ring.clear()
         self.tokens = self.jobs = 0
@@ -116,13 +112,13 @@ class FairQueue(Generic[J]):
 def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, padding_cost: float = 1.0) -> list[list[J]]:
     """Split a batch into runs with the lowest total cost of padding and overhead.
 
-    A run's cost is the sum of `overhead_tokens`, its tokens, and `padding_cost` for each padding token. Jobs of equal
-    length stay together, so finding the exact optimum takes O(distinct lengths squared).
+    A run's cost is the sum of `overhead_tokens`, the run's tokens, and `padding_cost` for each padding token. The
+    search takes O(n²) for n distinct lengths.
 
     Args:
         jobs: Jobs in any order.
-        max_tokens: Maximum cost of a run, without overhead. Only a run with jobs of one length may exceed it.
-        overhead_tokens: Cost of one run in addition to its tokens, in tokens.
+        max_tokens: Maximum cost of a run, without overhead, unless all jobs in the run have the same length.
+        overhead_tokens: Fixed cost of a run, in tokens.
         padding_cost: Cost of a padding token, in tokens, from 0 to 1.
 
     Returns:
@@ -155,14 +151,14 @@ def plan_runs(jobs: Sequence[J], *, max_tokens: int, overhead_tokens: int, paddi
 
 
 _BULK_SHARE: Final = 1 / 8
-"""Credit in tokens that bulk jobs earn for each interactive token that goes before them."""
+"""The credit, in tokens, that waiting bulk jobs earn for each interactive token."""
 
 
 class LaneQueue(Generic[J]):
     """A fair queue for each lane.
 
     Args:
-        quantum_tokens: See `FairQueue`. Bulk jobs go first once their credit reaches this value.
+        quantum_tokens: See `FairQueue`. When the bulk jobs' credit reaches this value, bulk jobs go first.
     """
 
     def __init__(self, *, quantum_tokens: int) -> None:
@@ -172,22 +168,22 @@ class LaneQueue(Generic[J]):
 
     @property
     def tokens(self) -> int:
-        """Number of tokens in all jobs."""
+        """The number of queued tokens."""
         return sum(lane.tokens for lane in self._lanes.values())
 
     @property
     def jobs(self) -> int:
-        """Number of jobs in both lanes."""
+        """The number of queued jobs."""
         return sum(lane.jobs for lane in self._lanes.values())
 
     @property
     def bulk_jobs(self) -> int:
-        """Number of jobs in the bulk lane."""
+        """The number of queued bulk jobs."""
         return self._lanes[Lane.BULK].jobs
 
     @property
     def calls(self) -> int:
-        """Number of calls with queued jobs."""
+        """The number of calls with queued jobs."""
         return sum(lane.calls for lane in self._lanes.values())
 
     def push(self, jobs: Sequence[J], lane: Lane = Lane.INTERACTIVE) -> None:
@@ -197,7 +193,7 @@ class LaneQueue(Generic[J]):
     def take(
         self, *, max_tokens: int, max_jobs: int, wanted: Callable[[J], bool] = lambda _: True
     ) -> tuple[list[J], list[J]]:
-        """Take the next batch, with the same arguments and result as `FairQueue.take`."""
+        """Take the next batch, like `FairQueue.take`."""
         interactive, bulk = self._lanes[Lane.INTERACTIVE], self._lanes[Lane.BULK]
         if not bulk.jobs:
             self._owed_tokens = 0.0
@@ -218,5 +214,5 @@ class LaneQueue(Generic[J]):
         return taken + more, dropped + gone
 
     def drain(self) -> list[J]:
-        """Take all jobs."""
+        """Remove and return all jobs."""
         return [job for lane in self._lanes.values() for job in lane.drain()]

@@ -1,4 +1,4 @@
-"""Convert text to token IDs for encoders and graders, with the tokenizers library, which releases the GIL."""
+"""Tokenizers for encoders and graders. The tokenizers library releases the GIL."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,41 +21,36 @@ from gradewire_models.repository.grader_input import (
 from gradewire_server.domain.needs import GradedTexts
 
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
-"""If a text has more characters than this value times the token limit, tokenize its beginning first. A word has about 5
-characters.
-"""
+"""The length of a long text's head, in characters per token that the model reads. A word has about 5 characters."""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
-"""A limit above the longest word that WordPiece splits, which has 100 characters. A longer word is unknown, even if it
-is cut.
-"""
+"""A number above WordPiece's limit of 100 characters per word. A longer word is unknown, even if the word is cut."""
 _WORD_ENDS: Final = " \n\t\r"
-"""Characters that end a word. A tokenizer may silently drop all other white space."""
+"""Characters that always end a word. Some tokenizers silently drop other white space."""
 _LEAST_READ_CHARACTERS: Final = 32_768
-"""Minimum number of characters to read from a text, even if the model accepts few tokens."""
+"""The minimum number of characters to read from a text, even if the model accepts few tokens."""
 _CHARACTERS_AT_ONCE: Final = 65_536
-"""Maximum number of characters per library call, unless a single text has more. A call needs about 13 MiB of memory."""
+"""The maximum number of characters in a library call for several texts. Such a call needs about 13 MiB of memory."""
 
 _ONE_BY_ONE: Final = 64
-"""Maximum number of texts to tokenize one after another. For a batch, the library would start threads. While encoder
-runs keep all cores busy, waiting for these threads takes ten times as long as the work.
+"""The maximum number of texts to tokenize one by one. For a batch, the library starts threads, which takes ten times as
+long while encoder runs keep all cores busy.
 """
 _AROUND: Final = 2
 _MORE: Final = 1
-"""Number of extra tokens to request, to detect that a text has more tokens than the model reads."""
+"""The number of tokens to request beyond the model's limit, to detect longer texts."""
 _ANSWER_TOKENS: Final = MAX_TOKENS * (MAX_PIECES + 1) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenized:
-    """A text in the form that the model reads.
+    """A tokenized text. `offsets`, `kept` and `special` are None if offsets were not requested.
 
     Attributes:
         ids: int32[tokens], including special tokens, at most the model's limit.
-        offsets: int32[n, 2], the half-open character range of each token that is not special; None if not requested.
-        kept: int32[n], positions in `ids` of the tokens that are not special; None if not requested.
-        special: int32[m], positions in `ids` of the tokens that the model puts around every text; None if not
-            requested.
-        ends: For a grader, the end of each piece in `ids`, which contains all pieces in sequence.
+        offsets: int32[n, 2], half-open character ranges of the tokens in `kept`.
+        kept: int32[n], positions in `ids` of the text's tokens, without special tokens and the prefix.
+        special: int32[m], positions in `ids` of special tokens.
+        ends: For a grader, each piece's end in `ids`, which contains all pieces in sequence.
     """
 
     ids: NDArray[np.int32]
@@ -67,7 +62,7 @@ class Tokenized:
 
     @property
     def rows(self) -> list[NDArray[np.int32]]:
-        """The model's input rows: one row for the whole text, or for each piece."""
+        """The model's input rows: one row for the whole text or, for a grader, one row per piece."""
         return np.split(self.ids, self.ends[:-1]) if self.ends else [self.ids]
 
 
@@ -77,7 +72,7 @@ class TokenRows(NamedTuple):
     Attributes:
         positions: int32[n], positions in the model's input.
         offsets: int32[n, 2], character ranges in the text; (0, 0) for special tokens.
-        ids: int32[n], token IDs; -1 for special tokens.
+        ids: int32[n], token IDs; special tokens have the ID -1.
     """
 
     positions: NDArray[np.int32]
@@ -90,7 +85,7 @@ class TextTokenizer:
 
     Args:
         max_tokens: The model's limit, including special tokens.
-        as_text: Treat a special token that is spelled out in a text as ordinary characters.
+        as_text: True to treat spelled-out special tokens as ordinary characters.
     """
 
     def __init__(self, path: Path, *, max_tokens: int, prefix: str, as_text: bool = False) -> None:
@@ -100,7 +95,7 @@ class TextTokenizer:
         self._tokenizer.enable_truncation(max_tokens)
         self._prefix = prefix
         self._head_characters = _HEAD_CHARACTERS_PER_TOKEN * max_tokens
-        # A vocabulary entry consists of bytes or characters, so it is at least as long as the characters it encodes.
+        # A vocabulary entry is at least as long as the characters that the entry encodes.
         longest = max(map(len, self._tokenizer.get_vocab()), default=0)
         self._read_characters = max(
             max_tokens * max(longest + 1, _LONGEST_UNKNOWN_CHARACTERS), self._head_characters, _LEAST_READ_CHARACTERS
@@ -109,10 +104,9 @@ class TextTokenizer:
         self._around = np.unique(np.array(self._tokenizer.encode("").ids, np.int32))
 
     def encode(self, texts: Sequence[str], *, offsets: bool = False) -> list[Tokenized]:
-        """Tokenize `texts`, at about 9 µs for a short text, or 14 µs with offsets.
+        """Tokenize texts, in about 9 µs per short text, or 14 µs with offsets.
 
-        Read only the first `_read_characters` characters of a text, and count a longer text as truncated. If these
-        characters contain all tokens that the model reads, the IDs equal those of the whole text.
+        Read only a text's first `_read_characters` characters, and mark a longer text as truncated.
         """
         tokenized: list[Tokenized] = []
         for part in _parts(texts, self._head_characters):
@@ -146,10 +140,8 @@ class TextTokenizer:
     def rows(self, tokenized: Tokenized, *, special: bool) -> TokenRows:
         """Return the tokens of a text that was encoded with offsets, without the prefix's tokens.
 
-        Args:
-            tokenized: The text.
-            special: Include the special tokens around the text. If a text spells out special tokens, they also get the
-                ID -1, because a metric must not count tokens that the model treats as special.
+        If `special` is True, include special tokens around the text. Special tokens inside the text then also get the
+        ID -1, because metrics must not count special tokens.
         """
         assert tokenized.kept is not None  # noqa: S101 - for mypy: all three are set, or none
         assert tokenized.offsets is not None  # noqa: S101 - as above
@@ -174,11 +166,10 @@ class TextTokenizer:
         return text[: self._head_characters]
 
     def _is_enough(self, text: str, head: str, encoding: Encoding) -> bool:
-        """Return True if the beginning of a text has the same token IDs as the whole text, up to the model's limit.
+        """Return True if, up to the model's limit, the head is sure to have the same tokens as the whole text.
 
-        Words never merge across white space. If the cut is at white space and the beginning exceeds the limit, its IDs
-        are the same. If the cut is inside a word, the tokens of this word may differ, so the beginning needs
-        some tokens beyond the limit.
+        Words never merge across white space. If the head ends inside a word, this word's tokens may differ, so the head
+        needs some tokens beyond the limit.
         """
         if not encoding.overflowing:
             return False
@@ -192,7 +183,6 @@ class TextTokenizer:
             return Tokenized(ids, truncated)
         ranges = np.array(encoding.offsets, np.int32).reshape(-1, 2)
         special = np.array(encoding.special_tokens_mask, np.bool_)
-        # Skip the prefix's tokens, because they are not in the text.
         of_text = ~special & (ranges[:, 1] > len(self._prefix))
         kept = np.flatnonzero(of_text).astype(np.int32)
         offsets_in_text = np.maximum(ranges[kept] - len(self._prefix), 0).astype(np.int32)
@@ -200,7 +190,7 @@ class TextTokenizer:
 
 
 def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]]:
-    """Yield groups of texts, in order. Their beginnings have at most `_CHARACTERS_AT_ONCE` characters in total."""
+    """Yield groups of consecutive texts. A group's heads have at most `_CHARACTERS_AT_ONCE` characters in total."""
     start = characters = 0
     for index, text in enumerate(texts):
         size = min(len(text), head_characters)
@@ -212,13 +202,13 @@ def _parts(texts: Sequence[str], head_characters: int) -> Iterator[Sequence[str]
 
 
 def joined(texts: GradedTexts) -> str:
-    """Join the question, the reference and the answer into one text. Different triples never become the same text."""
+    """Join question, reference and answer into one text, which `parted` can split again."""
     question, reference, answer = texts
     return f"{len(question)} {len(reference)} {question}{reference}{answer}"
 
 
 def parted(text: str) -> GradedTexts:
-    """Split a text from `joined` into the question, the reference and the answer."""
+    """Split a text from `joined` into question, reference and answer."""
     question_length, reference_length, texts = text.split(" ", 2)
     end = int(question_length)
     answer = end + int(reference_length)
@@ -249,7 +239,7 @@ class GraderTokenizer(TextTokenizer):
         return [self._put_together(*group) for group in zip(short[::2], short[1::2], answers, strict=True)]
 
     def _put_together(self, question: Tokenized, reference: Tokenized, answer: Tokenized) -> Tokenized:
-        texts = (_bare(each) for each in (question, reference, answer))
+        texts = (_without_special_tokens(each) for each in (question, reference, answer))
         read = grader_input(*texts, begin=self._begin, separator=self._separator)
         # A text may exceed the character limit before it exceeds the token limit.
         cut = question.truncated or reference.truncated or answer.truncated
@@ -260,7 +250,6 @@ class GraderTokenizer(TextTokenizer):
         )
 
 
-def _bare(text: Tokenized) -> list[int]:
-    """Return token IDs without the special tokens around a text."""
+def _without_special_tokens(text: Tokenized) -> list[int]:
     ids: list[int] = text.ids[1:-1].tolist()
     return ids

@@ -1,4 +1,4 @@
-"""One model in Triton: its replies are checked, texts are padded to few lengths, and repeated failures stop calls."""
+"""A model in Triton. Replies are checked, and repeated failures stop requests."""
 
 import asyncio
 import logging
@@ -29,10 +29,7 @@ _DOUBTFUL: Final = frozenset({Fault.REPLACED, Fault.NOT_READY, Fault.LATE, Fault
 
 
 def padded_tokens(tokens: int, *, max_tokens: int) -> int:
-    """Return the padded length, in steps of 8 up to 64 tokens, 16 up to 128, 32 up to 512, then 64.
-
-    The length never exceeds the model's limit, because the position table ends there.
-    """
+    """Return the length to pad to, one of a few lengths up to `max_tokens`."""
     step = next((step for limit, step in _STEPS if tokens <= limit), _LARGEST_STEP)
     return min(-(-tokens // step) * step, max_tokens)
 
@@ -41,12 +38,11 @@ class TritonModel:
     """A model in Triton with a known digest.
 
     Args:
-        model: The local description, equal to Triton's.
-        probes: Short texts that test all instances, one text more than there are instances. Their lengths differ, so
-            that Triton's batcher does not join them and every idle instance gets a probe.
+        model: The local description, which matches Triton's description.
+        probes: Token IDs of short texts with different lengths. Triton does not batch different lengths, so every idle
+            instance gets a probe.
         doubted: Function to call if the model should be checked now.
-        flawed: Function to call if a probe failed, or if a failed run succeeded on a second try. In both cases, the
-            text was not the cause.
+        flawed: Function to call after a failure that no text can have caused.
     """
 
     def __init__(  # noqa: PLR0913 - the model with its client, and four collaborators by name
@@ -77,7 +73,7 @@ class TritonModel:
 
     @property
     def trouble(self) -> str:
-        """The reason why the model cannot compute now; empty if it can."""
+        """The reason why the model cannot compute now, or "" if the model works."""
         if self.breaker.closed or self.last_error is None:
             return ""
         return f"model {self.description.name} cannot compute: {self.last_error.meaning.failure.message}"
@@ -85,7 +81,9 @@ class TritonModel:
     async def infer(
         self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], timeout_s: float | None = None
     ) -> RunOutput:
-        """Get the texts' vectors, and the layers' token vectors, in one request. `timeout_s` defaults to the client's.
+        """Compute sentence vectors, and token vectors for `layers`, in one request.
+
+        If `timeout_s` is None, use the client's timeout.
 
         Raises:
             TritonError: The request failed, or a different model answered.
@@ -107,15 +105,15 @@ class TritonModel:
         return RunOutput(answer[model.sentence_output], tokens)
 
     async def probe(self) -> bool:
-        """Compute a few short texts, even if the breaker is open. The outcome sets the breaker.
+        """Compute a few short texts, even if the breaker is open, and update the breaker.
 
         Returns:
-            True if all probes succeeded. False if only some succeeded, so that the model works but has a fault.
+            False if a probe failed although other probes succeeded.
 
         Raises:
             TritonError: No probe succeeded, or a different graph answered.
         """
-        # For a failing model, one success is enough, and each additional failure may delay other requests.
+        # Send only one probe to a failing model, because each failure may delay other requests.
         probes = self._probes if self.breaker.closed else self._probes[:1]
         self.breaker.probing()
         timeout_s = min(self._client.timeout_s, PROBE_TIMEOUT_S)
@@ -157,12 +155,12 @@ class TritonModel:
         return self._computed_s > since_s
 
     def overdue(self, sent_s: float) -> None:
-        """Record that a run's callers gave up. If no other run has succeeded since `sent_s`, the model may hang."""
+        """Request a check of the model if no run has succeeded since `sent_s`, because the model may hang."""
         if not self.computed_since(sent_s):
             self._doubted()
 
     def note(self, error: TritonError, *, again: bool = False) -> None:
-        """Count a failed inference. Unless it will be sent again, also update the breaker."""
+        """Count a failed inference. Also update the breaker, unless the inference is sent again."""
         self._telemetry.errors.labels(self.description.name, error.kind.value).inc()
         self._log(error)
         if error.meaning.breaks and not again:

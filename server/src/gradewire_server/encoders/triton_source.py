@@ -1,4 +1,4 @@
-"""Models that run in NVIDIA Triton, with the same cache, keys and scores as models in this process."""
+"""A source of models that run in NVIDIA Triton."""
 
 import asyncio
 import time
@@ -38,9 +38,9 @@ from gradewire_server.settings.engine import ComputeConfig, TritonConfig
 from gradewire_server.storage.codec import ModelSpaces
 from gradewire_server.triton import Fault, TritonClient, TritonError
 
-_REMEDY: Final = "Use the same model repository for both, and load the model again in Triton"
+_REMEDY: Final = "Use the same model repository for the server and Triton, and load the model again in Triton"
 _DEADLINE_SLACK_S: Final = 0.05
-"""If an inference times out within this time before its callers' deadline, the deadline was the cause."""
+"""Seconds before the callers' deadline. If an inference times out in these seconds, the deadline is the cause."""
 _OUT_OF_TIME: Final = frozenset({Fault.LATE, Fault.QUEUE_TIMEOUT})
 _REPLACING_S: Final = 0.2
 _RUN_OVERHEAD_TOKENS: Final = 24
@@ -49,23 +49,23 @@ _PROBE_STEP_TOKENS: Final = 8
 
 
 def check_arithmetic(model: BuiltModel) -> None:
-    """Refuse a model whose vectors Triton cannot compute.
+    """Check that Triton can compute a model's vectors.
 
     Raises:
-        UnusableError: The model needs bf16 on OpenVINO, but Triton runs it with ONNX Runtime in fp32.
+        UnusableError: The model needs bf16, but Triton would compute in fp32.
     """
     if model.numeric_class == BF16_CLASS:
         raise UnusableError(
-            f"model {model.name!r} computes in bf16 in the server's own process, not in Triton. Serve it with "
-            f"--backend embedded, or use {model.base}"
+            f"model {model.name!r} needs bf16, which Triton does not support. Serve this model with --backend "
+            f"embedded, or use {model.base}"
         )
 
 
 def check_catalog(model: BuiltModel) -> None:
-    """Compare a model's digest with the catalog's, if the catalog lists the model.
+    """Compare a model's digest with the digest in the catalog, if the catalog lists the model.
 
     Raises:
-        NotNowError: The digests differ. The message contains both.
+        NotNowError: The digests differ.
     """
     known = load_catalog().get(model.name)
     if known is not None and known.digest and known.digest != model.digest:
@@ -77,11 +77,10 @@ def check_catalog(model: BuiltModel) -> None:
 
 
 def check_served(model: BuiltModel, served: ServedModel) -> None:
-    """Compare Triton's description of a model with the local one.
+    """Compare Triton's description of a model with the local description.
 
     Raises:
-        NotNowError: Digest, fingerprint, tensors, batch size or accelerators differ, or the model runs on a different
-            device than its numeric class requires. The message contains both values.
+        NotNowError: The digest, fingerprint, tensors, batch size, accelerators or device differ.
     """
     here = served_from_file(model.directory / CONFIG_FILE)
     for what, there, expected in (
@@ -96,15 +95,15 @@ def check_served(model: BuiltModel, served: ServedModel) -> None:
     ):
         if there != expected:
             raise _wrong(model, f"{what} {there} in Triton, but {expected} in the model repository. {_REMEDY}")
-    # The digest covers the class, not the device: a graph for CPUs also runs on a GPU, with different vectors. A
-    # running server has resolved the device, so it never reports KIND_AUTO.
+    # The digest does not cover the device. On a GPU, a graph for CPUs returns different vectors. A running server never
+    # reports KIND_AUTO.
     kind = "KIND_CPU" if model.on_cpu else "KIND_GPU"
     if served.kinds != {kind}:
         found = " and ".join(sorted(served.kinds)) or "no device"
         raise _wrong(
             model,
-            f"runs on {found} in Triton, but its class {model.numeric_class} requires {kind}. Run: gradewire models "
-            f"build {model.name}, which writes this to config.pbtxt, then load the model again in Triton",
+            f"runs on {found} in Triton, but its class {model.numeric_class} requires {kind}. Run gradewire models "
+            f"build {model.name} to correct config.pbtxt, and load the model again in Triton",
         )
 
 
@@ -153,7 +152,7 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
         return self._reader.read(jobs, output, started_s)
 
     async def _infer(self, jobs: Sequence[PendingText], layers: Sequence[int], *, deadline_s: float) -> RunOutput:
-        """Send a run. If it fails, send it once more, because only one of several instances may be dead."""
+        """Send a run, and send it again after a failure, because perhaps only one of several instances is dead."""
         model = self._model
         sent_s = time.monotonic()
         try:
@@ -189,17 +188,17 @@ class ModelWatcher(Protocol):
         """Check a model now."""
 
     def flawed(self, name: str) -> None:
-        """Record that a failed run succeeded on a second try."""
+        """Record a failure that no text can have caused."""
 
 
 class TritonSource(ModelSource):
     """A source of models that Triton runs. Call `supervise` first.
 
     Args:
-        repository: Directory of built models, for descriptions and tokenizers. It need not contain graphs.
+        repository: Directory with the models' descriptions and tokenizers. Graphs are not needed.
 
     Attributes:
-        opening_errors: By model name, Triton's message from the last failed attempt to open the model.
+        opening_errors: By model name, Triton's error if the last attempt to open the model failed.
     """
 
     def __init__(
@@ -221,7 +220,7 @@ class TritonSource(ModelSource):
         self.opening_errors: dict[str, TritonError] = {}
 
     def supervise(self, supervisor: ModelWatcher) -> None:
-        """Set the supervisor that watches every model. Call this before you open the first model."""
+        """Set the supervisor. Call this before you open a model."""
         self._supervisor = supervisor
 
     @override
@@ -236,11 +235,11 @@ class TritonSource(ModelSource):
     async def open(self, name: str, *, namespace: str) -> Encoder:
         watcher = self._supervisor
         if watcher is None:
-            raise ValueError("no supervisor is set: call supervise() first")
+            raise ValueError("no supervisor is set. Call supervise() first")
         try:
             model, tokenizer = await asyncio.to_thread(self._read, name)
         except ModelBrokenError:
-            watcher.watch(name)  # notices a manual repair
+            watcher.watch(name)  # to notice a manual repair
             raise
         watcher.watch(name)
         check_arithmetic(model)
@@ -295,14 +294,14 @@ class TritonSource(ModelSource):
         try:
             model = self.describe(name)
         except ModelError:
-            # A build removes the old model a moment before the new model is in place.
+            # A build may be replacing the model now.
             time.sleep(_REPLACING_S)
             model = self.describe(name)
         return model, open_tokenizer(model)
 
 
 def _probes(ids: NDArray[np.int32], max_tokens: int, count: int) -> list[NDArray[np.int32]]:
-    """Return variants of a short text, each with a different padded length up to the model's limit."""
+    """Return variants of a short text, with different padded lengths up to `max_tokens`."""
     return [
         np.concatenate([ids[:-1], np.repeat(ids[1], _PROBE_STEP_TOKENS * number), ids[-1:]])[:max_tokens]
         for number in range(count)

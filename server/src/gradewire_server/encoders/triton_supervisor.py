@@ -1,4 +1,4 @@
-"""Supervise models in Triton: detect replaced models, collect evidence of failures, and load faulty models again."""
+"""A supervisor for models in Triton, which detects replaced models and loads faulty models again."""
 
 import asyncio
 import logging
@@ -18,27 +18,26 @@ from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonError
 _log = logging.getLogger(__name__)
 
 _MISSING_PATIENCE_S: Final = 3.0
-"""Seconds that a model may be missing, during a manual unload and reload, before we repair it."""
+"""Seconds that a model may be missing, for example during a manual reload, before a repair."""
 _LASTING_FAILURES: Final = 3
 _LASTING_S: Final = 2.0
 _LONGEST_GAP_S: Final = 10.0
-"""Maximum gap in seconds between failures that count as lasting, which are `_LASTING_FAILURES` failures over
-`_LASTING_S`.
+"""The maximum number of seconds between two failures of a series. `_LASTING_FAILURES` failures over `_LASTING_S`
+seconds require a repair.
 """
 _FRESH_S: Final = 3.0
 _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 _LATE_CHECKS: Final = 2
-"""Number of consecutive late checks before a model counts as hanging. A single late check may mean a busy machine."""
+"""The number of consecutive late checks that mean a hanging model. One late check may mean a busy machine."""
 _PAUSE_S: Final = 0.25
-"""Minimum time in seconds between checks, even if failures are reported more often."""
 _SPREAD_S: Final = 1.0
-"""Maximum random delay in seconds before a repair. Replicas that see the same fault wait, then check again."""
+"""The maximum random delay in seconds before a repair, so that only one of several replicas repairs a model."""
 _CHANGING: Final = frozenset({"LOADING", "UNLOADING"})
 
 _State: TypeAlias = tuple[frozenset[str], Counts | None]
-"""A model's states in Triton, and counts of its answers since it was loaded."""
+"""A model's states in Triton, and counts of answers since the model was loaded."""
 
 
 class FailureEvidence:
@@ -63,12 +62,12 @@ class FailureEvidence:
         self._last_s = self._clock()
 
     def clear(self) -> None:
-        """Forget all failures, because the model was loaded again."""
+        """Forget all failures."""
         self._count = 0
 
     @property
     def lasting(self) -> bool:
-        """True if failures have continued for long enough, up to now."""
+        """True if recent failures require a repair."""
         fresh = self._clock() - self._last_s <= _FRESH_S
         return fresh and self._count >= _LASTING_FAILURES and self._last_s - self._first_s >= _LASTING_S
 
@@ -115,9 +114,9 @@ class ModelHealth:
             self._stuck = 0
 
     def counted(self, counts: Counts | None) -> None:
-        """Record counts of the model's answers since it was loaded. Lower counts mean that it was loaded again.
+        """Record counts of answers since the model was loaded; ignore None.
 
-        If `counts` is None, for example during loading, keep the last counts.
+        Lower counts than before mean that the model was loaded again.
         """
         if counts is None:
             return
@@ -126,21 +125,21 @@ class ModelHealth:
         self._counted = counts
 
     def probe_timed_out(self, completed: int | None) -> bool:
-        """Record a probe timeout, with the number of completed inferences (None if Triton does not report it).
+        """Record that a probe timed out. `completed` is the number of completed inferences, or None if unknown.
 
         Returns:
-            True if the model may have computed something since the last probe, so that it is busy, not stuck.
+            True if the model may be busy with other requests instead of stuck.
         """
         before, self._completed = self._completed, completed
         moved = completed is None or (before is not None and completed != before)
         self._stuck = 0 if moved else self._stuck + 1
         if self.evidence and not moved:
-            self.evidence.add()  # the probe waited behind failing inferences of one second each
+            self.evidence.add()  # the probe waited for failing inferences
         return moved
 
     @property
     def missing(self) -> bool:
-        """True if the model has been missing from Triton for long enough."""
+        """True if the model has been missing for longer than `_MISSING_PATIENCE_S`."""
         since_s = self._missing_since_s
         return since_s is not None and time.monotonic() > since_s + _MISSING_PATIENCE_S
 
@@ -160,7 +159,7 @@ class ModelHealth:
         self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
     def reloaded(self) -> None:
-        """Record that the model was loaded, and drop all earlier evidence."""
+        """Record that the model was loaded again, and forget all failures."""
         self.evidence.clear()
         self._stuck, self._completed, self._counted, self._missing_since_s = 0, None, None, None
 
@@ -201,7 +200,7 @@ class TritonSupervisor:
             self._followed[name].doubted.set()
 
     def flawed(self, name: str) -> None:
-        """Record that a failed run succeeded on a second try, and check the model now."""
+        """Record a failure that no text can have caused, and check the model now."""
         if name in self._followed:
             self._followed[name].evidence.add()
             self.wake(name)
@@ -282,7 +281,7 @@ class TritonSupervisor:
             followed.computed()
 
     async def _progress(self, name: str, followed: ModelHealth, error: TritonError) -> bool:
-        """Return True if Triton computes other requests, after a probe timed out."""
+        """Return True if a probe timed out only because Triton computes other requests."""
         if error.kind is not Fault.LATE and error.kind not in OVERLOAD:
             return False
         counts = await self._counts(name)
@@ -308,7 +307,7 @@ class TritonSupervisor:
         try:
             before = await self._state(name)
             if ill:
-                health.counted(before[1])  # a different replica may have loaded the model since the last evidence
+                health.counted(before[1])  # another replica may have loaded the model since the last failure
                 if not health.ill:
                     return
             await asyncio.sleep(random.uniform(0, _SPREAD_S))  # noqa: S311 - no secret
@@ -331,7 +330,6 @@ class TritonSupervisor:
         self._telemetry.repairs.labels(name, outcome).inc()
 
     async def _counts(self, name: str) -> Counts | None:
-        """Return counts of a model's answers since it was loaded; None if Triton does not report them."""
         try:
             return await self._client.counts(name)
         except TritonError as error:
@@ -339,6 +337,6 @@ class TritonSupervisor:
             return None
 
     async def _state(self, name: str) -> _State:
-        # Read the state last, because it must be as recent as possible to show if another replica has started.
+        # Read the states last, because recent states show whether another replica has started a repair.
         counts = await self._counts(name)
         return await self._client.states(name), counts

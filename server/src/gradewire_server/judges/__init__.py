@@ -1,1 +1,1 @@
-"""Judges: language models on this machine or on a server, with a queue of their own."""
+"""Judges, which are language models on this machine or on a server."""

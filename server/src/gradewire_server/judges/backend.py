@@ -12,7 +12,7 @@ from gradewire_server.domain.ports import JudgeReply, Judges, ModelStatus
 
 
 class JudgeUnavailableError(Exception):
-    """Raised when a judge cannot be used. Its failure for callers is MODEL_UNAVAILABLE or UNAVAILABLE."""
+    """Raised when a judge cannot be used. `failure` is MODEL_UNAVAILABLE or UNAVAILABLE."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -25,7 +25,7 @@ def failed_reply(failure: Failure, timing: Timing | None = None) -> JudgeReply[A
 
 
 class UniformJudges(Judges, Protocol):
-    """Judges with one method that answers both choices and texts."""
+    """Judges with one method for all needs."""
 
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         """Answer a need, like `choose` or `generate`."""
@@ -40,20 +40,19 @@ class UniformJudges(Judges, Protocol):
 
 
 class Judge(UniformJudges, Protocol):
-    """A loaded judge. Use it on one event loop, with any number of concurrent calls. You may cancel each call.
+    """A loaded judge, for concurrent calls on one event loop. You may cancel calls.
 
-    A judge ignores `need.model`. A call that is cancelled in the queue never runs. If a call is cancelled later, its
-    batch still runs. Calls never raise errors of the backend: a dead worker or unreachable server is UNAVAILABLE with
-    `retry_after_s`, a passed deadline is TIMEOUT, and a prompt that is too long even without its prediction is
-    INVALID_INPUT.
+    A judge ignores `need.model`. Calls return failures instead of raising errors: UNAVAILABLE with `retry_after_s` if a
+    worker is dead or a server unreachable, TIMEOUT after the deadline, and INVALID_INPUT if a prompt is too long even
+    without its prediction.
     """
 
     @property
     def status(self) -> ModelStatus:
-        """The judge's status: name, digest, precision, `kind` (judge) and notes."""
+        """The judge's status."""
 
     def trouble(self) -> str:
-        """Return the reason why the judge cannot answer now; empty if it can."""
+        """Return the reason why the judge cannot answer now, or "" if the judge works."""
 
     async def close(self) -> None:
         """Fail queued needs (UNAVAILABLE) and release all resources."""
@@ -61,14 +60,14 @@ class Judge(UniformJudges, Protocol):
 
 
 class JudgeBackend(Protocol):
-    """A backend that runs judges: `local.judge`, `remote.openai`, `remote.decisions`, `remote.triton` or `shared`."""
+    """A backend that runs judges."""
 
     def listed(self) -> Sequence[ModelStatus]:
-        """Return all known judges, usable or not, and mark none as the default. Read only small files."""
+        """Return all known judges, usable or not, without marking a default. Read only small files."""
 
     async def open(self, name: str) -> Judge:
-        """Load and warm up a judge; raise JudgeUnavailableError if it cannot be used."""
+        """Load and warm up a judge; raise JudgeUnavailableError if the judge cannot be used."""
 
     async def close(self) -> None:
-        """Release all resources. Close all judges first."""
+        """Release all resources. Close all judges before the backend."""
         return

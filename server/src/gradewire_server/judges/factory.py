@@ -1,4 +1,4 @@
-"""Open the judge service for the settings. Only imports the chosen backend."""
+"""A factory for the judge service, which imports only the chosen backend."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NoJudges(JudgeBackend):
 
 
 def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: VerdictCache) -> JudgeService:
-    """Return the service without a loaded judge.
+    """Return the service, without loading a judge.
 
     Raises:
         ImportError: A library of the backend is not installed.
@@ -46,7 +46,6 @@ def open_judges(config: JudgeConfig, registry: CollectorRegistry, verdicts: Verd
 
 
 def _backend(config: JudgeConfig, telemetry: JudgeTelemetry) -> tuple[JudgeBackend, str]:
-    """Return the backend and its default judge's name."""
     # Each backend needs libraries that no other backend needs.
     if config.backend == "embedded" and config.embedded is not None:
         from gradewire_models.judges.catalog import default_judge  # noqa: PLC0415 - see above

@@ -1,4 +1,4 @@
-"""Check images for judges: validate addresses, and decode bytes within limits for memory and time."""
+"""Checks of images for judges."""
 
 import asyncio
 import base64
@@ -23,9 +23,9 @@ _MAX_ADDRESS_CHARACTERS: Final = 2048
 _DATA: Final = re.compile(r"data:(image/[\w.+-]{1,64});base64,", re.IGNORECASE)
 _HTTPS: Final = "https://"
 _ADDRESS: Final = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
-"""Allowed characters of an address. Programs disagree about backslashes, quotes and control characters."""
+"""Characters that an address may contain. Programs disagree about backslashes, quotes and control characters."""
 _PLACE: Final = re.compile(r"(?P<host>[0-9A-Za-z_-][0-9A-Za-z._-]*)(?::(?P<port>[0-9]{0,5}))?")
-"""A host name and port. Hosts in brackets do not match, because Python's URL parser ignores text before a bracket."""
+"""A host name and port. Hosts in brackets do not match, because Python's URL parser ignores text before brackets."""
 _HTTPS_PORT: Final = 443
 _WHITE_SPACE: Final = re.compile(r"[ \t\r\n\f]+")
 
@@ -44,8 +44,9 @@ _REFUSED_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "HTML": re.compile(rb"\s*<(?:!DOCTYPE html|html)", re.IGNORECASE),
 }
 _TYPES_HINT: Final = "Send PNG, JPEG, WebP or GIF"
+_SEND_BYTES: Final = "Send the image's bytes"
 _MAX_JPEG_SCANS: Final = 64
-"""Maximum number of scans; a usual progressive file has ten. Even a tiny scan costs a pass over all pixels."""
+"""The maximum number of scans, because each scan costs a pass over all pixels. A usual progressive file has ten."""
 
 _REMEMBERED: Final = 4096
 _NO_PILLOW: Final = Failure(
@@ -55,7 +56,7 @@ _NO_PILLOW: Final = Failure(
 
 
 class ImageError(ValueError):
-    """Raised when an image cannot be used. The message states the reason and the remedy, but not the field's name."""
+    """Raised when an image cannot be used. The message does not name the image's field."""
 
 
 def is_address(image: Image) -> bool:
@@ -69,15 +70,15 @@ def base64_of(image: Image) -> str:
 
 
 def url_of(image: Image) -> str:
-    """Return an image's URL: its address, or a data: URI with its bytes."""
+    """Return an image's address, or a data: URI with the image's bytes."""
     return image.uri or f"data:{image.media_type};base64,{base64_of(image)}"
 
 
 def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
-    """Return an image's bytes, and the media type that its URI or sender states ("" if neither does).
+    """Return an image's bytes, and the stated media type ("" if no type is stated).
 
     Raises:
-        ImageError: The image has no bytes or too many, or its URI cannot be parsed.
+        ImageError: The image has no bytes or too many bytes, its URI is invalid, or two different types are stated.
     """
     if image.data:
         found, said = image.data, ""
@@ -89,33 +90,31 @@ def content(image: Image, max_bytes: int) -> tuple[bytes, str]:
         raise _too_large(len(found), max_bytes)
     claimed = image.media_type.strip().casefold()
     if said and claimed and said != claimed:
-        raise ImageError(f"its uri says {said}, but its media_type says {quoted(claimed)}. Set only one of them")
+        raise ImageError(f"uri says {said}, but media_type says {quoted(claimed)}. Set only one of the two types")
     return found, said or claimed
 
 
 def check_address(uri: str, hosts: Collection[str]) -> None:
     """Raise ImageError if the server must not pass this https address to a judge.
 
-    Args:
-        uri: The address.
-        hosts: Allowed hosts, as HOST or HOST:PORT in lower case.
+    `hosts` contains the allowed hosts (HOST or HOST:PORT) in lower case.
     """
     if len(uri) > _MAX_ADDRESS_CHARACTERS or _ADDRESS.fullmatch(uri) is None:
-        raise ImageError(f"uri: is invalid, or has more than {_MAX_ADDRESS_CHARACTERS} characters. Send the bytes")
+        raise ImageError(f"uri: is invalid, or has more than {_MAX_ADDRESS_CHARACTERS} characters. {_SEND_BYTES}")
     try:
         place = urlsplit(uri).netloc
     except ValueError:
-        raise ImageError("uri: is not a valid address. Send the bytes") from None
+        raise ImageError(f"uri: is not a valid address. {_SEND_BYTES}") from None
     if "@" in place:
-        raise ImageError("uri: contains a user name or password. Send the bytes")
+        raise ImageError(f"uri: contains a user name or password. {_SEND_BYTES}")
     named = _PLACE.fullmatch(place)
     if named is None:
-        raise ImageError("uri: has no host name, or a host in brackets. Send the bytes")
+        raise ImageError(f"uri: has no host name, or a host in brackets. {_SEND_BYTES}")
     host, port = named["host"].casefold(), int(named["port"] or _HTTPS_PORT)
     allowed = {host, f"{host}:{_HTTPS_PORT}"} if port == _HTTPS_PORT else {f"{host}:{port}"}
     if not allowed & set(hosts):
         raise ImageError(
-            f"uri: this server does not allow images from the host {quoted(host)} (judge_image_hosts). Send the bytes"
+            f"uri: this server does not allow images from the host {quoted(host)} (judge_image_hosts). {_SEND_BYTES}"
         )
 
 
@@ -123,8 +122,8 @@ def _from_data_uri(uri: str, max_bytes: int) -> tuple[bytes, str]:
     scheme = uri.partition(":")[0].casefold()
     if scheme != "data":
         raise ImageError(
-            f"uri: {quoted(uri)} is neither a data: URI nor an https address; the server fetches nothing. Send the "
-            "bytes (gradewire score reads image files in the folder of FILE or below)"
+            f"uri: {quoted(uri)} is neither a data: URI nor an https address, and the server fetches nothing. "
+            f"{_SEND_BYTES} (gradewire score reads image files in FILE's folder and subfolders)"
         )
     begin = _DATA.match(uri[:128])
     if begin is None:
@@ -158,9 +157,7 @@ def media_type_of(content: bytes) -> str:
 
 
 def decode(content: bytes, claimed: str, max_pixels: int) -> str:
-    """Decode a whole image to check it, and return its media type.
-
-    This needs four bytes of memory per pixel.
+    """Decode a whole image, which needs four bytes of memory per pixel, and return its media type.
 
     Raises:
         ImageError: The image's type is not the claimed type, or the image is too large, animated or damaged.
@@ -183,7 +180,7 @@ def decode(content: bytes, claimed: str, max_pixels: int) -> str:
         raise
     # Decoders may raise any error for malicious bytes.
     except Exception as error:
-        raise ImageError("is damaged or cut short: it cannot be decoded") from error
+        raise ImageError("is damaged or cut short, so decoding failed") from error
     return media_type
 
 
@@ -226,11 +223,11 @@ def _webp_size(content: bytes) -> tuple[int, int]:
         if kind == b"VP8 ":
             width, height = struct.unpack("<HH", head[6:10])
             return width & 0x3FFF, height & 0x3FFF
-    raise ImageError("is damaged or cut short: its WebP header cannot be parsed")
+    raise ImageError("is damaged or cut short, so the WebP header cannot be parsed")
 
 
 class ImageChecks:
-    """A checker that decodes one image at a time, because a decoded image needs far more memory than its file."""
+    """A checker that decodes one image at a time, because decoded images need much memory."""
 
     def __init__(self, config: ImageConfig) -> None:
         self._config = config
@@ -238,10 +235,10 @@ class ImageChecks:
         self._good: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     async def checked(self, images: Sequence[Image]) -> tuple[Image, ...] | Failure:
-        """Return the images for a judge: bytes with their media type, or an address, each with its digest.
+        """Return the images for a judge, with media types and digests.
 
-        If an image is invalid, return an INVALID_INPUT failure that names the first such image. The digest of an
-        address covers only its characters, not the image there.
+        If an image is invalid, return an INVALID_INPUT failure for the first invalid image. An address's digest covers
+        only the address's characters, not the image.
         """
         most = self._config.max_count
         if len(images) > most:

@@ -1,4 +1,4 @@
-"""Prometheus metrics for judges. docs/operate/prometheus.md lists them."""
+"""Prometheus metrics for judges."""
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
@@ -17,9 +17,9 @@ _TOKENS: Final = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Token counts that a server reported for requests. A count is None if the server does not report it.
+    """Token counts that a judge's server reported. None means that the server did not report this count.
 
-    Prompt tokens include cached tokens, which the server did not compute again. Generated tokens include thoughts.
+    Prompt tokens include cached tokens. Generated tokens include thoughts.
     """
 
     prompt: int | None = None
@@ -27,13 +27,13 @@ class Tokens:
     generated: int | None = None
 
     def plus(self, other: "Tokens") -> "Tokens":
-        """Return the sums. A sum is None if either operand lacks the count."""
+        """Return the sums. A sum is None if one of the two counts is None."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Tokens(*(None if one is None or two is None else one + two for one, two in pairs))
 
 
 class JudgeTelemetry:
-    """Counters, gauges and histograms for judges. Each registry needs its own instance. Update it on the event loop."""
+    """All judges' metrics. For one event loop only."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -67,7 +67,7 @@ class JudgeTelemetry:
     def expose(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
         """Add gauges that are read at each scrape."""
         self._gauge("queue_items", "Needs that are waiting or in progress.").set_function(queued)
-        self._gauge("up", "1 while the default judge can answer or can be loaded, else 0.").set_function(up)
+        self._gauge("up", "1 while the default judge can answer or can be loaded, otherwise 0.").set_function(up)
 
     def answered(self, kind: str, source: AnswerSource, timing: Timing) -> None:
         """Count an answer. `kind` is "choose" or "generate"."""
@@ -85,7 +85,7 @@ class JudgeTelemetry:
     ) -> None:
         """Count a run of an embedded model.
 
-        Reused tokens are not computed again. They count once for every item that started in this run.
+        Reused tokens, which are not computed again, count once for every item that started in this run.
         """
         self._run_sequences.observe(sequences)
         self._run_tokens.observe(prefill_tokens + decode_tokens)

@@ -1,4 +1,4 @@
-"""Prepare prompts for judges: apply chat templates, defuse special tokens, cut predictions, and find stops."""
+"""Chat templates, and functions that make prompts harmless and cut predictions."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from gradewire_server.domain.judge import JudgePrompt, Role, Turn
 
 @dataclass(frozen=True, slots=True)
 class Markup:
-    """A special token, given by its name in the vocabulary. Text that looks like a special token stays text."""
+    """A special token, by its name in the vocabulary. Strings that look the same are not special tokens."""
 
     token: str
 
@@ -30,9 +30,8 @@ _CHATML: Final = ChatTemplate(
     after=(Markup("<|im_end|>"), "\n"),
 )
 TEMPLATES: Final[Mapping[str, ChatTemplate]] = {"chatml": _CHATML}
-"""Templates by their names in judges' descriptions."""
-# A server renders its chat template to one string and then parses special tokens, so a special token in a user's text
-# would become markup. The names are sentence and turn tokens of model families that are common on servers.
+# A server renders its chat template to one string before it parses special tokens, so a special token in a user's text
+# would become markup. These tokens are from model families that are common on servers.
 _SPECIAL_TOKEN: Final = re.compile(
     r"<(?=\|)|<(?=/?(?:s|unk|pad|bos|eos|mask|start_of_turn|end_of_turn|think|tool_call|tool_response|repo_name)>)"
     r"|\[(?=\||/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
@@ -41,23 +40,22 @@ _SPECIAL_TOKEN: Final = re.compile(
 
 
 def first_stop(text: str, stops: Sequence[str]) -> int | None:
-    """Return the position of the first stop in the text, or None. Ignore empty stops."""
+    """Return the first stop's position in the text, or None if the text contains no stop. Ignore empty stops."""
     return min((at for at in (text.find(stop) for stop in stops if stop) if at >= 0), default=None)
 
 
 def harmless(text: str) -> str:
-    """Insert a space after the first character of anything that looks like a chat token, as in "< |im_end|>".
+    """Insert a space into everything that looks like a chat token, for example "< |im_end|>".
 
-    This is idempotent and takes linear time. Lone surrogates, which cannot be sent, become "?". All other text stays
-    the same.
+    Lone surrogates, which cannot be sent, become "?". A second call changes nothing.
     """
     return _SPECIAL_TOKEN.sub(lambda found: found[0] + " ", text.encode("utf-8", "replace").decode())
 
 
 def turns(prompt: JudgePrompt) -> tuple[Turn, ...]:
-    """Return a prompt's complete turns with harmless texts. The item's turn is last.
+    """Return a prompt's turns with harmless texts. The item's turn is last.
 
-    This joins the item's turn before it makes the text harmless, so that no chat token can form across two pieces.
+    The item's pieces are joined first, so that no chat token can form across two pieces.
     """
     item = Turn(Role.USER, prompt.lead + prompt.prediction + prompt.tail)
     return tuple(Turn(turn.role, harmless(turn.text)) for turn in (*prompt.fixed, item))
@@ -71,10 +69,9 @@ def characters(prompt: JudgePrompt) -> int:
 
 
 def fitted(prompt: JudgePrompt, max_characters: int) -> JudgePrompt | None:
-    """Return a prompt of at most `max_characters`, with its prediction cut at the end; None if the prompt cannot fit.
+    """Return a prompt of at most `max_characters`, with the prediction cut at the end if necessary.
 
-    A prompt cannot fit if the instructions, the question and the references leave no space for a character of the
-    prediction.
+    If nothing of the prediction would be left, return None.
     """
     excess = characters(prompt) - max_characters
     if excess <= 0:
@@ -85,6 +82,6 @@ def fitted(prompt: JudgePrompt, max_characters: int) -> JudgePrompt | None:
 
 
 def halved(prompt: JudgePrompt) -> JudgePrompt | None:
-    """Return a prompt with the first half of its prediction; None if nothing of the prediction would be left."""
+    """Return a prompt with the first half of its prediction, or None if nothing of the prediction would be left."""
     half = len(prompt.prediction) // 2
     return replace(prompt, prediction=prompt.prediction[:half]) if half else None

@@ -1,4 +1,4 @@
-"""A server's judges, opened at first use. Answers are cached, limited and checked, and equal needs share one call."""
+"""The judge service, which opens judges at first use."""
 
 import asyncio
 import contextvars
@@ -26,9 +26,7 @@ _log = logging.getLogger(__name__)
 
 USABLE: Final = frozenset({"loaded", "built"})
 _LIST_LIFETIME_S: Final = 2.0
-"""Seconds to reuse a list of judges. Health needs it every second, and calls need it far more often."""
 _RETRY_OPENING_AFTER_S: Final = 5.0
-"""Seconds after a failed attempt to open a judge, during which callers get the same failure."""
 _REOPEN_DEFAULT_S: Final = 30.0
 """Seconds between attempts to open the default judge without a caller, so that health can recover."""
 NO_JUDGE: Final = Failure(
@@ -39,10 +37,7 @@ _DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened. 
 
 
 class JudgeLibrary(ModelIndex):
-    """A process's judges. `close` also closes their backend. Use the library on one event loop.
-
-    Callers get each opened judge with its wrapper (`wrap`).
-    """
+    """A process's judges, whose backend `close` closes too. For one event loop only."""
 
     def __init__(
         self,
@@ -63,7 +58,7 @@ class JudgeLibrary(ModelIndex):
         self._known_until_s = -1.0
 
     async def get(self, reference: str) -> Judge | Failure:
-        """Return the judge for NAME, "" or NAME@DIGEST; return REPLACED if the judge has a different digest here."""
+        """Return the judge for NAME, NAME@DIGEST or "" (the default judge); return REPLACED if the digest differs."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         judge = self.loaded.get(name) or await self._opened(name)
@@ -72,7 +67,7 @@ class JudgeLibrary(ModelIndex):
         return judge
 
     def open_soon(self, name: str) -> None:
-        """Start opening a judge, unless it is already open, being opened, or not available."""
+        """Start opening a judge, unless it is open, being opened or unavailable."""
         if name in self.loaded or name in self._opening:
             return
         status = self.status(name)
@@ -83,7 +78,7 @@ class JudgeLibrary(ModelIndex):
             self._opening.begin(name, partial(self._open, name), context=contextvars.Context())
 
     def loaded_one(self, reference: str) -> Judge | None:
-        """Return the judge that `get` would return, if the judge is already loaded; else None."""
+        """Return the judge for NAME, NAME@DIGEST or "" if this judge is loaded; otherwise return None."""
         name, _, digest = reference.partition("@")
         judge = self.loaded.get(name or self.default)
         return None if judge is None or (digest and judge.status.digest != digest) else judge
@@ -96,7 +91,6 @@ class JudgeLibrary(ModelIndex):
 
     @override
     def status(self, name: str) -> ModelStatus | Failure:
-        # A loaded judge needs no disk access.
         name = name or self.default
         judge = self.loaded.get(name)
         if judge is not None:
@@ -111,7 +105,7 @@ class JudgeLibrary(ModelIndex):
         return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}. Known judges: {', '.join(known)}")
 
     def trouble(self, name: str) -> str:
-        """Return the reason why a judge cannot answer now; empty if it can answer or be opened."""
+        """Return the reason why a judge cannot answer now, or "" if the judge can answer or be opened."""
         judge = self.loaded.get(name)
         if judge is not None:
             return judge.trouble()
@@ -122,7 +116,7 @@ class JudgeLibrary(ModelIndex):
         return status.message if isinstance(status, Failure) else ""
 
     async def close(self) -> None:
-        """Cancel judges that are being opened, close open judges, then close the backend."""
+        """Stop opening judges, close all open judges, then close the backend."""
         if self._looking is not None:
             self._looking.cancel()
         await self._opening.cancel()
@@ -138,7 +132,7 @@ class JudgeLibrary(ModelIndex):
             status = self.status(name)
             if isinstance(status, Failure):
                 return status  # remember nothing, because callers may invent names
-        # Use a separate context, because later logs of a judge's tasks are not about the request that opened it.
+        # Use a separate context, because later logs of a judge's tasks are not about the request that opened the judge.
         return await self._opening.result(name, partial(self._open, name), context=contextvars.Context())
 
     async def _open(self, name: str) -> Judge | Failure:
@@ -164,7 +158,6 @@ class JudgeLibrary(ModelIndex):
         return failure
 
     def _log_once(self, name: str, failure: Failure) -> None:
-        """Log why a judge cannot be used, but not the same reason twice."""
         if self._logged != (name, failure):
             self._logged = (name, failure)
             _log.warning("judge %s cannot be used: %s", name, failure.message)
@@ -185,7 +178,7 @@ def _unusable_message(status: ModelStatus) -> str:
     if status.message:
         return status.message
     how = f": {status.how_to_get}" if status.how_to_get else ""
-    state = "not built. Get it" if status.state == "missing" else f"{status.state}. Replace it"
+    state = "not built. Get the judge" if status.state == "missing" else f"{status.state}. Replace the judge"
     return f"judge {status.name!r} is {state}{how}"
 
 
@@ -194,8 +187,8 @@ class JudgeHealth:
     """The default judge's state.
 
     Attributes:
-        trouble: The reason why the judge cannot answer, or "". Always "" unless the settings name or preload the judge,
-            or a caller has used it.
+        trouble: The reason why the judge cannot answer, or "". If the judge is neither usable nor required by the
+            settings, this is also "".
     """
 
     configured: bool
@@ -204,7 +197,7 @@ class JudgeHealth:
 
 
 class JudgeService(UniformJudges, ModelIndex):
-    """A server's judges. Each need names its judge. Use the service on one event loop. `close` closes the backend."""
+    """A server's judges, whose backend `close` closes too. For one event loop only."""
 
     def __init__(
         self,
@@ -230,7 +223,7 @@ class JudgeService(UniformJudges, ModelIndex):
         )
 
     def load_soon(self) -> None:
-        """Start loading the default judge. Calls wait until it is loaded. `health` reports the outcome."""
+        """Start loading the default judge, for which calls will wait. `health` reports the outcome."""
         self._library.open_soon(self._library.default)
 
     @override
@@ -247,7 +240,7 @@ class JudgeService(UniformJudges, ModelIndex):
         return reply
 
     def within(self, namespace: str) -> Judges:
-        """Return these judges for a tenant's namespace. Tenants never share stored or pending verdicts."""
+        """Return the judges for a tenant's namespace. Namespaces never share stored or pending verdicts."""
         return _NamespaceJudges(self, namespace)
 
     @override
@@ -270,7 +263,7 @@ class JudgeService(UniformJudges, ModelIndex):
         return JudgeHealth(configured=True, ready=not trouble, trouble=trouble if wanted else "")
 
     async def close(self) -> None:
-        """Fail queued needs, close the judges and their backend, and write the verdicts. You may call this twice."""
+        """Fail queued needs, close judges and backend, and write the verdicts. You may call this twice."""
         if self._closed:
             return
         self._closed = True
@@ -280,7 +273,6 @@ class JudgeService(UniformJudges, ModelIndex):
         await self._verdicts.flush()
 
     async def _opened(self, reference: str, deadline_s: float | None) -> Judge | Failure:
-        """Wait for a judge that is being opened. The limit for waiting needs also applies to these callers."""
         refusal = self._limit.refusal(self._entering)
         if refusal is not None:
             return refusal
@@ -295,8 +287,6 @@ class JudgeService(UniformJudges, ModelIndex):
 
 
 class _NamespaceJudges(UniformJudges):
-    """The service for one namespace. The verdicts' keys contain the namespace."""
-
     def __init__(self, service: JudgeService, namespace: str) -> None:
         self._service = service
         self._namespace = namespace

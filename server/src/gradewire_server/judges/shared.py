@@ -1,4 +1,4 @@
-"""Judges that this machine's server processes share: the messages to their host process, and the host's client."""
+"""Judges that several server processes share: messages to the judges' host process, and the host's client."""
 
 import asyncio
 import logging
@@ -26,16 +26,16 @@ _log = logging.getLogger(__name__)
 
 SERVICE: Final = "gradewire.internal.JudgeHost"
 UNBOUNDED: Final = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
-"""gRPC options without size limits, because each caller's request was already checked on arrival."""
+"""gRPC options without size limits, because the server has already checked each caller's request."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
-    """A question for a judge.
+    """A request to a judge.
 
     Attributes:
-        need: The need; its `model` is NAME@DIGEST.
-        caller: The caller's name. Callers from all processes take turns in the judge's queue.
+        need: A need with `model` NAME@DIGEST.
+        caller: The caller's name, so that callers from all processes take turns in the judge's queue.
     """
 
     need: JudgeNeed
@@ -52,7 +52,7 @@ class HostState:
 
 
 class Stopping(Enum):
-    """A stopping host's reply to all requests. Send the request to the next host instead."""
+    """A stopping host's reply. Send the request to the next host instead."""
 
     STOPPING = "stopping"
 
@@ -72,7 +72,7 @@ def path(method: str) -> str:
 R = TypeVar("R")
 
 AWAY_S: Final = 30.0
-"""Seconds that a question waits for a host. The supervisor usually restarts a host within two seconds."""
+"""Seconds that a request waits for a host, which usually restarts within two seconds."""
 _AGAIN_S: Final = 0.1
 _OPTIONS: Final = (
     *UNBOUNDED,
@@ -93,7 +93,7 @@ class SharedJudge(Judge):
     """A judge that the host has opened. Unlike all other judges, this judge uses the digest in `need.model`.
 
     Attributes:
-        shown: The judge's status, from the current host.
+        shown: The judge's status in the current host.
     """
 
     def __init__(self, status: ModelStatus, judges: "SharedJudges") -> None:
@@ -107,8 +107,8 @@ class SharedJudge(Judge):
 
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
-        # Name the judge by digest, so that verdicts of a new judge with the same name are never stored for this judge.
-        # Prefer the need's digest: a new judge may have replaced this judge after the need was looked up in the caches.
+        # Request the judge by digest, so that a new judge's verdicts are never stored for this judge. Prefer the need's
+        # digest, because a new judge may have replaced this judge since the look-up in the caches.
         model = f"{self.shown.name}@{need.model.partition('@')[2] or self.shown.digest}"
         return await self._judges.ask(HostRequest(replace(need, model=model), deadline_s, current_caller()))
 
@@ -118,14 +118,13 @@ class SharedJudge(Judge):
 
 
 class SharedJudges(JudgeBackend):
-    """A backend for the host's judges. Use it on the event loop that created it.
+    """A backend for the host's judges. Only for the event loop that created the backend.
 
-    If you cancel a call, the host cancels it too.
+    If you cancel a call, the host also cancels this call.
 
     Args:
         address: ``unix:PATH``.
-        files: The host's backend, used only to list built judges, not to open them.
-        away_s: Maximum number of seconds that a question waits for a host.
+        files: A backend that only lists built judges.
     """
 
     def __init__(self, address: str, files: JudgeBackend, *, away_s: float = AWAY_S) -> None:
@@ -155,7 +154,7 @@ class SharedJudges(JudgeBackend):
         return [loaded.get(status.name, status) for status in self._files.listed()]
 
     def trouble(self, name: str) -> str:
-        """Return the reason why a judge cannot answer now; empty if it can answer."""
+        """Return the reason why a judge cannot answer now, or "" if the judge works."""
         return _GONE if self._state is None else self._state.troubles.get(name, "")
 
     @override
@@ -167,7 +166,7 @@ class SharedJudges(JudgeBackend):
         return judge
 
     async def ask(self, request: HostRequest) -> JudgeReply[Any]:
-        """Send a question to the host. If the host shuts down (but does not crash) first, use the next host."""
+        """Send a request to the host, or to the next host if the host shuts down first."""
         span = current_span()
         metadata = None if span is None else span.metadata()
         answer = await self._answer(lambda: self._call_ask(request, metadata=metadata), request.deadline_s)
@@ -184,11 +183,10 @@ class SharedJudges(JudgeBackend):
         await self._files.close()
 
     async def _open(self, name: str) -> ModelStatus | Failure:
-        """Let the host open a judge, or return the failure. If the host shuts down first, use the next host."""
         return await self._answer(lambda: self._call_open(name), None)
 
     async def _answer(self, ask: Callable[[], Awaitable[R | Stopping | None]], deadline_s: float | None) -> R | Failure:
-        """Return the answer from the first host that answers before it shuts down."""
+        """Return the first answer from a host that is not shutting down."""
         stopping_host = 0
         while (failure := await self._until_found(deadline_s, after=stopping_host)) is None:
             stopping_host = self._found_hosts
@@ -198,7 +196,7 @@ class SharedJudges(JudgeBackend):
                 return _failure(error)
             except asyncio.CancelledError:
                 return self._if_closed()
-            if answer is None:  # gRPC could not parse the reply and has logged this; the next host would send the same
+            if answer is None:  # gRPC could not parse the reply, and has logged this
                 return _DEFECT
             if not isinstance(answer, Stopping):
                 return answer
@@ -225,7 +223,7 @@ class SharedJudges(JudgeBackend):
         while True:
             try:
                 async for state in self._call_watch("", wait_for_ready=True):
-                    # If gRPC cannot parse a state, for example from a host with a different version, it logs this.
+                    # If gRPC cannot parse a state, for example from a different version, the state is None.
                     if state is not None:
                         self._take(state)
             except aio.AioRpcError as error:
@@ -244,14 +242,13 @@ class SharedJudges(JudgeBackend):
         self._changed.set()
         self._changed = asyncio.Event()
         for name, judge in self._opened.items():
-            # A different process may have opened the judge meanwhile, or a new host may have found different files.
+            # Another process may have opened the judge meanwhile, or a new host may have found different files.
             judge.shown = state.loaded.get(name, judge.shown)
-            # A new host opens the last host's judges.
             if new and name not in self._opening:
                 self._opening.begin(name, partial(self._open, name))
 
     def _if_closed(self) -> Failure:
-        """Return the failure for a call that `close` cancelled. If its task was cancelled, raise the error again."""
+        """Return the failure if `close` cancelled the call; raise CancelledError if the caller cancelled it."""
         caller = asyncio.current_task()
         if not self._closed or caller is None or caller.cancelling():
             raise asyncio.CancelledError

@@ -1,4 +1,4 @@
-"""The verdict cache: memory, then the same second level that vectors use. The cache does not round verdicts."""
+"""The cache for judges' verdicts, with the same levels as for vectors, but without rounding."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from gradewire_server.domain.ports import ModelStatus
 from gradewire_server.storage.cache import SecondLevel, SegmentedLru, StorageTelemetry, Write, WriteBehind
 from gradewire_server.storage.codec import EntryKind, KeySpace
 
-_CHOICE = struct.Struct("<cIIdH")  # kind, tokens read and written, mass (NaN for None), options; then a float64 each
+_CHOICE = struct.Struct("<cIIdH")  # kind, prompt tokens, generated tokens, mass or NaN, option count; then float64s
 _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the text in UTF-8
 _TRUNCATED = 1
 _COMPLETE = 2
@@ -37,7 +37,7 @@ def canonical(need: JudgeNeed, precision: str) -> str:
 
 
 def answer_problem(need: JudgeNeed, answer: JudgeAnswer) -> str:
-    """Return the reason why an answer is invalid and must not become a score; empty if the answer is valid."""
+    """Return the reason why an answer is invalid, or "" if the answer is valid."""
     if isinstance(answer, Generated) and isinstance(need, Generate):
         return "the text is not Unicode" if _SURROGATE.search(answer.text) else ""
     if isinstance(answer, Choice) and isinstance(need, Choose):
@@ -49,7 +49,7 @@ def _choice_problem(options: int, choice: Choice) -> str:
     shares = choice.probabilities
     if len(shares) != options:
         return f"got {len(shares)} probabilities for {options} options"
-    # This form of the comparison also refuses NaN.
+    # These comparisons also refuse NaN.
     if not all(0 <= share <= 1 for share in shares) or not abs(math.fsum(shares) - 1) <= _SUM_TOLERANCE:
         return "the options' probabilities are not a distribution"
     if choice.mass is not None and not 0 <= choice.mass <= 1 + _SUM_TOLERANCE:
@@ -58,7 +58,7 @@ def _choice_problem(options: int, choice: Choice) -> str:
 
 
 def encode_answer(answer: JudgeAnswer) -> bytes:
-    """Return an answer as bytes, marked as not in a second level yet."""
+    """Return an answer's bytes, marked as not yet stored in the second level."""
     counts = [_UNKNOWN if tokens is None else tokens for tokens in (answer.prompt_tokens, answer.generated_tokens)]
     if isinstance(answer, Choice):
         mass = math.nan if answer.mass is None else answer.mass
@@ -72,7 +72,7 @@ def encode_answer(answer: JudgeAnswer) -> bytes:
 
 
 def decode_answer(need: JudgeNeed, blob: bytes) -> JudgeAnswer | None:
-    """Return the answer in these bytes; None if they are not a valid answer to the need."""
+    """Return the answer in `blob`, or None if `blob` contains no valid answer to the need."""
     try:
         answer = _decode(blob)
     except (struct.error, UnicodeDecodeError):
@@ -102,9 +102,8 @@ def _known(tokens: int) -> int | None:
 
 _NO_DIMS = 0  # a verdict is not a vector
 _MAX_SPACES = 4096
-"""Maximum number of key spaces to keep, one per namespace and judge. Creating one takes a few microseconds."""
 _OFF_LOOP_CHARACTERS = 64_000
-"""Minimum length of a prompt to hash on a thread. Hashing a shorter prompt takes less time than a thread switch."""
+"""The minimum length of a prompt to hash on a thread. Shorter prompts take less time than a thread switch."""
 
 
 @lru_cache(maxsize=_MAX_SPACES)
@@ -113,18 +112,18 @@ def _key_space(namespace: str, digest: str) -> KeySpace:
 
 
 class VerdictKey(NamedTuple):
-    """A verdict's key: in memory (`name`) and in the second level (`stored`)."""
+    """A verdict's key in memory (`name`) and in the second level (`stored`)."""
 
     name: bytes
     stored: bytes
 
 
 class VerdictCache:
-    """Judges' answers, by keys that contain everything that affects an answer. Use the cache on one event loop.
+    """A cache for judges' answers. For one event loop only.
 
     Args:
-        lru: Memory, shared with vectors. Verdicts are expensive, so they go directly to the protected segment.
-        second: The second level, or None. The caller closes it.
+        lru: Memory, shared with vectors. Verdicts go directly to the protected segment, because they are expensive.
+        second: The second level (or None), which the caller closes.
         namespace: The namespace for needs without a namespace; see `CacheConfig.namespace`.
     """
 
@@ -155,7 +154,7 @@ class VerdictCache:
         return None if blob is None else decode_answer(need, blob)
 
     async def find_stored(self, key: VerdictKey, need: JudgeNeed) -> tuple[JudgeAnswer, AnswerSource] | None:
-        """Look up an answer in the second level, and keep it in memory if found."""
+        """Look up an answer in the second level, and keep a found answer in memory."""
         if self._second is None:
             return None
         (blob,) = await self._second.read([key.stored], _NO_DIMS, kind=EntryKind.VERDICT)
@@ -169,7 +168,7 @@ class VerdictCache:
         """Keep an answer in memory, and write it to the second level in the background."""
         blob = encode_answer(answer)
         self._lru.put(key.name, blob, pinned=True)
-        # Settings decide where a prompt is truncated, and they may change while a store exists.
+        # Truncation depends on settings, which may change while a store exists.
         if not answer.truncated:
             self._writer.add(key.name, Write(key.stored, blob, Tier.PREDICTION, _NO_DIMS, EntryKind.VERDICT))
 

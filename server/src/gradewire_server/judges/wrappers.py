@@ -1,4 +1,4 @@
-"""Wrap judges with image checks, two cache levels, single flight, a limit for waiting needs, and answer checks."""
+"""Wrappers that add checks, caches, single flight and a queue limit to judges."""
 
 import asyncio
 import logging
@@ -24,7 +24,6 @@ _log = logging.getLogger(__name__)
 _SHORTEST_RETRY_S: Final = 1.0
 _LONGEST_RETRY_S: Final = 60.0
 _PACE_SAMPLES: Final = 64
-"""Number of finished computations to measure the queue's pace with."""
 
 _DEFECT: Final = Failure(Status.INTERNAL, "the judge failed on this item. See the server's log")
 _NONSENSE: Final = Failure(Status.INTERNAL, "the judge's answer is invalid. See the server's log")
@@ -35,7 +34,7 @@ TIMED_OUT: Final = Failure(
 
 
 class JudgeWrapper(Judge):
-    """A wrapper for a `Judge`. `close` also closes that judge. Subclasses extend `answer`."""
+    """A wrapper for a judge, which `close` closes too."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -55,9 +54,9 @@ class JudgeWrapper(Judge):
 
 
 class SeeingJudge(JudgeWrapper):
-    """A judge that receives only checked images, and refuses all images if its model sees none.
+    """A judge that checks images, and refuses images if its model does not see images.
 
-    This wrapper is outside the caches, because their keys need the images' digests.
+    This wrapper is outside the caches, because cache keys need the images' digests.
     """
 
     def __init__(self, judge: Judge, checks: ImageChecks) -> None:
@@ -83,14 +82,14 @@ class SeeingJudge(JudgeWrapper):
 def _cannot_see(name: str) -> Failure:
     return Failure(
         Status.JUDGE_CANNOT_SEE,
-        f"judge {quoted(name)} does not see images. Name a judge that does (model), or leave out image=true. If a "
-        "remote judge's model does see images, set judge_sees_images (for gradewire score --judge-url: "
+        f"judge {quoted(name)} does not see images. Set model to a judge that sees images, or leave out image=true. If "
+        "a remote judge's model sees images, set judge_sees_images (for gradewire score --judge-url: "
         "GRADEWIRE_JUDGE_SEES_IMAGES=yes)",
     )
 
 
 class QueueLimit:
-    """A limit for the computations of all judges together."""
+    """A limit for all judges' computations together."""
 
     def __init__(self, max_items: int) -> None:
         self._max_items = max_items
@@ -99,14 +98,14 @@ class QueueLimit:
         self.waiting = 0
 
     def enter(self) -> Failure | None:
-        """Count one more computation. If the limit is reached, count nothing and return the failure."""
+        """Count a computation, or return a failure if the limit is reached."""
         refusal = self.refusal(self.waiting)
         if refusal is None:
             self.waiting += 1
         return refusal
 
     def leave(self) -> None:
-        """Uncount a computation that has ended or that no caller waits for any more."""
+        """Stop counting a computation."""
         self.waiting -= 1
 
     def finished(self) -> None:
@@ -118,11 +117,11 @@ class QueueLimit:
         self._closed = True
 
     def refusal(self, waiting: int) -> Failure | None:
-        """Return the failure for a new need if `waiting` needs reach the limit; else None."""
+        """Return the failure for a new need if `waiting` needs reach the limit; otherwise return None."""
         return self.full(waiting) if self._closed or waiting >= self._max_items else None
 
     def full(self, waiting: int) -> Failure:
-        """Return the failure for a caller that the limit refuses."""
+        """Return the failure for a refused caller."""
         if self._closed:
             return Failure(Status.UNAVAILABLE, "the server is shutting down. Try another replica", _SHORTEST_RETRY_S)
         return Failure(
@@ -132,7 +131,7 @@ class QueueLimit:
         )
 
     def _drained_s(self, waiting: int) -> float:
-        """Return the seconds until half of the waiting needs are done at the current pace."""
+        """Return the seconds until half of the waiting needs are done."""
         finished_s = self._finished_s
         if len(finished_s) < 2 or finished_s[-1] <= finished_s[0]:
             return _SHORTEST_RETRY_S
@@ -141,13 +140,13 @@ class QueueLimit:
 
 
 class CheckedJudge(JudgeWrapper):
-    """A judge that returns only valid answers: the right number of probabilities with a sum of 1, Unicode text."""
+    """A judge that returns failures instead of errors and invalid answers."""
 
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         try:
             reply = await self._judge.answer(need, deadline_s=deadline_s)
-        except Exception as error:  # noqa: BLE001 - judges should return failures; if a judge raises, only this need fails
+        except Exception as error:  # noqa: BLE001 - if a judge raises, only this need fails
             # The error's message may contain a user's text.
             _log.error("judge %s raised %s", self.status.name, type(error).__qualname__)
             return failed_reply(_DEFECT)
@@ -159,8 +158,6 @@ class CheckedJudge(JudgeWrapper):
 
 
 class _Pending:
-    """A computation and its waiting callers."""
-
     __slots__ = ("deadline_s", "task", "waiters")
 
     def __init__(self, deadline_s: float) -> None:
@@ -169,7 +166,7 @@ class _Pending:
         self.task: asyncio.Task[JudgeReply[Any]]
 
     async def run(self, judge: Judge, need: JudgeNeed) -> JudgeReply[Any]:
-        """Compute until the callers' latest deadline. A caller that joins in the meantime may extend this deadline."""
+        """Compute until the callers' latest deadline, which callers that join meanwhile may extend."""
         while True:
             deadline_s = self.deadline_s
             reply = await judge.answer(need, deadline_s=None if deadline_s == math.inf else deadline_s)
@@ -181,9 +178,7 @@ class _Pending:
 class SingleFlightJudge(JudgeWrapper):
     """A judge that computes equal concurrent needs once.
 
-    If the queue is full, a call fails with UNAVAILABLE and a hint. After a deadline, only that caller's call fails with
-    TIMEOUT. If you cancel a call, the computation is cancelled too, unless another call waits for it. The limit covers
-    all judges.
+    If a caller cancels or reaches its deadline, the computation ends only if no other caller waits for it.
     """
 
     def __init__(self, judge: Judge, limit: QueueLimit) -> None:
@@ -202,7 +197,7 @@ class SingleFlightJudge(JudgeWrapper):
     @override
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
         until_s = math.inf if deadline_s is None else deadline_s
-        # If the server has lost a feature, answers are derived differently, so this is a different computation.
+        # The precision changes if the server loses a feature, because answers are then derived differently.
         name = (replace(need, model=""), self.status.precision)
         pending = self._pending.get(name)
         joined = pending is not None
@@ -215,7 +210,7 @@ class SingleFlightJudge(JudgeWrapper):
         pending.waiters += 1
         left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
         try:
-            # wait_for would cancel the computation of all callers together with this caller.
+            # wait_for would cancel the computation for all callers.
             done, _ = await asyncio.wait((pending.task,), timeout=left_s)
         finally:
             pending.waiters -= 1
@@ -241,14 +236,14 @@ class SingleFlightJudge(JudgeWrapper):
         return pending
 
     def _forget(self, name: Hashable, pending: _Pending) -> None:
-        """Forget a computation immediately. An equal need may arrive while a cancelled computation is still ending."""
+        """Forget a computation immediately, because an equal need may arrive while a cancelled computation ends."""
         if self._pending.get(name) is pending:
             del self._pending[name]
             self._limit.leave()
 
 
 class MemoryCachedJudge(JudgeWrapper):
-    """A judge that answers from memory. The wrapped `StoreCachedJudge` stores answers there."""
+    """A judge that answers from memory, where the wrapped `StoreCachedJudge` stores answers."""
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
         super().__init__(judge)
@@ -283,13 +278,13 @@ class StoreCachedJudge(JudgeWrapper):
         if stored is not None:
             return JudgeReply(stored[0], stored[1], Timing(cache_s=cache_s))
         reply = await self._judge.answer(need, deadline_s=deadline_s)
-        # If the server lost a feature during the call, the answer was derived differently than its key says.
+        # If the server lost a feature during the call, the answer does not match the key.
         if not isinstance(reply.answer, Failure) and self.status.precision == status.precision:
             self._verdicts.keep(key, reply.answer)
         return replace(reply, timing=replace(reply.timing, cache_s=reply.timing.cache_s + cache_s))
 
 
 def wrapped(judge: Judge, images: ImageChecks, limit: QueueLimit, verdicts: VerdictCache) -> Judge:
-    """Wrap a judge with image checks, a memory cache, single flight, the second level and answer checks."""
+    """Return a judge with all wrappers."""
     stored = StoreCachedJudge(CheckedJudge(judge), verdicts)
     return SeeingJudge(MemoryCachedJudge(SingleFlightJudge(stored, limit), verdicts), images)

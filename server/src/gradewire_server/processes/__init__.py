@@ -1,1 +1,1 @@
-"""Several server processes on one port, their supervisor, and the connections between them."""
+"""Several server processes on one port, and their supervisor."""

@@ -1,4 +1,4 @@
-"""The code that runs inside a supervised process: start message, position, reports to the supervisor, exit code."""
+"""The code inside a supervised process: start message, heartbeats, metrics and exit code."""
 
 import asyncio
 import ctypes
@@ -28,15 +28,15 @@ _PR_SET_PDEATHSIG: Final = 1
 BEAT_EVERY_S: Final = 0.5
 _ASK_S: Final = 3.0
 _LAST_METRICS_S: Final = 5.0
-"""Timeout for sending the last metrics. It is shorter than the time that the supervisor waits for a process to end."""
+"""Timeout for sending the last metrics, shorter than the supervisor's timeout for the end of a process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A server process's position among `count` processes, counted from 0.
+    """A server process's position.
 
     Attributes:
-        port: The gRPC port that all processes share.
+        index: Index of the process, from 0 to `count` - 1.
         directory: A directory that all processes share and that only this user can enter.
         judge_host: True if a separate process runs the judges for all server processes.
     """
@@ -54,7 +54,7 @@ class Position:
 
     @property
     def judges(self) -> str:
-        """The judge host's address, ``unix:PATH``, or "" without a judge host."""
+        """The judge host's address, ``unix:PATH``, or "" if there is no judge host."""
         return f"unix:{self.directory / 'judges'}" if self.judge_host else ""
 
     @property
@@ -64,13 +64,13 @@ class Position:
 
 
 class StartError(Exception):
-    """A process that ended before it could serve."""
+    """Raised when a process ended before it could serve."""
 
 
 class Child:
-    """This process's side of the connection to the supervisor, on one event loop.
+    """This process's connection to the supervisor. For one event loop only.
 
-    If the supervisor is gone, this process stops at once.
+    If the supervisor ends, this process stops at once.
     """
 
     def __init__(self, position: Position, end: socket.socket, stop: Stop) -> None:
@@ -103,7 +103,7 @@ class Child:
         except TimeoutError:
             _log.warning(
                 "The supervisor did not read this process's final metrics within %g s, so sums over all processes "
-                "lack its counts since the last scrape",
+                "lack this process's counts since the last scrape",
                 _LAST_METRICS_S,
             )
         except ConnectionError:
@@ -125,11 +125,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class StartMessage:
-    """A message, on one line, that the supervisor sends to a new process.
-
-    `values` contains the settings given as flags. The process itself reads environment variables and the settings file,
-    so that a restarted process applies their current values.
-    """
+    """The supervisor's message to a new process. `values` contains the settings given as flags."""
 
     position: Position
     values: Mapping[str, Any]
@@ -151,9 +147,9 @@ class StartMessage:
 
 
 def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_level: str) -> int:
-    """Set up the log, serve, and return the exit code. After an error, log it and return 1."""
+    """Set up the log, serve, and return the exit code, which is 1 after an error."""
     flood = configure_log(log_level)
-    # A creation time for every counter would double the scraped lines, and nobody uses it.
+    # Creation times of counters would double the number of scraped lines.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -165,7 +161,7 @@ def run_to_exit(serve: Callable[[FloodFilter], Coroutine[Any, Any, None]], log_l
         _log.error("cannot serve: %s", error)
         return 1
     finally:
-        for number, handler in handlers.items():  # uvloop leaves its handlers behind, which do nothing now
+        for number, handler in handlers.items():  # uvloop does not remove its own handlers
             signal.signal(number, handler)
         flood.report(at_once=True)
     return 0

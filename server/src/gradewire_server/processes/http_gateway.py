@@ -1,4 +1,4 @@
-"""Run the HTTP gateway as a child process of the server: its socket, settings and restarts."""
+"""The HTTP gateway as a child process of the server."""
 
 import asyncio
 import fcntl
@@ -24,20 +24,18 @@ from gradewire_server.settings.shares import gateway_bytes
 _log = logging.getLogger(__name__)
 
 _MAX_PATH_BYTES: Final = 96
-"""Maximum length of a socket's path. The system allows a few bytes more."""
 _PREFIX: Final = "gradewire-"
 _OWNER: Final = "owner"
-"""Name of a file in a server's directory. The server keeps it locked while it runs."""
 _BACKLOG: Final = 512
 _MODULE: Final = "gradewire_gateway.serving"
 _BODIES: Final = 28
-"""Divisor for a body's share of the gateway's memory."""
+"""The gateway's memory divided by this number is the limit for one body."""
 _IN_FLIGHT: Final = 5
-"""Divisor for the share of the gateway's memory that all bodies and replies in flight may use."""
+"""The gateway's memory divided by this number is the limit for all bodies and replies in flight."""
 _START_S: Final = 60.0
 _SILENT_S: Final = 30.0
 _STOP_S: Final = 15.0
-"""Timeout for a gateway to stop. It is longer than the gateway's timeout for requests in flight."""
+"""Timeout for stopping a gateway, longer than the gateway's timeout for requests in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +63,8 @@ def endpoint(settings: Settings) -> Iterator[Endpoint]:
 def _bounds(settings: Settings) -> Bounds:
     """Return bounds within the gateway's share of the memory.
 
-    To read JSON, the gateway's child process needs up to ten times the size of the body: Python stores each character
-    of a string in 4 bytes if the string contains an emoji.
+    Reading JSON needs up to ten times the body's size, because Python stores each character in 4 bytes if a string
+    contains an emoji.
     """
     share = gateway_bytes(settings.given["memory_limit"])
     return Bounds(
@@ -77,7 +75,7 @@ def _bounds(settings: Settings) -> Bounds:
 
 
 def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
-    """Return the gateway's settings. `private` contains the addresses of the gRPC servers that it calls."""
+    """Return the gateway's settings. `private` contains the gRPC servers' addresses."""
     api, tls = settings.http_api, settings.listen.tls
     cert, key, client_ca = ("", "", "") if tls is None else (str(tls.cert), str(tls.key), str(tls.client_ca or ""))
     return GatewaySettings(
@@ -98,14 +96,14 @@ def gateway_settings(settings: Settings, private: str) -> GatewaySettings:
 def private_directory() -> Iterator[Path]:
     """Create a directory that only this user can enter, and remove it at the end.
 
-    Its path is short enough for sockets. First remove directories that killed servers have left behind.
+    The directory's path is short enough for sockets. Directories of killed servers are removed first.
     """
     directory = _directory_with_short_name()
     try:
         _remove_left_behind(directory.parent)
         with (directory / f"{_OWNER}.new").open("w") as owner:
             fcntl.flock(owner, fcntl.LOCK_EX)
-            # Lock the file before it gets its final name, or another server could remove the directory as left behind.
+            # Lock the file before it gets its final name, or another server could remove the directory.
             (directory / f"{_OWNER}.new").rename(directory / _OWNER)
             yield directory
     finally:
@@ -121,7 +119,6 @@ def _directory_with_short_name() -> Path:
 
 
 def _remove_left_behind(folder: Path) -> None:
-    """Remove the directories of this user's dead servers. The kernel has released their locks."""
     for directory in folder.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if directory.is_symlink() or directory.stat().st_uid != os.getuid():
@@ -132,15 +129,15 @@ def _remove_left_behind(folder: Path) -> None:
 
 
 class GatewayLostError(Exception):
-    """A gateway process that ended or hung. The message says which."""
+    """Raised when a gateway process ended or hung."""
 
 
 class GatewayProcess(SupervisedProcess):
-    """A process that serves HTTP. Create it with `open`."""
+    """A process that serves HTTP."""
 
     @classmethod
     async def open(cls, endpoint: Endpoint, settings: GatewaySettings) -> Self:
-        """Start a gateway, and return it when it accepts requests.
+        """Start a gateway, and wait until it accepts requests.
 
         Raises:
             GatewayLostError: The process ended or was not ready in time.
@@ -156,7 +153,7 @@ class GatewayProcess(SupervisedProcess):
         return gateway
 
     async def lost(self) -> str:
-        """Wait until the process ends, or kill it if it hangs; return what happened."""
+        """Wait until the process ends, or kill it if it hangs. Return a message about the loss."""
         try:
             while True:
                 await self.wait_for_beat(_SILENT_S)
@@ -176,9 +173,10 @@ class GatewayProcess(SupervisedProcess):
 
 
 class GatewaySupervisor:
-    """A supervisor that keeps one gateway running, on one event loop.
+    """A supervisor that keeps one gateway running. For one event loop only.
 
-    `trouble` says why no gateway is running now, or is "".
+    Attributes:
+        trouble: The reason why no gateway is running, or "" if a gateway is running.
     """
 
     def __init__(self, start: Callable[[], Awaitable[GatewayProcess]], restarted: Callable[[], None]) -> None:
@@ -187,7 +185,7 @@ class GatewaySupervisor:
         self.trouble = "the HTTP gateway is starting"
 
     async def run(self) -> None:
-        """Keep a gateway running until cancelled. Then let it answer the requests in flight."""
+        """Keep a gateway running until you cancel this call. Then let the gateway answer requests in flight."""
         await keep_running(self._run_until_lost)
 
     async def _run_until_lost(self) -> None:
@@ -210,9 +208,9 @@ class GatewaySupervisor:
 async def running_gateway(
     endpoint: Endpoint, settings: Settings, private: str, restarted: Callable[[], None]
 ) -> AsyncIterator[GatewaySupervisor]:
-    """Keep a gateway running within the context. `restarted` is called whenever a gateway is lost.
+    """Keep a gateway running within the context, and call `restarted` whenever a gateway is lost.
 
-    `private` contains the private addresses of the gRPC servers (``unix:PATH``), separated by commas.
+    `private` contains the gRPC servers' private addresses (``unix:PATH``), separated by commas.
     """
     start = partial(GatewayProcess.open, endpoint, gateway_settings(settings, private))
     supervisor = GatewaySupervisor(start, restarted)

@@ -1,4 +1,4 @@
-"""The connection between the supervisor and a process (one JSON line per message), and the sum of their metrics."""
+"""The connection between the supervisor and a process, for heartbeats and metrics as lines of JSON."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ _LARGEST: Final = frozenset(
         "python_info",
     }
 )
-"""Gauges that are not amounts. The combined metrics contain the processes' largest value instead of the sum."""
+"""Gauges that are not amounts, so the combined value is the largest value instead of the sum."""
 _MAX_LINE_BYTES: Final = 16 << 20
 _BEAT: Final = "beat"
 _METRICS: Final = "metrics"
@@ -65,7 +65,7 @@ def add_up(processes: Iterable[MetricsJson]) -> list[Metric]:
 
 
 class ProcessConnection:
-    """One end of the connection, on one event loop. Each end may request the other end's metrics."""
+    """One end of the connection. For one event loop only."""
 
     def __init__(self, end: socket.socket, collect: Collect, beat: Callable[[dict[str, Any]], None]) -> None:
         self._end = end
@@ -77,9 +77,9 @@ class ProcessConnection:
         self._writer: asyncio.StreamWriter | None = None
 
     async def run(self) -> None:
-        """Read messages until the other side is gone. After an invalid message, log a defect and end."""
+        """Read messages until the other side is gone or sends an invalid message."""
         reader, self._writer = await asyncio.open_connection(sock=self._end, limit=_MAX_LINE_BYTES)
-        # With these limits, `drain` waits until the system has taken all data. A process that ends loses other data.
+        # Make `drain` wait until the system has taken all data, because a process that ends loses all other data.
         self._writer.transport.set_write_buffer_limits(high=0)
         try:
             while (message := await _next_message(reader)) is not None:
@@ -107,7 +107,7 @@ class ProcessConnection:
                 await self._writer.drain()
 
     async def ask(self, timeout_s: float) -> MetricsJson:
-        """Request the other side's metrics; raise TimeoutError, or ConnectionError if the other side is gone."""
+        """Return the other side's metrics; raise TimeoutError, or ConnectionError if the other side is gone."""
         number = next(self._numbers)
         answer: asyncio.Future[MetricsJson] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
@@ -140,7 +140,6 @@ class ProcessConnection:
 
 
 async def _next_message(reader: asyncio.StreamReader) -> list[Any] | None:
-    """Return the next message, or None at the end."""
     try:
         line = await reader.readline()
         if not line.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""The supervisor's view of server processes and the judge host: start, watch and replace them."""
+"""Server processes and the judge host, which the supervisor starts, watches and replaces."""
 
 import asyncio
 import logging
@@ -21,23 +21,24 @@ JUDGE_HOST: Final = "the judge host"
 SILENT_S: Final = 30.0
 """Seconds without a heartbeat after which a process counts as hung."""
 START_S: Final = 120.0
-"""Timeout for the first heartbeat. A new process first imports libraries, perhaps from a slow disk."""
+"""Timeout for the first heartbeat, long enough to import libraries from a slow disk."""
 _PAUSE_CHECK_EVERY_S: Final = 0.1
 _PAUSED_S: Final = 1.0
-"""If a check is late by more than this many seconds, the supervisor was paused. The delay does not count as silence."""
+"""The maximum delay of a check in seconds. A longer delay means that the supervisor itself was paused."""
 _ASK_S: Final = 1.0
 
 _EXIT_CHECK_EVERY_S: Final = 0.05
 LOAD_S: Final = 1800.0
-"""Timeout for a new process to load during a restart. Large models and slow disks need time."""
+"""Timeout for a new process to load during a restart, long enough for large models and slow disks."""
 READY_S: Final = 120.0
-"""Timeout for a loaded process to become ready. It may wait for its backends."""
+"""Timeout for a loaded process to become ready, which may include waiting for backends."""
 
 
 class ServerProcess(SupervisedProcess):
-    """A server process, or the judge host, which runs the judges for server processes. Create it with `start`.
+    """A server process or the judge host.
 
-    `report` is the state from its last heartbeat. It is empty before the first heartbeat.
+    Attributes:
+        report: The state from the last heartbeat, if there was a heartbeat.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, name: str, end: socket.socket, totals: Collect) -> None:
@@ -54,15 +55,15 @@ class ServerProcess(SupervisedProcess):
     async def start(
         cls, position: Position, values: Mapping[str, Any], totals: Collect, *, hosts_judges: bool = False
     ) -> Self:
-        """Start a process with the settings given as flags (`values`); raise OSError if it cannot be started.
+        """Start a process, whose heartbeats will report when it is ready; raise OSError.
 
-        The process's heartbeats report when it is ready. `totals` collects the metrics of all processes when the
-        process requests them. A judge host accepts no calls from clients.
+        `values` contains the settings given as flags. `totals` returns all processes' metrics when the process requests
+        these metrics.
         """
         module = "gradewire_server.judge_host" if hosts_judges else "gradewire_server.server_child"
         name = JUDGE_HOST if hosts_judges else f"process {position.index}"
         ours, theirs = socket.socketpair()
-        ours.setblocking(False)  # noqa: FBT003 - socket takes it by position
+        ours.setblocking(False)  # noqa: FBT003 - a positional parameter of socket
         with theirs:
             try:
                 child = await start_module(module, theirs.fileno(), settings=True)
@@ -81,15 +82,13 @@ class ServerProcess(SupervisedProcess):
 
     @property
     def serves(self) -> bool:
-        """True if the process has loaded and is not ending. It need not be `ready`: its backend may be down."""
+        """True if the process has loaded and is not ending, even if it is not ready."""
         return self.report.get("phase") == Phase.SERVING
 
     async def lost(self, silent_s: float = SILENT_S) -> str:
-        """Wait until the process ends, or kill it if it hangs; return what happened.
+        """Wait until the process ends, or kill it if it hangs. Return a message about the loss.
 
-        Args:
-            silent_s: Seconds without a heartbeat after which the process counts as hung. Before the first heartbeat,
-                this is at least `START_S`.
+        A process hangs if it sends no heartbeat for `silent_s`. The first heartbeat may always take `START_S`.
         """
         ending = asyncio.create_task(self.wait_for_exit())
         clock = asyncio.get_running_loop().time
@@ -99,7 +98,7 @@ class ServerProcess(SupervisedProcess):
                 await asyncio.wait((ending,), timeout=_PAUSE_CHECK_EVERY_S)
                 now_s = clock()
                 if (late_s := now_s - looked_s - _PAUSE_CHECK_EVERY_S) > _PAUSED_S:
-                    # The supervisor was paused, perhaps with its container, and so received no heartbeats.
+                    # The supervisor was paused, perhaps with its container, so it received no heartbeats.
                     self._heard_s = min(now_s, self._heard_s + late_s)
                 looked_s = now_s
                 allowed_s = silent_s if self.report else max(silent_s, START_S)
@@ -111,14 +110,14 @@ class ServerProcess(SupervisedProcess):
             ending.cancel()
 
     async def refresh(self) -> None:
-        """Request the process's metrics. If it does not answer in time, keep the previous metrics."""
+        """Request the process's metrics. If the process does not answer in time, keep the previous metrics."""
         with suppress(TimeoutError, ConnectionError):
             metrics = await self._connection.ask(_ASK_S)
             if not self._has_counted:  # the final metrics may have arrived meanwhile
                 self.metrics = metrics
 
     async def leave(self, timeout_s: float) -> None:
-        """Stop the process while others serve. It accepts no more connections, and redirects its callers to them."""
+        """Stop the process while other processes serve. The process redirects its callers to these processes."""
         await self.stop(timeout_s, by=signal.SIGHUP)
 
     @override
@@ -137,17 +136,21 @@ class ServerProcess(SupervisedProcess):
 
 
 class RestartError(Exception):
-    """A new process that was lost or did not become ready. The message names the process and the reason."""
+    """Raised when a new process was lost or did not become ready."""
 
 
 class Worker:
-    """A position that one process at a time fills, on one event loop.
+    """A position that one process at a time fills. For one event loop only.
 
-    `on_exit` is called with each process that has ended, and with True if it was lost. A process counts as hung after
-    `silent_s` without a heartbeat. While the position does not serve, `trouble` says why.
+    Args:
+        on_exit: Function to call with a process that has ended, and with True if this process was lost.
+        silent_s: Seconds without a heartbeat after which a process counts as hung.
+
+    Attributes:
+        trouble: The reason why no process serves, valid only while `serves` is False.
     """
 
-    def __init__(  # noqa: PLR0913 - what one place is, all but two by name
+    def __init__(  # noqa: PLR0913 - four are keyword-only
         self,
         index: int,
         start: Callable[[], Awaitable[ServerProcess]],
@@ -179,7 +182,7 @@ class Worker:
         return self.process is not None and self.process.serves
 
     async def run(self) -> None:
-        """Keep a process running until cancelled. Then let it finish its calls."""
+        """Keep a process running until you cancel this call. Then let the process finish its calls."""
         await keep_running(self._run_until_lost)
 
     async def until_serving(self, within_s: float = math.inf) -> None:
@@ -200,7 +203,7 @@ class Worker:
     def _lacks(self) -> str:
         process = self.process
         lacks = [] if process is None else process.report.get("degraded", [])
-        return "; ".join(lacks) or "it refuses calls because it is overloaded"
+        return "; ".join(lacks) or "the process is overloaded and refuses calls"
 
     async def _until(self, holds: Callable[[], bool], within_s: float, late: Callable[[], str]) -> None:
         losses = self._losses
@@ -214,7 +217,7 @@ class Worker:
             raise RestartError(f"{self.name} {late()}") from None
 
     async def restart(self) -> None:
-        """Replace the process with a new one, and wait until the new process is ready.
+        """Replace the process, and wait until the new process is ready.
 
         Raises:
             RestartError: The new process was lost, has not loaded after `LOAD_S`, or is not ready `READY_S` later.
@@ -244,7 +247,7 @@ class Worker:
             self._note_loss(f"{self.name} cannot be started: {error.strerror}")
             _log.exception("%s", self.trouble)
             return False
-        self._replace.clear()  # the new process also fulfils a request made while the old process was being lost
+        self._replace.clear()  # the lost process need not be replaced any more
         self.trouble = f"{self.name} is starting"
         losing = asyncio.create_task(process.lost(self._silent_s))
         replacing = asyncio.create_task(self._replace.wait())
@@ -263,7 +266,7 @@ class Worker:
             ending = asyncio.create_task(self._end(process, end, lost=lost))
             try:
                 await asyncio.shield(ending)
-            except asyncio.CancelledError:  # wait for the end in any case
+            except asyncio.CancelledError:  # first wait until the process has ended
                 await asyncio.wait((ending,))
                 raise
         return not lost

@@ -30,12 +30,13 @@ _STOP_MARGIN_S: Final = 15.0
 
 @contextmanager
 def reserved_port(host: str, port: int) -> Iterator[int]:
-    """Reserve a port that this user's processes can share (SO_REUSEPORT); yield the port.
+    """Reserve a port that this user's processes can share (SO_REUSEPORT), and yield the port.
 
-    The socket never listens, so it gets no connections. It is first bound exclusively, and shared afterwards. So if
-    another program or another server uses the port, this raises BindError.
+    Raises:
+        BindError: Another program or server uses the port.
     """
-    # During bind, SO_REUSEADDR ignores old connections of a server that has just ended. They would block the port.
+    # Bind the port exclusively, and share the port afterwards. During bind, SO_REUSEADDR is set, or a recently ended
+    # server's old connections would block the port. The socket never listens.
     with bound_socket(host, port, "port") as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -43,7 +44,7 @@ def reserved_port(host: str, port: int) -> Iterator[int]:
 
 
 async def restart_whenever(wanted: asyncio.Event, state: SupervisorState) -> None:
-    """Restart all processes whenever `wanted` is set, until cancelled. A new request replaces a running restart."""
+    """Restart all processes whenever `wanted` is set. A new request replaces a running restart."""
     under_way: asyncio.Task[None] | None = None
     try:
         while True:
@@ -59,10 +60,9 @@ async def restart_whenever(wanted: asyncio.Event, state: SupervisorState) -> Non
 
 
 async def restart_all(state: SupervisorState) -> None:
-    """Restart the processes one by one, each while all others serve. Stop if a new process does not come up.
+    """Restart the processes one by one, while all other processes serve. Stop after a failed restart.
 
-    Processes that do not serve or are not ready come first. An earlier restart may have failed at one of them, and then
-    all other restarts would wait for it.
+    Processes that do not serve or are not ready come first, because all other restarts would wait for these processes.
     """
     _log.info("restarting %d processes, one after the other", len(state.workers))
     servers = sorted(state.workers, key=lambda worker: (worker.serves, worker.ready))
@@ -81,7 +81,7 @@ async def restart_all(state: SupervisorState) -> None:
 
 
 async def _until_others_serve(worker: Worker, state: SupervisorState) -> None:
-    """Wait until all other workers serve. If `worker` does not serve, return at once, since it has no calls."""
+    """Wait until all other workers serve, unless `worker` does not serve and so has no calls."""
     while worker.serves and (down := [other for other in state.workers if other is not worker and not other.serves]):
         await down[0].until_serving(LOAD_S)
 
@@ -106,15 +106,15 @@ async def supervise(
     *,
     started: Callable[[int], None] | None = None,
 ) -> None:
-    """Serve with several processes until `stop` is requested. Restart them one by one whenever `restart` is set.
+    """Serve with several processes until `stop` is requested.
 
-    If `restart` is set during a restart, the restart starts over. `values` contains the settings given as flags. Each
-    process reads all other settings itself.
+    Whenever `restart` is set, restart all processes one by one. `values` contains the settings given as flags, because
+    each process reads all other settings itself. `started` receives the port.
 
     Raises:
         OSError: An address, certificate or directory cannot be used.
         TokensFileError: The tokens file cannot be used.
-        StartError: A process was lost before it came up.
+        StartError: A process was lost before it could serve.
     """
     own = CollectorRegistry()
     ProcessCollector(registry=own)
@@ -144,7 +144,7 @@ async def supervise(
                 on_exit=partial(_count_exit, state, telemetry.judge_host_restarts),
                 name=JUDGE_HOST,
             )
-            # The judge host ends after the server processes, because their last calls may need it.
+            # The judge host ends last, because the server processes' last calls may need it.
             stack.push_async_callback(_cancelled, asyncio.create_task(state.judge_host.run()))
         if settings.http_api.port is not None:
             handed = stack.enter_context(endpoint(settings))
@@ -177,7 +177,7 @@ async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
     """Wait until all processes have loaded, even if they are not ready. Return False if a stop is requested first.
 
     Raises:
-        StartError: A process was lost before it came up.
+        StartError: A process was lost before it could serve.
     """
 
     async def all_serve() -> bool:
@@ -193,7 +193,6 @@ async def _all_serve(state: SupervisorState, stop: Stop) -> bool:
 
 
 async def _stop_now(state: SupervisorState, stop: Stop) -> None:
-    """Signal all processes when an urgent stop is requested."""
     await stop.urgent.wait()
     for worker in state.all_workers:
         worker.signal(signal.SIGTERM)
@@ -213,15 +212,15 @@ async def _http_side(stack: AsyncExitStack, settings: Settings, state: Superviso
         stack.callback(asyncio.create_task(file.watch()).cancel)
     if (port := listen.http_port) is not None:
         http = open_http(listen, port, state, state, Authentication(listen.auth_tokens, file=file))
-        # Close the server on another thread, because its threads may wait for metrics that this loop collects.
+        # Close the server on another thread, because the server may wait for metrics that this loop collects.
         stack.push_async_callback(asyncio.to_thread, http.close)
 
 
 def run(settings: Settings, values: Mapping[str, Any], *, started: Callable[[int], None] | None = None) -> int:
-    """Serve with several processes until a signal stops the server. The arguments are those of `supervise`.
+    """Serve with several processes until a signal stops the server; see `supervise`.
 
     Returns:
-        The exit code: 0, or 1 if the server cannot start.
+        The exit code, which is 1 if the server cannot start.
     """
 
     async def serve(_flood: FloodFilter) -> None:

@@ -41,10 +41,7 @@ class SupervisorTelemetry:
 
 
 class SupervisorState(Collector):
-    """The health and metrics of all processes. Any thread may use `report`, `ready`, `phase` and `collect`.
-
-    `judge_host` runs the judges. `own` contains the supervisor's own metrics.
-    """
+    """The health and metrics of all processes. Any thread may use `report`, `ready`, `phase` and `collect`."""
 
     def __init__(self, own: CollectorRegistry) -> None:
         self.workers: Sequence[Worker] = ()
@@ -58,7 +55,7 @@ class SupervisorState(Collector):
 
     @property
     def ready(self) -> bool:
-        """True if the server wants new callers: all processes have loaded once, and at least one is ready now."""
+        """True if all processes have loaded once and at least one process is ready now."""
         return self.phase is Phase.SERVING and any(worker.ready for worker in self.workers)
 
     @property
@@ -87,7 +84,7 @@ class SupervisorState(Collector):
 
     @override
     def collect(self) -> Iterable[Metric]:
-        """Return all processes' metrics. Do not call it on the event loop's thread."""
+        """Return all processes' metrics. Do not call this on the event loop's thread."""
         metrics_json = asyncio.run_coroutine_threadsafe(self.metrics(), self._loop).result(_COLLECT_S)
         return add_up([metrics_json])
 
@@ -108,7 +105,7 @@ class SupervisorState(Collector):
         self._ended = to_json(add_up([self._ended, counted]))
 
     async def watch(self) -> None:
-        """Record that the event loop is alive, and refresh all metrics regularly in case a process is lost."""
+        """Record that the event loop is alive, and refresh all metrics regularly, because a process may be lost."""
         looked_s = 0.0
         while True:
             self._beat_s = time.monotonic()

@@ -99,7 +99,7 @@ async def test_a_wait_beyond_the_deadline_is_told_to_the_caller_at_once() -> Non
         (listed(SURE), Status.UNPARSABLE, "than decisions"),
         (reply(200, b" " * (1 << 20) + b"{}"), Status.UNPARSABLE, "more than 1 MiB"),
         (reply(200, b"no gzip at all, though it says so", content_encoding="gzip"), Status.UNPARSABLE, "encoding"),
-        (reply(500, b""), Status.UNAVAILABLE, "try again"),
+        (reply(500, b""), Status.UNAVAILABLE, "Try again"),
     ],
 )
 async def test_what_does_not_pass_is_a_status_and_neighbours_are_judged(bad: bytes, status: Status, words: str) -> None:
@@ -203,9 +203,9 @@ async def test_no_more_are_under_way_than_allowed_and_one_who_leaves_takes_its_r
         (reply(401, {}), Status.MODEL_UNAVAILABLE, "judge_token"),
         (reply(404, {}), Status.MODEL_UNAVAILABLE, "judge_url"),
         (reply(422, {}), Status.INTERNAL, "rejects"),
-        (reply(503, b""), Status.UNAVAILABLE, "try again"),
+        (reply(503, b""), Status.UNAVAILABLE, "Try again"),
         (HANG_UP, Status.UNAVAILABLE, "cannot be reached"),
-        (reply(200, b"<html>"), Status.MODEL_UNAVAILABLE, "a decision (something other than JSON): see judge_url"),
+        (reply(200, b"<html>"), Status.MODEL_UNAVAILABLE, "a decision (something other than JSON). Check judge_url"),
         (decided({"true": 0.9}), Status.MODEL_UNAVAILABLE, "other than a decision"),
         (reply(302, b"", location="/login"), Status.MODEL_UNAVAILABLE, "redirects"),
     ],

@@ -203,7 +203,7 @@ def test_a_list_of_models_that_is_none_says_nothing(body: object) -> None:
 
 def test_a_model_that_is_not_listed_is_named_with_those_that_are() -> None:
     body = {"data": [{"id": f"model-{number}", "owned_by": "vllm"} for number in range(9)]}
-    said = r"no model 'm'; it has model-0, .*model-4 and others: see judge_remote_model \(--judge-remote-model\)"
+    said = r"no model 'm', only model-0, .*model-4 and others\. Check judge_remote_model \(--judge-remote-model\)"
     with pytest.raises(RemoteError, match=said) as caught:
         kind_of(reply(body), "m")
     assert caught.value.failure.status is Status.MODEL_UNAVAILABLE

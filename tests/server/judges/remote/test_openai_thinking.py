@@ -189,7 +189,7 @@ async def test_a_reply_that_is_no_label_is_shown(said: str, shown: str) -> None:
         failure = (await judge.choose(choose(), deadline_s=None)).answer
     assert isinstance(failure, Failure)
     assert failure.status is Status.UNPARSABLE
-    assert failure.message.endswith(f"it wrote {shown}")
+    assert failure.message.endswith(f"The judge wrote {shown}")
     assert server.heard
 
 

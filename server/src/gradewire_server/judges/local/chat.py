@@ -1,4 +1,4 @@
-"""Convert chats to token IDs and back: markup, truncated predictions, label tokens and ends of answers."""
+"""The conversion of chats to token IDs and back."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, first_stop
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _CHARACTERS_PER_TOKEN: Final = 16
-"""Maximum characters per token. Real text has 3 to 5; text beyond this limit is cut or refused before tokenization."""
+"""The maximum number of characters per token. Longer texts are cut or refused. Real texts have 3 to 5."""
 _KEPT_FIXED: Final = 64
 _KEPT_LABELS: Final = 64
 
 
 class PromptError(Exception):
-    """Raised when the judge cannot use a prompt or its labels. The message names the faulty part and the reason.
+    """Raised when the judge cannot use a prompt or its labels.
 
     Attributes:
         status: INVALID_PARAMETER if labels or fixed turns are the cause, so that every item fails; otherwise
@@ -36,18 +36,17 @@ class PromptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """The labels' token IDs: the tokens that all labels share, and each label's first different token."""
+    """The token IDs that all labels share, and each label's first different token ID."""
 
     shared: tuple[int, ...]
     tokens: tuple[int, ...]
 
 
 def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> LabelTokens:
-    """Return the tokens of `options` after `opening` and a space, or without both if the opening is empty.
+    """Return the options' tokens after `opening` and a space, or alone if `opening` is empty.
 
     Raises:
-        PromptError: There are fewer than two options, or at the first token that differs, an option has ended or two
-            options have the same token.
+        PromptError: There are fewer than two options, or the first different token does not distinguish all options.
     """
     if len(options) < 2:
         raise PromptError(Status.INVALID_PARAMETER, "a choice needs at least two options")
@@ -80,8 +79,8 @@ class PromptLimits:
     """Maximum prompt lengths in tokens.
 
     Attributes:
-        item: Maximum total length of the item's turn and the opening.
-        context: Maximum total length of the whole prompt and the answer.
+        item: Maximum for the item's turn with the opening.
+        context: Maximum for the whole prompt with the answer.
     """
 
     item: int
@@ -116,7 +115,7 @@ class ChatTokenizer:
         self._tokenizer = Tokenizer.from_file(str(path))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        # Chat tokens that are spelled out in an answer stay text. Only the template adds markup.
+        # Treat chat tokens that an answer spells out as text.
         self._tokenizer.encode_special_tokens = True
         self.limits = limits
         added = self._tokenizer.get_added_tokens_decoder()
@@ -141,12 +140,7 @@ class ChatTokenizer:
         return self._encode(opening) if opening else ()
 
     def prompt(self, prompt: JudgePrompt, opening: Sequence[int], *, answer_tokens: int = 0) -> PromptTokens:
-        """Return a prompt's token IDs, truncated to the limits.
-
-        Args:
-            prompt: The prompt. This function ignores its `opening`.
-            opening: Token IDs that start the judge's turn.
-            answer_tokens: Maximum number of tokens that the judge may write.
+        """Return a prompt's token IDs, truncated to the limits, with `opening` instead of the prompt's opening.
 
         Raises:
             PromptError: The prompt does not fit even without its prediction, or fixed turns leave no space for an item.
@@ -242,8 +236,8 @@ class TextEnd:
         self._text = text
         self._ends = ends
         self._stop = [each for each in stop if each]
-        # A character has at most four tokens of one byte each, so this many tokens contain the longest stop and the
-        # token before it.
+        # A character has at most four tokens of one byte each. This many tokens contain the longest stop and one more
+        # token.
         self._tail = 4 * max(map(len, self._stop), default=0) + 4
 
     def reached(self, ids: Sequence[int]) -> bool:

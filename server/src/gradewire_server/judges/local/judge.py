@@ -1,4 +1,4 @@
-"""Judges on this machine, built by `gradewire models build`. A worker process computes tokens from tokens."""
+"""Judges on this machine, which compute in a worker process."""
 
 import asyncio
 import contextlib
@@ -56,9 +56,9 @@ _WARM_UP: Final = Generate("", JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Rea
 
 
 class EmbeddedJudge(Judge):
-    """A judge on this machine. In a loop, it plans a run, lets the worker compute the run, and delivers the results.
+    """A judge on this machine. Only for the event loop that created the judge.
 
-    Use the judge on the event loop that created it. Start the worker first; `close` also closes the worker.
+    `supervisor` must be started. `close` closes the supervisor too.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class EmbeddedJudge(Judge):
     ) -> None:
         self._status = status
         self._tokenizer = tokenizer
-        # A separate thread keeps the loop responsive for a megabyte of text. A single thread keeps needs in order.
+        # A separate thread keeps the event loop responsive, and a single thread keeps needs in order.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tokenize-{status.name}")
         self._supervisor = supervisor
         self._queue = queue
@@ -147,13 +147,11 @@ class EmbeddedJudge(Judge):
         return self._tokenizer.prompt(need.prompt, opening, answer_tokens=need.max_tokens), ()
 
     def _refusal(self) -> Failure | None:
-        """Return the reason why this judge can never compute work again, or None."""
         if self._closed:
             return _CLOSED
         return self._lost("the judge cannot be restarted") if self._supervisor.gave_up else None
 
     async def _compute(self, work: Work) -> RowResult | Failure:
-        """Return the last result of a piece of work. If you cancel this call, later runs skip the work."""
         refusal = self._refusal()
         if refusal is not None:
             return refusal
@@ -215,7 +213,6 @@ class EmbeddedJudge(Judge):
         )
 
     def _trace(self, planned: Planned, begin_ns: int) -> None:
-        """Record a run in its callers' traces. The worker does not export traces."""
         record_batch(
             JUDGE_RUN,
             (work.span for work in planned.works),
@@ -232,10 +229,11 @@ class EmbeddedJudge(Judge):
 async def open_judge(
     status: ModelStatus, built: BuiltJudge, form: Form, config: EmbeddedJudgeConfig, telemetry: JudgeTelemetry
 ) -> EmbeddedJudge:
-    """Open a judge and check that it answers.
+    """Open a judge, and check that the judge answers.
 
     Raises:
-        ModelRefusedError: The worker cannot open the model, or (LibraryMissingError) lacks the model's library.
+        LibraryMissingError: The worker cannot load the model's library.
+        ModelRefusedError: The worker cannot open the model.
         WorkerLostError: The worker ended, or was not ready in time.
         JudgeUnavailableError: The judge does not answer.
         OSError: The tokenizer cannot be read.
@@ -257,7 +255,7 @@ async def open_judge(
     judge = EmbeddedJudge(status, tokenizer, supervisor, queue, telemetry)
     reply = None
     try:
-        # The first run allocates and packs memory. No caller should wait for this, or for a judge that cannot answer.
+        # No caller should wait for the first run, which allocates memory, or for a judge that cannot answer.
         reply = await judge.answer(_WARM_UP)
     finally:
         if reply is None or isinstance(reply.answer, Failure):
@@ -268,7 +266,7 @@ async def open_judge(
 
 
 class EmbeddedJudges(JudgeBackend):
-    """The backend `embedded`."""
+    """The backend for judges on this machine."""
 
     def __init__(self, config: EmbeddedJudgeConfig, telemetry: JudgeTelemetry) -> None:
         self._config = config
@@ -326,7 +324,7 @@ class EmbeddedJudges(JudgeBackend):
 
 
 def has_llama() -> bool:
-    """Return True if llama.cpp is installed. Only workers load it."""
+    """Return True if llama.cpp is installed, without loading the library."""
     return find_spec("xllamacpp") is not None
 
 
@@ -335,10 +333,11 @@ def _no_form(judge: BuiltJudge, why: str, remedy: str) -> JudgeUnavailableError:
 
 
 def _unusable(name: str, error: Exception) -> JudgeUnavailableError:
-    """Return the error for callers, without the cause's message, which contains this machine's paths."""
+    """Return an error for callers, without this machine's paths."""
     _log.warning("cannot open judge %r: %s", name, error)
-    commands = f"Run gradewire models verify {name} to see why, or replace it with: gradewire models build {name}"
-    return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {name!r} cannot be opened. {commands}"))
+    verify, build = f"gradewire models verify {name}", f"gradewire models build {name}"
+    remedy = f"Run {verify} to see the reason, or {build} to replace the judge"
+    return JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, f"judge {name!r} cannot be opened. {remedy}"))
 
 
 def _status(judge: BuiltJudge, form: Form, state: str, config: EmbeddedJudgeConfig) -> ModelStatus:

@@ -1,4 +1,4 @@
-"""The embedded judge's queue, without clocks or tasks: plan the next run, keep prefixes, and serve callers in turn."""
+"""The embedded judge's queue, which plans runs, keeps prefixes and serves callers in turn."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -13,7 +13,7 @@ from gradewire_server.judges.worker.messages import CoreLimits, Row, RowResult, 
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 NEW: Final = -1
-"""The state ID of work that has not started yet."""
+"""The state ID of new work."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +31,7 @@ class Prefix:
 
     @property
     def ready(self) -> bool:
-        """True if the turns are computed, so that items can follow."""
+        """True if all turns have been computed."""
         return self.computed == len(self.ids)
 
 
@@ -40,13 +40,12 @@ class Work:
     """A prompt, the requested answer and its progress.
 
     Attributes:
-        done: Future for the last row's result or a failure. It is cancelled once no caller waits any more.
+        done: Future for the last row's result or a failure; cancelled when no caller waits any more.
         arrived_s: Time when the work was queued, in `time.monotonic()` seconds.
-        max_tokens: Maximum number of tokens in a text; 0 for a choice.
-        ended: Function that returns True if these tokens are the whole text.
-        prefix: The fixed turns, set by the first run; None if there are no fixed turns.
-        computed: Number of the item's computed tokens.
-        inference_s: Total time of the work's runs.
+        max_tokens: Maximum number of tokens to write, or 0 for a choice.
+        ended: Function that returns True if the written tokens are a whole answer.
+        prefix: The fixed turns, or None before the first run. None also means that there are no fixed turns.
+        computed: Number of computed tokens in `item`.
     """
 
     fixed: tuple[int, ...]
@@ -72,7 +71,7 @@ class Work:
 
     @property
     def tokens(self) -> int:
-        """Maximum number of tokens that the work's state can have."""
+        """The maximum number of tokens in the work's state."""
         return len(self.item) + self.max_tokens
 
     @property
@@ -85,7 +84,7 @@ class Work:
         return self.max_tokens > 1 or len(self.item) > max_row_tokens
 
     def next_row(self, max_row_tokens: int) -> Row:
-        """Return the next row to compute. An item's rows do not depend on any other item."""
+        """Return the next row to compute. An item's rows do not depend on other items."""
         if self.computed == len(self.item):
             return Row(self.state, (self.written[-1],), next_token=True, keep=True)
         ids = self.item[self.computed : self.computed + max_row_tokens]
@@ -109,7 +108,7 @@ class Work:
             self.done.set_result(failure)
 
     def start_over(self) -> None:
-        """Reset the work after the worker lost its state. The answer will be the same."""
+        """Reset the work after the worker has lost the work's state."""
         self.prefix, self.state, self.computed = None, NEW, 0
         self.written.clear()
 
@@ -124,7 +123,7 @@ class CallerTurns:
         return sum(map(len, self._callers.values()))
 
     def __iter__(self) -> Iterator[Work]:
-        """Yield all work. Each caller's work is in order."""
+        """Yield all work, with each caller's work in order."""
         return (work for waiting in self._callers.values() for work in waiting)
 
     def append(self, work: Work) -> None:
@@ -132,7 +131,7 @@ class CallerTurns:
         self._callers.setdefault(work.caller, deque()).append(work)
 
     def popleft(self) -> Work:
-        """Take the next work. Its caller's next turn comes after all other callers' turns."""
+        """Take the next work, and move the work's caller behind all other callers."""
         caller, waiting = next(iter(self._callers.items()))
         work = waiting.popleft()
         self._callers.move_to_end(caller)
@@ -141,7 +140,7 @@ class CallerTurns:
         return work
 
     def put_back(self, works: list[Work]) -> None:
-        """Put work back in front of all queued work. Each caller's work keeps the order of `works`."""
+        """Put work back, in this order, in front of all queued work."""
         for work in reversed(works):
             self._callers.setdefault(work.caller, deque()).appendleft(work)
             self._callers.move_to_end(work.caller, last=False)
@@ -169,8 +168,8 @@ class Planned:
     """A run and the work that it computes.
 
     Attributes:
-        works: The work for each row; empty if the run computes fixed turns.
-        prefix: The fixed turns that the run computes, or that come before its rows.
+        works: The work for each row. Runs that compute fixed turns have no work.
+        prefix: The fixed turns that the run computes, or that precede the run's rows.
     """
 
     run: Run
@@ -181,10 +180,10 @@ class Planned:
 
 
 class EmbeddedQueue:
-    """Waiting work, and work that grows over several runs.
+    """A queue for waiting work, and for work that needs several runs.
 
     Args:
-        max_growing_tokens: Maximum total size of states that grow over several runs. A larger state may run alone.
+        max_growing_tokens: Maximum number of tokens in all work that needs several runs. Larger work may run alone.
     """
 
     def __init__(self, config: EmbeddedJudgeConfig, core: CoreLimits, max_growing_tokens: int) -> None:
@@ -204,12 +203,12 @@ class EmbeddedQueue:
         self._groups.setdefault(work.fixed, _Group()).waiting.append(work)
 
     def plan(self) -> Planned | None:
-        """Return the next run; None if no caller waits for any work."""
-        self._sweep()
+        """Return the next run, or None if there is no work."""
+        self._remove_unwanted()
         ids = self._turn()
         if ids is None:
             return None
-        # Even without fixed turns, the items occupy a place in the core.
+        # Items without fixed turns also occupy a prefix in the core.
         place = self._prefixes.setdefault(ids, Prefix(ids, self._next_state()))
         self._prefixes.move_to_end(ids)
         prefix = place if ids else None
@@ -227,7 +226,7 @@ class EmbeddedQueue:
         return Planned(run, works, prefix, ids, begins)
 
     def computed(self, planned: Planned) -> None:
-        """Record a successful run. Call this after all its work has received results."""
+        """Record a successful run. Call this after the run's work has received results."""
         if not planned.works and planned.prefix is not None:
             tokens = len(planned.run.rows[0].ids)
             planned.prefix.computed += tokens
@@ -235,7 +234,7 @@ class EmbeddedQueue:
                 self._groups[planned.group].debt_tokens += tokens
 
     def lost(self, planned: Planned, failure: Failure) -> None:
-        """Fail the work in a run that ended the worker, because it may be the cause.
+        """Fail the work in a run that ended the worker, because this work may be the cause.
 
         If the run computed fixed turns, fail the work that waits for these turns.
         """
@@ -260,8 +259,7 @@ class EmbeddedQueue:
             for work in (*group.growing, *group.waiting):
                 work.fail(failure)
 
-    def _sweep(self) -> None:
-        """Remove work that is done or that no caller waits for any more."""
+    def _remove_unwanted(self) -> None:
         for ids in list(self._groups):
             group = self._groups[ids]
             for work in [work for work in group.growing if not work.wanted]:
@@ -274,7 +272,7 @@ class EmbeddedQueue:
                 del self._groups[ids]
 
     def _make_room(self) -> None:
-        """Drop the least recently used prefixes beyond the limits, except the latest and those in use."""
+        """Drop the least recently used prefixes beyond the limits, except the latest prefix and prefixes in use."""
         tokens = sum(len(ids) for ids in self._prefixes)
         for ids in list(self._prefixes)[:-1]:
             if len(self._prefixes) <= self._max_prefixes and tokens <= self._max_prefix_tokens:

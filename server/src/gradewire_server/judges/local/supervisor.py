@@ -1,4 +1,4 @@
-"""Start, watch and replace a judge's worker process."""
+"""A supervisor, which starts, watches and replaces a judge's worker process."""
 
 import asyncio
 import logging
@@ -34,19 +34,19 @@ _FAILED_STARTS: Final = 3
 
 
 class WorkerLostError(Exception):
-    """Raised when the worker ended, hung, or sent invalid data. It is dead now. The message states the reason."""
+    """Raised when the worker ended, hung or sent invalid data, and is dead now."""
 
 
 class ModelRefusedError(Exception):
-    """Raised when the worker cannot open the model. The message states the reason."""
+    """Raised when the worker cannot open the model."""
 
 
 class LibraryMissingError(ModelRefusedError):
-    """Raised when the worker cannot load the model's library. The message states the reason."""
+    """Raised when the worker cannot load the model's library."""
 
 
 class WorkerProcess(SupervisedProcess):
-    """A process that computes one judge's runs, one at a time. Create it with `start`."""
+    """A process that computes one judge's runs, one at a time."""
 
     def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
         super().__init__(process)
@@ -95,7 +95,7 @@ class WorkerProcess(SupervisedProcess):
     @override
     async def wait_for_exit(self) -> str:
         end = await super().wait_for_exit()
-        await asyncio.wait([self._listening])  # unlike gather, wait does not cancel it when this is cancelled
+        await asyncio.wait([self._listening])  # unlike gather, wait does not cancel the task if this call is cancelled
         if self._last_lines and not self._closed:
             # Callers must not see these lines, because they may contain paths.
             _log.error("last output of worker %d: %s", self.pid, " | ".join(self._last_lines)[-2000:])
@@ -107,7 +107,7 @@ class WorkerProcess(SupervisedProcess):
         self._closed = True
         self._channel.close()
         await self.kill()
-        await asyncio.wait([self._listening])  # unlike gather, wait does not cancel it when this is cancelled
+        await asyncio.wait([self._listening])  # unlike gather, wait does not cancel the task if this call is cancelled
 
     async def _open(self, model: OpenModel, *, timeout_s: float) -> None:
         answer = await self._ask(asdict(model), timeout_s=timeout_s)
@@ -135,7 +135,7 @@ class WorkerProcess(SupervisedProcess):
             raise WorkerLostError(await self.wait_for_exit()) from error
 
     async def _listen(self) -> None:
-        """Read the process's output. After a crash, the libraries' last lines show the cause."""
+        """Keep the process's last lines, which show the cause of a crash."""
         while True:
             try:
                 line = await self.read_line()
@@ -151,23 +151,20 @@ class WorkerProcess(SupervisedProcess):
 def run_timeout_s(run: Run, config: EmbeddedJudgeConfig, *, first: bool) -> float:
     """Return one run's time limit in seconds.
 
-    A worker's first run may take as long as its start, because it reads the mapped file from disk. The limit grows with
-    the number of tokens: llama.cpp needs a sixteenth of a second per token on a dedicated core with a 1.5 B model, and
-    judges share their cores.
+    A worker's first run may take as long as the start, because the run reads the mapped file from disk. With a 1.5 B
+    model, llama.cpp needs a sixteenth of a second per token on a dedicated core.
     """
     return config.run_timeout_s + config.token_timeout_s * run.tokens + (config.start_timeout_s if first else 0.0)
 
 
 class WorkerSupervisor:
-    """A supervisor that replaces a lost worker. Use it on one event loop.
+    """A supervisor that replaces a lost worker. For one event loop only.
 
     Args:
-        restarted: Function that is called after each loss of a worker, before the next worker starts.
+        restarted: Function to call when a worker was lost, before the next worker starts.
 
     Attributes:
-        starts: Number of workers so far. A new worker has no states.
-        limits: Limits of the worker's core. All workers for one model have the same limits.
-        trouble: The reason why there is no worker now; empty if there is a worker.
+        trouble: The reason why there is no worker now, or "" if there is a worker.
     """
 
     def __init__(self, model: OpenModel, config: EmbeddedJudgeConfig, *, restarted: Callable[[], None]) -> None:
@@ -186,17 +183,17 @@ class WorkerSupervisor:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process ID; None while there is no worker."""
+        """The worker's process ID, or None while there is no worker."""
         return None if self._worker is None else self._worker.pid
 
     @property
     def gave_up(self) -> bool:
-        """True after several consecutive failed restarts. Callers should then not wait."""
+        """True after several consecutive failed restarts, so that callers do not wait."""
         return self._failed_starts >= _FAILED_STARTS
 
     @property
     def retry_after_s(self) -> float:
-        """Seconds to wait before a retry may succeed."""
+        """The number of seconds after which a retry may succeed."""
         return round(1.0 + self._start_s, 1)
 
     async def start(self) -> None:
@@ -217,7 +214,7 @@ class WorkerSupervisor:
             await self._changed.wait()
 
     async def run(self, run: Run) -> list[RowResult]:
-        """Compute a run. After a WorkerLostError, a new worker starts."""
+        """Compute a run; raise WorkerLostError if the worker is lost."""
         worker = self._worker
         if worker is None:
             raise WorkerLostError(self.trouble or "the judge's worker is not started")
@@ -230,7 +227,7 @@ class WorkerSupervisor:
         return results
 
     async def close(self) -> None:
-        """End the worker and wait until it has ended."""
+        """End the worker, and wait for its end."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
@@ -239,7 +236,6 @@ class WorkerSupervisor:
             self._worker = None
 
     async def _run_one(self) -> None:
-        """Start a worker if there is no worker, then wait until the worker is lost, even while it is idle."""
         try:
             worker = self._worker or await self._start()
         except (WorkerLostError, ModelRefusedError, OSError) as error:

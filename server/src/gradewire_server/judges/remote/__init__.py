@@ -1,1 +1,1 @@
-"""Judges on servers: the backends `openai`, `decisions` and `triton`, and the code that they share."""
+"""Judges on servers: the backends `openai`, `decisions` and `triton`."""

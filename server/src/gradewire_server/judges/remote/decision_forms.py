@@ -1,4 +1,4 @@
-"""Write questions to decision servers and parse their answers, in the two formats of these servers."""
+"""The formats of questions to decision servers, and of these servers' answers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,20 +13,20 @@ from gradewire_server.judges.remote.server import Question
 _INSTRUCTIONS: Final = "Choose the option that fits best."
 """Instructions for a prompt without instructions, because some servers refuse an empty string."""
 _NAME: Final = "verdict"
-"""The name of a single question. Do not change it, because some models read it."""
+"""The name of a single question. Do not change this name, because some models read it."""
 _NO_ANSWER: Final = "no answer to the question"
 _OTHER_LABELS: Final = "probabilities for the wrong labels"
 _ROUNDING: Final = 0.005
-"""Maximum rounding error of one probability. Servers round to four digits (sparrow-decider) or, at worst, to two."""
+"""The maximum rounding error of one probability. At worst, servers round to two digits."""
 _ARITHMETIC: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuestion:
-    """A question that offers a choice. A server can safely render its strings as a chat.
+    """A question with several options. All strings are `harmless`.
 
     Attributes:
-        options: Descriptions by label, in the order of the labels.
+        options: Descriptions by label, in the labels' order.
     """
 
     state: str
@@ -35,15 +35,15 @@ class DecisionQuestion:
 
 
 def without_demonstrations(prompt: JudgePrompt) -> JudgePrompt:
-    """Return the prompt without demonstrations, so that its only fixed turns are the instructions."""
+    """Return the prompt without demonstrations."""
     return replace(prompt, fixed=tuple(turn for turn in prompt.fixed if turn.role is Role.SYSTEM))
 
 
 def decision_question(question: Question) -> DecisionQuestion:
     """Return the question to send for a choice.
 
-    The judge's words in earlier steps (all lines of the opening except the last) follow the instructions, because they
-    do not belong to the item.
+    All lines of the opening except the last line follow the instructions, because the judge wrote these lines in
+    earlier steps.
     """
     *instructions, item = (turn.text for turn in turns(without_demonstrations(question.prompt)))
     *earlier, begin = harmless(question.prompt.opening).split("\n")
@@ -53,7 +53,7 @@ def decision_question(question: Question) -> DecisionQuestion:
 
 
 def names(count: int) -> list[str]:
-    """Return names for a request's questions. The first name is the name of a single question."""
+    """Return names for a request's questions."""
     return [_NAME, *(f"{_NAME}_{number}" for number in range(2, count + 1))]
 
 
@@ -62,7 +62,6 @@ class Form:
     """The format of a server's requests and answers.
 
     Attributes:
-        path: Path after the base address.
         listed: True if questions, answers and probabilities are lists; False if they are objects with names as keys.
     """
 
@@ -70,7 +69,7 @@ class Form:
     listed: bool = False
 
     def body(self, model: str, asked: Sequence[DecisionQuestion]) -> dict[str, Any]:
-        """Return the JSON object of a request with questions about one state."""
+        """Return a request with questions about one state."""
         named = zip(names(len(asked)), asked, strict=True)
         if not self.listed:
             questions = {
@@ -94,7 +93,7 @@ class Form:
         answers, asked = reply.get("answers"), names(count)
         others = unreadable(_NO_ANSWER if count == 1 else "answers to the wrong questions")
         if self.listed and isinstance(answers, list):
-            # The answers come in the order of the questions, with or without names.
+            # The answers come in the questions' order, with or without names.
             given = [each.get("name") if isinstance(each, dict) else None for each in answers]
             if len(given) != count or any(name not in (own, None) for own, name in zip(asked, given, strict=True)):
                 raise others
@@ -106,9 +105,7 @@ class Form:
         raise unreadable("something other than decisions")
 
     def distribution(self, answer: object, labels: tuple[str, ...]) -> tuple[float, ...]:
-        """Return an answer's probabilities in the order of the labels, with a sum of 1.
-
-        Correct a sum that is off by up to 0.005 per label, because of rounding to two digits.
+        """Return an answer's probabilities in the labels' order, with rounding errors in their sum corrected.
 
         Raises:
             RemoteError: The answer does not have exactly one probability from 0 to 1 per label, with a sum of 1.
@@ -141,9 +138,9 @@ class Form:
 
 
 def _probability(value: object) -> float:
-    # This form of the comparison also refuses NaN.
+    # This comparison also refuses NaN.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise unreadable("an invalid probability: each must be a number from 0 to 1")
+        raise unreadable("an invalid probability. A probability must be a number from 0 to 1")
     return float(value)
 
 
@@ -151,4 +148,4 @@ SYSTEM_ONE: Final = Form("systemone")
 DECISIONS: Final = Form("decisions", listed=True)
 SYSTEM_ONE_AT_DECISIONS: Final = Form("decisions")
 FORMS: Final = (SYSTEM_ONE, DECISIONS, SYSTEM_ONE_AT_DECISIONS)
-"""Formats, in the order in which to try them."""
+"""Formats to try, in this order."""

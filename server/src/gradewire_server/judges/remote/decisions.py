@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 _TEST_QUESTION: Final = DecisionQuestion(
     "Water is wet.", "Say whether the statement is true.", {label: f"It is {label}" for label in ("true", "false")}
 )
-"""The test question. It contains no user data."""
+"""A test question without user data."""
 _PREFIX: Final = "the judge's server answered with "
 _WANTED: Final = "decisions of a decision model"
 _REMARK: Final = "A decision model: it chooses between labels, writes no text and sees no demonstrations."
@@ -45,10 +45,9 @@ def answer_of(reply: Reply, form: Form, asked: DecisionQuestion) -> Answer:
 
 
 def answers_of(reply: Reply, form: Form, asked: Sequence[DecisionQuestion]) -> list[Answer | RemoteError]:
-    """Return the answer to each question of a request, or its error.
+    """Return an answer or an error for each question; raise RemoteError if the reply is invalid as a whole.
 
-    Each answer gets an equal share of the request's tokens. If there is a remainder, the first answers get one more
-    token each. Raise RemoteError unless each question is answered.
+    The answers share the request's tokens equally.
     """
     read = errors.json_object(reply.content)
     checked = [_checked(form, given, one) for one, given in zip(asked, form.answers(read, len(asked)), strict=True)]
@@ -78,19 +77,14 @@ def _checked(form: Form, answer: object, asked: DecisionQuestion) -> tuple[float
 
 
 def _counts(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    # Every question has tokens, so 0 means that the server does not count them (sparrow-decider).
+    # Every question has tokens, so 0 means that the server does not count tokens (sparrow-decider).
     read = token_count(usage.get("input_tokens", usage.get("prompt_tokens"))) or None
     written = token_count(usage.get("output_tokens", usage.get("completion_tokens")))
     return read, written if read is not None else None
 
 
 class DecisionServer(Server):
-    """One decision model on a server.
-
-    Args:
-        forms: Request formats to try. The first format that the server accepts is used.
-        most_questions: Maximum number of questions in one request.
-    """
+    """One decision model on a server. `forms` are request formats to try."""
 
     writes = False
 
@@ -117,11 +111,11 @@ class DecisionServer(Server):
             if error is None:
                 self._check_test_answer(reply, form)
                 self._form = form
-                _log.info("judge %s: its server answers %s", self._model, form.path)
+                _log.info("judge %s: its server accepts requests to %s", self._model, form.path)
                 return
             self._note(reply)
             away = reply.status in errors.NOT_FOUND
-            # Prefer a refusal that is not about the address, because it is the most informative.
+            # Prefer a refusal that is not about the address, because this refusal says more.
             refusal = error if refusal is None or not away else refusal
             next_may_do = away or (form is DECISIONS and reply.status in errors.BAD_REQUEST)
             if not next_may_do or form is self._forms[-1]:
@@ -163,10 +157,10 @@ class DecisionServer(Server):
         try:
             self._uncounted.add(answer_of(reply, form, _TEST_QUESTION))
         except RemoteError as error:
-            # The address may be a web page, for example. No item is the cause, so do not try to send items.
+            # The address may be a web page, for example, so no item can succeed.
             server, why = errors.server_at(reply.address), error.failure.message.removeprefix(_PREFIX)
             raise errors.refused(
-                f"{server} answers a test question with something other than a decision ({why}): see "
+                f"{server} answers a test question with something other than a decision ({why}). Check "
                 f"{errors.ADDRESS_SETTING} and {errors.MODEL_SETTING}"
             ) from error
 
@@ -175,7 +169,7 @@ class DecisionServer(Server):
 
 
 class DecisionJudges(RemoteBackend):
-    """One decision model on a server. The address is the base or the endpoint (…/systemone, …/decisions).
+    """One decision model on a server. The address may include the endpoint (…/systemone, …/decisions).
 
     Raises:
         ValueError: The address or the token is not valid.
@@ -187,7 +181,6 @@ class DecisionJudges(RemoteBackend):
         config = replace(config, url=base)
 
         async def server() -> DecisionServer:
-            # Use a thread, because this reads certificates and imports the HTTP library.
             client = await asyncio.to_thread(HttpClient, config)
             return DecisionServer(client, config.model, forms, most_questions=config.questions_per_request)
 
@@ -195,7 +188,7 @@ class DecisionJudges(RemoteBackend):
 
 
 def endpoint_of(url: str) -> tuple[str, tuple[Form, ...]]:
-    """Return the base address and the formats to try. If the address names an endpoint, try only its format."""
+    """Return the base address and the formats to try. If the address includes an endpoint, there is only one format."""
     address = url.rstrip("/")
     base, _, last = address.rpartition("/")
     named = tuple(form for form in FORMS if form.path == last)

@@ -1,4 +1,4 @@
-"""Errors from judges' servers: error types and messages, and the meaning of a reply's status and text."""
+"""Errors from judges' servers, and the meaning of a reply's status and text."""
 
 import email.utils
 import json
@@ -36,7 +36,7 @@ _TOO_LONG_WORDS: Final = (
     "maximum model length",
     "max_model_len",
 )
-"""Phrases that OpenAI, vLLM, llama.cpp and Triton use if a prompt is too long."""
+"""Phrases with which servers say that a prompt is too long."""
 _ABOUT_PICTURES: Final = re.compile(
     r"\b(?:images?|image_\w+|pictures?|vision|visual|multi-?modal\w*|modalit(?:y|ies)|mmproj)\b"
 )
@@ -48,11 +48,11 @@ _ABOUT_ONE_PICTURE: Final = re.compile(
     r"\b(?:format|mime|media type|file|decod|load|read\b|corrupt|damag|size|dimension|resolution|aspect|pixel|animat"
     r"|download|fetch)|valid image|image is valid|too (?:large|small|big|many)|at most [1-9]"
 )
-"""Words that refer to one image: "unsupported image format" does not mean that the model sees no images."""
+"""Words that refer to one image, because "unsupported image format" does not mean that the model sees no images."""
 
 
 class RemoteFault(StrEnum):
-    """Types of errors. The retry counter uses them as reasons."""
+    """Types of errors, which are also the retry counter's reasons."""
 
     RATE_LIMITED = "rate_limited"
     UNREACHABLE = "unreachable"
@@ -65,18 +65,18 @@ class RemoteFault(StrEnum):
 
 
 RETRYABLE = frozenset({RemoteFault.RATE_LIMITED, RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR})
-"""Errors after which a request is sent again. They do not include timeouts, because the server is already too slow."""
+"""Errors after which a request is sent again. Timeouts are not included, because the server is already too slow."""
 SERVER_AWAY = frozenset({RemoteFault.UNREACHABLE, RemoteFault.SERVER_ERROR, RemoteFault.LATE, RemoteFault.REFUSED})
 """Errors after which the server counts as down until it answers a request."""
 REQUEST_AT_FAULT = frozenset({RemoteFault.REJECTED, RemoteFault.TOO_LONG, RemoteFault.UNREADABLE})
-"""Errors of one request or its answer. Other requests may succeed, and one of several questions may be the cause."""
+"""Errors in one request or its answer. Other requests may succeed."""
 
 
 class RemoteError(Exception):
     """Raised when a request to a judge's server failed.
 
     Attributes:
-        failure: The failure for callers, with the remedy and the server's requested wait, but not the server's text.
+        failure: The failure for callers, without the server's text.
     """
 
     def __init__(self, kind: RemoteFault, status: Status, message: str, retry_after_s: float | None = None) -> None:
@@ -87,25 +87,25 @@ class RemoteError(Exception):
 
 def rate_limited(retry_after_s: float | None) -> RemoteError:
     """Return the error for a server that limits requests."""
-    message = "the judge's server accepts no more requests for now; try again later"
+    message = "the judge's server accepts no more requests for now. Try again later"
     return RemoteError(RemoteFault.RATE_LIMITED, Status.UNAVAILABLE, message, retry_after_s)
 
 
 def unreachable(address: str) -> RemoteError:
     """Return the error for a failed or broken connection."""
-    message = f"{server_at(address)} cannot be reached: see {ADDRESS_SETTING}, or try again"
+    message = f"{server_at(address)} cannot be reached. Check {ADDRESS_SETTING}, or try again"
     return RemoteError(RemoteFault.UNREACHABLE, Status.UNAVAILABLE, message)
 
 
 def server_error(retry_after_s: float | None = None) -> RemoteError:
     """Return the error for a server that failed."""
-    message = "the judge's server failed; try again"
+    message = "the judge's server failed. Try again"
     return RemoteError(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message, retry_after_s)
 
 
 def late(address: str, timeout_s: float) -> RemoteError:
     """Return the error for a request that timed out."""
-    message = f"{server_at(address)} did not answer within {timeout_s:g} s (judge_timeout_s); try again"
+    message = f"{server_at(address)} did not answer within {timeout_s:g} s (judge_timeout_s). Try again"
     return RemoteError(RemoteFault.LATE, Status.UNAVAILABLE, message)
 
 
@@ -116,7 +116,7 @@ def refused(what_to_do: str) -> RemoteError:
 
 def rejected(status: int) -> RemoteError:
     """Return the error for a rejected request. The server may accept other requests."""
-    message = f"the judge's server rejects a request (status {status}); its message is in the log at level debug"
+    message = f"the judge's server rejects a request (status {status}). See the server's message in the debug log"
     return RemoteError(RemoteFault.REJECTED, Status.INTERNAL, message)
 
 
@@ -133,12 +133,12 @@ def unreadable(what: str) -> RemoteError:
 
 
 def server_at(address: str) -> str:
-    """Return a phrase with the server's address. It contains no key, because `judge_url` allows no user or query."""
+    """Return a phrase with the server's address, which contains no key."""
     return f"the judge's server at {address}"
 
 
 def says_too_long(text: str) -> bool:
-    """Return True if a server's text means that a prompt exceeds the model's context."""
+    """Return True if a server's text says that a prompt is too long."""
     lowered = text[:_READ_CHARACTERS].casefold()
     return any(words in lowered for words in _TOO_LONG_WORDS)
 
@@ -149,7 +149,6 @@ class Reply:
 
     Attributes:
         content: The body, at most 1 MiB.
-        retry_after: The Retry-After header; "" if the reply has no such header.
     """
 
     status: int
@@ -159,12 +158,12 @@ class Reply:
 
     @property
     def words(self) -> str:
-        """The beginning of the body as text. It may quote the request, which contains a user's text."""
+        """The beginning of the body, which may quote a user's text."""
         return self.content[:_READ_CHARACTERS].decode("utf-8", "replace")
 
 
 def json_object(content: bytes) -> dict[str, Any]:
-    """Parse a body; raise RemoteError if it is not a JSON object."""
+    """Parse a body; raise RemoteError if the body is not a JSON object."""
     try:
         read = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -175,7 +174,7 @@ def json_object(content: bytes) -> dict[str, Any]:
 
 
 def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> RemoteError | None:
-    """Return the error that a reply's status means; None for success. `wanted` describes the API in the message."""
+    """Return the error for a reply, or None if the reply is successful. `wanted` describes the API in messages."""
     status, wait_s = reply.status, retry_after_s(reply.retry_after)
     if status == _OK:
         return None
@@ -191,7 +190,7 @@ def error_of(reply: Reply, model: str, wanted: str = "chat completions") -> Remo
 
 
 def server_message(reply: Reply) -> str:
-    """Return only the server's message from a body, because the rest of the body may repeat the request."""
+    """Return the server's message from a body. Other parts of the body may repeat the request."""
     try:
         body = json.loads(reply.content)
     except (ValueError, RecursionError):
@@ -215,21 +214,21 @@ def server_message(reply: Reply) -> str:
 def _remedy(reply: Reply, words: str, model: str, wanted: str) -> str:
     status, server = reply.status, server_at(reply.address)
     if status in _UNAUTHORIZED:
-        return f"{server} requires a key, or refuses this key (status {status}): see {KEY_SETTING}"
+        return f"{server} requires a key, or refuses this key (status {status}). Check {KEY_SETTING}"
     if status in NOT_FOUND:
         return (
             f"{server} knows no model {quoted(model)}, or no {wanted} at this address "
-            f"(status {status}): see {MODEL_SETTING} and {ADDRESS_SETTING}, which usually ends in /v1"
+            f"(status {status}). Check {MODEL_SETTING} and {ADDRESS_SETTING}, which usually ends in /v1"
         )
     if status in _REDIRECTS:
-        return f"{server} redirects (status {status}): set {ADDRESS_SETTING} to the final address"
+        return f"{server} redirects (status {status}). Set {ADDRESS_SETTING} to the final address"
     if status == _TOO_MANY and "insufficient_quota" in words:
-        return f"the quota of {server} is used up: ask its operator to raise it"
+        return f"the quota for {server} is used up. Ask the server's operator for a higher quota"
     return ""
 
 
 def retry_after_s(header: str) -> float | None:
-    """Return the seconds in a Retry-After header, 0 to 3,600; None if the header cannot be parsed."""
+    """Return the seconds (0 to 3,600) in a Retry-After header, or None if the header cannot be parsed."""
     text = header.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:8]), _LONGEST_WAIT_S)
@@ -242,10 +241,9 @@ def retry_after_s(header: str) -> float | None:
 
 
 def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | None:
-    """Return the error that a server's text about images means; None if the text is not about the images.
+    """Return an error if a server's text refuses images; otherwise return None.
 
-    The error fails only this item, and the server stays in use. Ignore the model's name in the text, because it is no
-    evidence, as in "llama-3.2-vision takes no temperature".
+    Ignore the model's name in the text, for example in "llama-3.2-vision takes no temperature".
     """
     own_name = rf"(?<!\w){re.escape(model.casefold())}(?!\w)"
     lowered = re.sub(own_name, " ", words[:_READ_CHARACTERS].casefold())
@@ -254,10 +252,10 @@ def refusal_of_pictures(words: str, model: str, status: int) -> RemoteError | No
     if _ABOUT_THE_MODEL.search(lowered) and not _ABOUT_ONE_PICTURE.search(lowered):
         message = f"the judge's server reports that its model {quoted(model)} accepts no pictures (judge_sees_images)"
         return RemoteError(RemoteFault.REJECTED, Status.JUDGE_CANNOT_SEE, message)
-    if status == _NO_SUCH_ADDRESS:  # nor is the address, or the model
+    if status == _NO_SUCH_ADDRESS:  # the address or the model is unknown
         return None
     message = (
-        f"images: the judge's server refuses these images (status {status}): send fewer or smaller images, or a "
-        "different type; the server's message is in the log at level debug"
+        f"images: the judge's server refuses these images (status {status}). Send fewer or smaller images, or a "
+        "different type. See the server's message in the debug log"
     )
     return RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)

@@ -1,4 +1,4 @@
-"""The HTTP client for a judge's server. Only this module uses the HTTP library."""
+"""The HTTP client for a judge's server."""
 
 import asyncio
 import json
@@ -18,16 +18,15 @@ _MAX_ANSWER_BYTES: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
 _KEEP_ALIVE_S: Final = 30.0
 _CLOSE_S: Final = 5.0
-"""Seconds to wait for the thread to end. An endless reply may keep the thread busy until the request times out."""
+"""Seconds to wait for the thread's end, which an endless reply may delay."""
 _FIRST_ERROR: Final = 400
 
 
 class HttpClient:
-    """Persistent connections to one server. The client follows no redirects, so that only this server gets the key.
+    """A client for one server. Create it on a thread, because this takes 0.2 s.
 
-    The connections run on a separate thread. The library may read an endless sequence of informational replies, or of
-    one-byte chunks, without a pause, which would block an event loop. Also create the client on a thread, because
-    certificates and imports take 0.2 s.
+    The connections run on a separate thread, because an endless reply would block the event loop. The client follows
+    no redirects, so that only this server gets the key.
 
     Raises:
         ValueError: The address or the token is not valid.
@@ -41,7 +40,7 @@ class HttpClient:
         self._client = httpx2.AsyncClient(
             base_url=config.url.rstrip("/") + "/",
             headers=_headers(config.token),
-            # Set no total timeout here, because callers pass one for each request.
+            # Set no total timeout, because callers limit each request.
             timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT_S),
             limits=httpx2.Limits(
                 max_connections=config.max_in_flight + 1,  # the probe's
@@ -56,13 +55,13 @@ class HttpClient:
         self._thread.start()
 
     def note_refusal(self, log: logging.Logger, level: int, what: str, reply: Reply) -> None:
-        """Log a refused request. Log the server's text, which may quote a user's text, only at level debug."""
+        """Log a refused request, and at level debug the server's text, which may quote a user's text."""
         log.log(level, "%s (status %d)", what, reply.status)
         words = reply.words.replace(self._token, "(the key)") if self._token else reply.words
         log.debug("%s: the server's message: %.300r", what, words)
 
     async def close(self) -> None:
-        """Close the connections. If an endless reply keeps the thread busy, they close when the process ends."""
+        """Close the connections. During an endless reply, the connections close only when the process ends."""
         with suppress(RuntimeError):  # already closed
             self._loop.call_soon_threadsafe(self._closed.set)
         await asyncio.to_thread(self._thread.join, _CLOSE_S)
@@ -76,7 +75,7 @@ class HttpClient:
             self._runner.run(until_closed())
 
     async def send(self, path: str, body: bytes | None = None) -> Reply:
-        """Send a POST request with JSON (`json_bytes`), or a GET request without a body; raise RemoteError."""
+        """Send a POST request with JSON, or a GET request if `body` is None; raise RemoteError."""
         method, span = "GET" if body is None else "POST", current_span()
         if span is None:
             return await self._exchange(method, path, body, {})
@@ -112,7 +111,7 @@ class HttpClient:
 
 
 def json_bytes(body: Mapping[str, object]) -> bytes:
-    """Return a request's body."""
+    """Return a request's body in JSON."""
     return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
@@ -128,12 +127,12 @@ def checked(config: RemoteJudgeConfig) -> None:
         raise ValueError(f"{ADDRESS_SETTING} must be a base address such as https://host/v1") from error
     if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.userinfo or parsed.query or parsed.fragment:
         raise ValueError(
-            f"{ADDRESS_SETTING} must be a base address such as https://host/v1, without user, query and fragment: "
-            f"put a key in {KEY_SETTING}"
+            f"{ADDRESS_SETTING} must be a base address such as https://host/v1, without user, query and fragment. "
+            f"Set a key with {KEY_SETTING}"
         )
     token = config.token
     if not (token.isascii() and token.isprintable()) or token != token.strip():
-        raise ValueError(f"{KEY_SETTING} has invalid characters for a key: white space, a line break, or not ASCII")
+        raise ValueError(f"{KEY_SETTING} must be a key of printable ASCII characters, without white space at the ends")
 
 
 def _headers(token: str) -> dict[str, str]:

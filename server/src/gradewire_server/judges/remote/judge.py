@@ -1,4 +1,4 @@
-"""A judge on a server, and a backend with only this judge, for all types of servers."""
+"""A judge on a server, and the backend for this judge, for all types of servers."""
 
 import asyncio
 import functools
@@ -47,12 +47,10 @@ _WRITES_NOTHING: Final = Failure(
     "answers that a judge writes (lave?mode=rating, judge_verdict?style=plain, judge_grade?style=match, "
     "smile?synthetic=none), or ask a judge that writes (judge_backend embedded, openai or triton)",
 )
-_CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed; try again", 1.0)
+_CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed. Try again", 1.0)
 
 _RECIPE: Final = 1
-"""A version that the digest includes. Raise it when a change to requests or label parsing changes a server's
-answers.
-"""
+"""A version that the digest includes. Increase the version if you change requests or the parsing of labels."""
 _BACKOFF: Final = Backoff(0.5, 8.0)
 _OPEN_TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 2.0
@@ -77,14 +75,13 @@ def _read_choice(need: Choose, answer: Answer, *, truncated: bool) -> Choice | F
     steps = answer.steps
     reading = labels.read_text(answer.text, whole=answer.whole) if steps is None else labels.read(steps)
     if reading is UNREADABLE:
-        # Constrained to the labels, the judge may have written a label that it finds almost impossible.
-        wrote = f"{reading.message}, or finds them all but impossible: it wrote {quoted(answer.text.strip())}"
+        # A judge that can only write labels may have written a label that it finds almost impossible.
+        wrote = f"{reading.message}, or with a very improbable label. The judge wrote {quoted(answer.text.strip())}"
         return replace(reading, message=wrote if answer.whole else f"{wrote} and was cut short; {_THINKING_HINT}")
     return reading if isinstance(reading, Failure) else Choice(reading.probabilities, reading.mass, *counts)
 
 
 def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
-    """Return the text, without a repeated opening and without a stop."""
     text, whole = answer.text, answer.whole
     opening = need.prompt.opening
     begin = text.lstrip()
@@ -97,11 +94,7 @@ def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
 
 
 class RemoteJudge(Judge):
-    """A judge on a server.
-
-    Args:
-        server: The server. `close` closes it.
-    """
+    """A judge on a server, whose connections `close` closes too."""
 
     def __init__(
         self, status: ModelStatus, server: Server, config: RemoteJudgeConfig, telemetry: JudgeTelemetry
@@ -126,7 +119,7 @@ class RemoteJudge(Judge):
         return replace(
             status,
             precision=f"{self._status.precision} without {lacks}",
-            remarks=(*status.remarks, f"Its server lacks features of this type of server: {lacks}."),
+            remarks=(*status.remarks, f"The judge's server lacks features that similar servers have: {lacks}."),
         )
 
     @override
@@ -180,7 +173,7 @@ class RemoteJudge(Judge):
             return _CLOSED
 
     async def _send(self, questions: Sequence[Question], deadline_s: float | None) -> list[Answered | None]:
-        """Send questions. With several, None means that a question may be faulty, so send it again alone."""
+        """Send questions. None in the result means that one of several questions must be sent again alone."""
         if len(questions) == 1:
             return [await self._send_one(questions[0], deadline_s)]
         try:
@@ -195,7 +188,7 @@ class RemoteJudge(Judge):
         ]
 
     async def _send_one(self, question: Question, deadline_s: float | None) -> Answered:
-        """Send one question. While the server finds the prompt too long, halve the prediction and send it again."""
+        """Send one question. If the server finds the prompt too long, halve the prediction and try again."""
         while True:
             try:
                 (answer,) = await self._ask([question], deadline_s)
@@ -211,12 +204,10 @@ class RemoteJudge(Judge):
             question = replace(question, prompt=shorter)
 
     async def _ask(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answer | RemoteError]:
-        """Send questions in one request; raise RemoteError.
-
-        The caller keeps its permit between attempts, so that a server that limits requests gets fewer requests.
+        """Send questions in one request, with retries; raise RemoteError.
 
         Returns:
-            An answer for each question. If there are several questions, an error may take the place of an answer.
+            An answer for each question or, only if there are several questions, an error.
         """
         first_s = time.monotonic()
         attempt = 0
@@ -274,8 +265,7 @@ class RemoteBackend(JudgeBackend):
     """One judge on one server.
 
     Args:
-        backend: The type of server. The digest includes it.
-        make_server: Function that is awaited once for each opened judge.
+        backend: The type of server, which the digest includes.
     """
 
     def __init__(
@@ -300,7 +290,7 @@ class RemoteBackend(JudgeBackend):
     @override
     async def open(self, name: str) -> RemoteJudge:
         if name not in {"", self._config.model}:
-            message = f"the judge's server only runs {self._config.model!r}: see {MODEL_SETTING}"
+            message = f"the judge's server only runs {self._config.model!r}. Check {MODEL_SETTING}"
             raise JudgeUnavailableError(Failure(Status.MODEL_UNAVAILABLE, message))
         server = await self._make_server()
         try:
@@ -317,12 +307,11 @@ class RemoteBackend(JudgeBackend):
 
 
 def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
-    """Return the status for a model with unknown weights."""
     asked = f"gradewire remote judge {_RECIPE}\0{backend}\0{config.model}\0{config.assistant_prefill}"
     thinks: tuple[str, ...] = ()
     if config.reasoning_tokens:
         asked += f"\0thinks {config.reasoning_tokens}"
-        thinks = (f"It may think for {config.reasoning_tokens} tokens before each answer (judge_reasoning_tokens).",)
+        thinks = (f"Thinks for up to {config.reasoning_tokens} tokens before each answer (judge_reasoning_tokens).",)
     return ModelStatus(
         name=config.model,
         digest=hashlib.sha256(asked.encode()).hexdigest(),
@@ -332,7 +321,7 @@ def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
         sees_images=config.sees_images == "yes",
         remarks=(
             f"Runs on a separate server (backend {backend}).",
-            "Only its name identifies its scores: gradewire does not know which weights the server uses for this name.",
+            "Only its name identifies its scores, because gradewire does not know the server's weights for this name.",
             *thinks,
         ),
     )

@@ -1,4 +1,4 @@
-"""Compute label probabilities from the log probabilities of tokens that are known only as text."""
+"""The computation of label probabilities from a server's tokens."""
 
 import itertools
 import math
@@ -12,15 +12,14 @@ from typing import Final
 from gradewire_server.domain.items import Failure, Status
 
 MARKUP: Final = '*_`~#>"\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}'
-"""Characters that chat models put around a label, or before its line."""
+"""Characters that chat models put around a label, or at the beginning of a line."""
 _APOSTROPHE: Final = "\N{RIGHT SINGLE QUOTATION MARK}"
 _DASHES: Final = "\N{EN DASH}\N{EM DASH}"
 _ANNOUNCING: Final = (
     "verdict|rating|grade|score|judge?ment|similarity|evaluation|assessment|conclusion|classification|label"
 )
 _LEADING_WORDS: Final = r"(?:(?:the|my|our|this|so|thus|hence|therefore|final|overall|both|two|student's),? ){0,4}"
-# No question mark (it asks), no colon (the answer follows: "Correct: Paris"), and no word (the sentence goes on:
-# "correct only if").
+# No question mark, colon ("Correct: Paris") or word ("correct only if") may follow the label.
 _SENTENCE_PART_END: Final = rf"(?= ?(?:[.!;,)(\n{_DASHES}]|- ))"
 
 _ARTICLE: Final = "a"
@@ -28,8 +27,8 @@ _SEPARATOR: Final = r"[\s*_`\"']"
 
 MAX_LABEL_TOKENS: Final = 24
 LEAST_MASS: Final = 1e-3
-"""Minimum total probability of all labels. Below this value, the judge would have written something else, and the few
-known tokens do not show which label it prefers, because other labels may be just beyond the list.
+"""The minimum total probability of all labels. Below this value, the judge would write something else, and the known
+tokens do not show which label the judge prefers.
 """
 _ROUNDING: Final = 1e-3
 _MARKUP_OR_SPACE: Final = MARKUP + string.whitespace
@@ -38,22 +37,18 @@ UNREADABLE: Final = Failure(Status.UNPARSABLE, "the judge's server answered with
 """The caller appends the judge's text to this message."""
 MALFORMED: Final = Failure(Status.UNPARSABLE, "the judge's server answered with invalid probabilities")
 AMBIGUOUS: Final = Failure(
-    Status.INVALID_PARAMETER, "the labels start with the same token for this judge: choose different first words"
+    Status.INVALID_PARAMETER, "the labels start with the same token for this judge. Choose different first words"
 )
 
 
 def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
-    """Return the only label that a reply states as its verdict; None if the verdict is not certain.
+    """Return the index of the label that a reply states as the verdict, or None if the verdict is not certain.
 
-    The verdict is certain if no other label occurs anywhere, and if a sentence, or a part of it, consists of the label.
-    This sentence must begin the reply, or the label must follow words like "The verdict:" or the opening's words.
-    Markup is ignored.
+    A verdict is certain if the reply contains no other label, and if the reply begins with the label, or if the label
+    follows words like "The verdict:" or the opening's words. The label must end a clause. Markup is ignored.
 
-    Args:
-        text: The reply.
-        options: Labels.
-        opening: The requested beginning of the reply; "" if the judge continued from this beginning.
-        whole: True if the reply was not cut off. In a reply that was cut off, a second label may have followed.
+    `opening` is the requested beginning of the reply, or "" if the judge continued from this beginning. If `whole` is
+    False, the reply was cut off, and a second label may have followed.
     """
     markup = "".join(set(MARKUP).difference(*options))
     plain = _plain(text, markup)
@@ -85,7 +80,7 @@ def _begins_another(plain: str, labels: Sequence[str], index: int) -> bool:
 
 
 def _plain(text: str, markup: str) -> str:
-    """Return a text in lower case, without markup, with one space or line break between words."""
+    """Return a text in lower case, without markup or extra white space."""
     bare = text.casefold().replace(_APOSTROPHE, "'").translate(dict.fromkeys(map(ord, markup)))
     lines = (" ".join(line.split()) for line in bare.splitlines())
     return "\n".join(line for line in lines if line)
@@ -93,7 +88,7 @@ def _plain(text: str, markup: str) -> str:
 
 @lru_cache(maxsize=256)
 def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None:
-    """Return a pattern for extra words before a label; None if no label is a single letter.
+    """Return a pattern for extra words before a label, or None if no label is a single letter.
 
     The words are "answer" or "the answer" before a label with one letter, and "a" before a longer label if "A" is a
     label. The opening may come before these words.
@@ -111,7 +106,7 @@ def lead_words(options: tuple[str, ...], opening: str) -> re.Pattern[str] | None
 
 @lru_cache(maxsize=256)
 def several_letters(options: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return a pattern for two labels at the beginning ("A and B", "A or B"); None if no label is a single letter."""
+    """Return a pattern for two labels at the beginning ("A and B"), or None if no label is a single letter."""
     letters = [re.escape(option) for option in options if len(option) == 1 and option.isalpha()]
     if not letters:
         return None
@@ -124,8 +119,8 @@ class Step:
     """One token of an answer.
 
     Attributes:
-        alternatives: Texts and log probabilities (natural, temperature 1) of the most probable tokens at this position.
-            If the judge was constrained to the labels, the written token may not be among these tokens.
+        alternatives: Texts and natural log probabilities (temperature 1) of the most probable tokens at this position.
+            A written token that a constraint forced may be missing here.
     """
 
     token: str
@@ -137,8 +132,8 @@ class LabelReading:
     """Label probabilities.
 
     Attributes:
-        probabilities: One per label, with a sum of 1.
-        mass: Total probability of the labels among all possible tokens; None if only the answer's text is known.
+        probabilities: One probability per label, with a sum of 1.
+        mass: The labels' total probability among all possible tokens, or None if only the answer's text is known.
     """
 
     probabilities: tuple[float, ...]
@@ -149,7 +144,7 @@ class Labels:
     """The labels of one choice. White space before a label and letter case are ignored.
 
     Args:
-        opening: The opening that a judge may write first; "" if the judge continued from it.
+        opening: The opening that a judge may repeat first, or "" if the judge continued from the opening.
     """
 
     def __init__(self, options: Sequence[str], opening: str = "") -> None:
@@ -178,9 +173,8 @@ class Labels:
     def read(self, steps: Sequence[Step]) -> LabelReading | Failure:
         """Compute label probabilities from an answer's tokens.
 
-        Labels can diverge at several positions (" yes" in one token, or a space and then "yes"). Use the position where
-        the model most probably writes a label. A label in bold counts, but the first word of "a tie" or "Answer B" does
-        not.
+        Use the position where the model most probably writes a label, because labels can diverge at several positions
+        (" yes" may be one token, or a space and "yes").
         """
         steps = self._without_lead(steps)
         reading = self._read(steps)
@@ -222,8 +216,8 @@ class Labels:
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
         """Return probability 1 for the label in an answer's text.
 
-        Use the label that equals the text or, if the text is cut, the only label that starts with it. Otherwise, use
-        the label that the text shows in bold or announces (`announced_label`).
+        Use the label that equals the text, the only label that starts with a text that was cut off, or the announced
+        label (`announced_label`).
         """
         if self._several is not None and self._several.match(text):
             return UNREADABLE
@@ -239,7 +233,7 @@ class Labels:
         return LabelReading(tuple(float(index in named) for index in range(len(self._forms))), None)
 
     def _masses(self, written: str, step: Step) -> list[float] | None:
-        """Return each label's probability at a position, summed over its tokens; None without a distribution."""
+        """Return each label's probability at a position, or None if the log probabilities are invalid."""
         masses = [0.0] * len(self._forms)
         total = 0.0
         for token, logprob in step.alternatives:
@@ -253,11 +247,11 @@ class Labels:
         return masses if total <= 1 + _ROUNDING * len(step.alternatives) else None
 
     def _is_article(self, token: str) -> bool:
-        """Return True if a token is the English article "a" while "A", in capitals, is a label."""
+        """Return True if a token is the English article "a" instead of the label "A"."""
         return self._has_article and token.strip() == "a"
 
     def _possible(self, text: str) -> set[int]:
-        """Return the labels that start with the text, and the labels that the text starts with."""
+        """Return the indices of labels that start with the text, or with which the text starts."""
         plain = _plain_label(text)
         return {
             index
@@ -272,7 +266,7 @@ class Labels:
 
 
 def _probability(step: Step) -> float:
-    """Return the written token's probability. If the list does not include it, return its highest possible value."""
+    """Return the written token's probability, or an upper bound if the token is not among the alternatives."""
     known = [logprob for token, logprob in step.alternatives if token == step.token]
     return math.exp(max(known) if known else min((logprob for _, logprob in step.alternatives), default=0.0))
 

@@ -1,4 +1,4 @@
-"""The backend `openai`: models on OpenAI-compatible servers. A test question detects a server's features."""
+"""The backend `openai`: models on OpenAI-compatible servers."""
 
 import asyncio
 import logging
@@ -32,9 +32,9 @@ _log = logging.getLogger(__name__)
 TEST_QUESTION: Final = Question(
     JudgePrompt((), lead="Is water wet?", prediction="", opening="Answer:"), options=("yes", "no"), stop=("\n\n\n",)
 )
-"""The test question. It uses every feature that a server can refuse, and contains no user data."""
+"""A test question without user data, which uses every feature that a server can refuse."""
 _CONFIRMED_FOR_S: Final = 60.0
-"""Seconds during which the test question's result stays valid, even if the server refuses other requests."""
+"""Seconds for which the test question's result stays valid, even if the server refuses other requests."""
 _LOOK_AGAIN_S: Final = 600.0
 """Seconds between tests for missing features."""
 
@@ -42,20 +42,19 @@ _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
 _LARGE_BYTES: Final = 128 << 10
-"""Minimum size of a request's images to write its body on a thread. 12 MB would block the event loop for 0.1 s."""
+"""The minimum total size of images to write a request on a thread. 12 MB would block the event loop for 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
-"""Statuses of refused content. llama.cpp answers 500 for an unusable image, and gateways answer 404 for a model that
-sees no images."""
+"""Statuses that may mean refused images, such as 500 from llama.cpp, or 404 from gateways to models without vision."""
 
 
 class DialectLearner:
-    """The features that one server accepts: its server type's features, without those it refused.
+    """The features that one server accepts. For one event loop only.
 
-    If the server refuses a caller's question, the learner sends the test question instead of parsing the refusal, which
-    may quote a user's text. Use the learner on one event loop.
+    If the server refuses a caller's question, the learner sends a test question instead of parsing the refusal, which
+    may quote a user's text.
 
     Args:
-        send: Function that sends a question in a dialect. It raises RemoteError if there is no reply.
+        send: Function that sends a question in a dialect, and raises RemoteError if there is no reply.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class DialectLearner:
 
     @property
     def lacks(self) -> str:
-        """Names of missing features that change answers; "" if no such feature is missing."""
+        """Names of missing features that change answers, or "" if no such feature is missing."""
         return ", ".join(self.dialect.lacking(self._full))
 
     def begin(self, full: Dialect) -> None:
@@ -90,7 +89,7 @@ class DialectLearner:
         self._confirmed_s = float("-inf")
 
     def doubt(self, full: Dialect) -> None:
-        """Check the features again before the next question, because the server was down."""
+        """Check the features again before the next question."""
         if full.kind is not self._full.kind:
             self.begin(full)
         self._doubted = bool(self.lacks)
@@ -103,8 +102,7 @@ class DialectLearner:
             True if the dialect has changed, so that the caller should send the question again.
 
         Raises:
-            RemoteError: The server does not answer. After a rate limit, the test question is sent again before the next
-                question, which is then sent only once, in the right dialect.
+            RemoteError: The server does not answer.
         """
         async with self._lock:
             # A concurrent question may have confirmed the dialect first.
@@ -113,10 +111,10 @@ class DialectLearner:
             return self.dialect != asked
 
     async def look_again(self) -> None:
-        """Test from time to time whether the server now has features that it lacked before.
+        """Test from time to time whether the server has gained features.
 
         Raises:
-            RemoteError: The server limits requests, and its dialect is not known yet.
+            RemoteError: The server limits requests, and the server's dialect is not known yet.
         """
         if self._unanswered is None and not self._due():
             return
@@ -130,7 +128,7 @@ class DialectLearner:
             except RemoteError as error:
                 if self._unanswered is not None:
                     raise
-                # The next question fails with the same problem and reports it.
+                # The next question will report the same problem.
                 _log.debug("judge %s: cannot test its server's features (%s)", self._name, error.kind.value)
                 if due:
                     self._confirmed_s = self._clock()
@@ -152,7 +150,7 @@ class DialectLearner:
             raise
 
     async def _settle(self, dialect: Dialect) -> None:
-        """Remove refused features until the server accepts the test question. If it never accepts, change nothing."""
+        """Remove refused features until the server accepts the test question."""
         while True:
             reply = await self._send(TEST_QUESTION, dialect)
             error = errors.error_of(reply, self._name)
@@ -227,7 +225,6 @@ class OpenAIServer(Server):
 
     @override
     async def probe(self) -> None:
-        # The server may have changed or gained features.
         self._learner.doubt(self._full(await self._kind()))
 
     @override
@@ -235,17 +232,17 @@ class OpenAIServer(Server):
         await self._client.close()
 
     async def _teaches(self, reply: Reply, error: RemoteError, dialect: Dialect) -> bool:
-        """Return True if a refusal was about the dialect. By then, the dialect has changed."""
+        """Return True if a refusal was about the dialect, which this method has then changed."""
         if not _may_name_a_feature(reply, error):
             return False
         self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)
         return dialect.without(errors.server_message(reply)) != dialect and await self._learner.confirm(dialect)
 
     async def _whole_answer(self, question: Question, dialect: Dialect, reply: Reply) -> Answer | None:
-        """Return an answer; None if the question must be sent again because log probabilities are missing.
+        """Return an answer, or None if the question must be sent again because log probabilities are missing.
 
         Raises:
-            RemoteError: The server returns log probabilities for the test question, or does not answer.
+            RemoteError: The server does not answer, or returns log probabilities only for the test question.
         """
         answer = answer_of(reply, question, dialect)
         if answer.exhausted or not question.options or answer.steps is not None or not dialect.logprobs:
@@ -301,7 +298,6 @@ class OpenAIJudges(RemoteBackend):
         checked(config)
 
         async def server() -> OpenAIServer:
-            # Use a thread, because this reads certificates and imports the HTTP library.
             client = await asyncio.to_thread(HttpClient, config)
             return OpenAIServer(client, config.model, config.assistant_prefill, config.reasoning_tokens)
 

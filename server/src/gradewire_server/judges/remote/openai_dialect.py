@@ -1,4 +1,4 @@
-"""Write requests and parse answers in the dialects of OpenAI-compatible servers."""
+"""Requests and answers in the dialects of OpenAI-compatible servers."""
 
 import json
 import re
@@ -25,17 +25,16 @@ _FEATURE_WORDS: Final[Mapping[str, Sequence[str]]] = {
     "continues": ("continue_final_message", "prefill", "last message"),
     "stops": ("'stop'", "`stop`", '"stop"', " stop "),
 }
-"""Words that occur in a server's refusal, by the refused feature of the dialect."""
+"""Words in a server's refusal, by refused feature."""
 _CONSEQUENCES: Final[Mapping[str, str]] = {
     "logprobs": "the answer's text decides, with probability 1",
     "constrains": "the answer may not be a label",
     "continues": "an instruction says how to begin",
     "temperature": "an item's result may differ each time",
 }
-"""By feature, the consequence if the feature is missing. Only features that change answers are listed."""
+"""Consequences by missing feature, only for features that change answers."""
 
 _THOUGHT_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
-"""Message fields with thoughts that servers removed from the text."""
 
 _THOUGHTS_BEGIN: Final = re.compile(r"\s*(?:<(?:think|thinking|thought|reasoning)>|\[THINK\])", re.IGNORECASE)
 _THOUGHTS_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
@@ -58,7 +57,7 @@ class Dialect:
     Attributes:
         limit: Name of the field for the maximum number of tokens.
         reasoning_tokens: Maximum number of tokens for thoughts before the answer. With thoughts, a request has no
-            opening, no label constraint and no stops, because stops could occur in the thoughts.
+            opening, no label constraint and no stops.
     """
 
     kind: ServerKind = ServerKind.OTHER
@@ -82,7 +81,7 @@ class Dialect:
         return self
 
     def lacking(self, full: "Dialect") -> list[str]:
-        """Return the names of the features that change answers and that only `full` has."""
+        """Return the names of features that change answers and that only `full` has."""
         return [name for name in _CONSEQUENCES if getattr(full, name) and not getattr(self, name)]
 
     def consequences(self, full: "Dialect") -> str:
@@ -91,7 +90,7 @@ class Dialect:
 
 
 def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) -> Dialect:
-    """Return the full dialect for a server type."""
+    """Return a server type's full dialect."""
     if reasoning_tokens:
         return Dialect(kind, reasoning_tokens=reasoning_tokens)
     known = kind is not ServerKind.OTHER
@@ -99,7 +98,7 @@ def dialect_of(kind: ServerKind, prefill: Prefill, reasoning_tokens: int = 0) ->
 
 
 def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, object]:
-    """Return the body of a request for one chat completion."""
+    """Return a request for one chat completion."""
     opening = harmless(question.prompt.opening)
     continued = dialect.continues and bool(opening)
     *before, item = turns(question.prompt)
@@ -125,7 +124,6 @@ def request_body(question: Question, model: str, dialect: Dialect) -> dict[str, 
 
 
 def _content(text: str, images: Sequence[Image]) -> object:
-    """Return the content of an item's turn: images and then text, or only text."""
     if not images:
         return text
     pictures = [{"type": "image_url", "image_url": {"url": url_of(image)}} for image in images]
@@ -158,10 +156,7 @@ def _instruction(question: Question, opening: str) -> str:
 
 
 def _text_of(message: Mapping[str, Any]) -> str | None:
-    """Return a message's text; None if it has no text.
-
-    In a list of parts ([{"type": "thinking", …}, {"type": "text", "text": …}]), join the parts with type text.
-    """
+    """Return a message's text (the joined texts of several parts), or None if there is no text."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -170,7 +165,6 @@ def _text_of(message: Mapping[str, Any]) -> str | None:
 
 
 def _has_thoughts(message: Mapping[str, Any]) -> bool:
-    """Return True if the message has thoughts in a separate field or in separate parts."""
     beside = any(isinstance(message.get(name), str) and message[name].strip() for name in _THOUGHT_FIELDS)
     return beside or any(each.get("thinking") for each in _parts(message.get("content"), "thinking"))
 
@@ -183,18 +177,11 @@ def _parts(content: object, kind: str) -> list[Mapping[str, Any]]:
 def _without_thoughts(
     message: Mapping[str, Any], text: str, steps: tuple[Step, ...] | None
 ) -> tuple[str, tuple[Step, ...] | None, bool]:
-    """Remove thoughts, which are everything before their last end mark.
-
-    The judge may quote earlier marks from an answer.
-
-    Args:
-        message: The server's message, which may contain separate thoughts.
-        text: The message's text.
-        steps: Steps for everything that the judge wrote or only for the text, depending on the server.
+    """Remove thoughts up to their last end mark, because the judge may quote earlier marks from an answer.
 
     Returns:
-        The text and the steps of the answer, and True if the thoughts have certainly ended. Steps are empty if they
-        cannot be separated from the steps of the thoughts.
+        The answer's text and steps, and True if the thoughts have certainly ended. The steps are empty if they cannot
+        be separated from the thoughts' steps.
     """
     apart = _has_thoughts(message)
     end = _last_end(text)
@@ -225,7 +212,7 @@ def _answer_steps(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
 
 
 def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
-    """Return a step without its first `characters`, which belong to the thoughts; () if only white space is left."""
+    """Return a step without its first `characters`. If only white space is left, return no step."""
     if characters == 0:
         return (step,)
     head, rest = step.token[:characters], step.token[characters:]
@@ -238,10 +225,7 @@ def _last_end(text: str) -> int | None:
 
 
 def answer_of(reply: Reply, question: Question, dialect: Dialect) -> Answer:
-    """Parse a chat completion; raise RemoteError if the completion is not valid.
-
-    For a judge that thinks first, an answer that was cut off during the thoughts is not valid.
-    """
+    """Parse a chat completion; raise RemoteError if the completion is not valid."""
     completion = errors.json_object(reply.content)
     try:
         choice = completion["choices"][0]
@@ -277,7 +261,7 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
     """Return a server's type according to its list of models.
 
     Raises:
-        RemoteError: The list lacks the model. This never happens with llama.cpp, because its model accepts any name.
+        RemoteError: The list does not contain the model. llama.cpp accepts any name.
     """
     entries = _entries(reply, "data")
     owners = {str(each.get("owned_by", "")) for each in entries}
@@ -287,18 +271,14 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
     if names and model not in names:
         shown = ", ".join(shortened(name) for name in names[:_MAX_LISTED_MODELS])
         raise errors.refused(
-            f"{errors.server_at(reply.address)} has no model {quoted(model)}; it has {shown}"
-            f"{' and others' if len(names) > _MAX_LISTED_MODELS else ''}: see {errors.MODEL_SETTING}"
+            f"{errors.server_at(reply.address)} has no model {quoted(model)}, only {shown}"
+            f"{' and others' if len(names) > _MAX_LISTED_MODELS else ''}. Check {errors.MODEL_SETTING}"
         )
     return ServerKind.VLLM if ServerKind.VLLM.value in owners else ServerKind.OTHER
 
 
 def sees_images(reply: Reply, model: str) -> bool | None:
-    """Return whether a model accepts images, according to the server's list of models; None if the list does not say.
-
-    llama.cpp lists `capabilities` with "multimodal". Some services list `capabilities` with `vision`, or
-    `architecture.input_modalities`.
-    """
+    """Return True if a model accepts images according to the server's list of models, or None if this is unknown."""
     entries = _entries(reply, "models", "data")
     own = [each for each in entries if model in {each.get("id"), each.get("name"), each.get("model")}]
     for entry in own or (entries if len(_entries(reply, "data")) == 1 else []):
@@ -330,7 +310,7 @@ def _steps(logprobs: Mapping[str, Any] | None) -> tuple[Step, ...] | None:
 def _step(entry: Mapping[str, Any]) -> Step:
     tops = [(_token(each), float(each["logprob"])) for each in entry.get("top_logprobs") or ()]
     token = _token(entry)
-    # A token that the constraint forced may not be among the most probable tokens. It then counts for no label.
+    # A token that the constraint forced may not be among the most probable tokens, and then counts for no label.
     return Step(token, tuple(tops or [(token, float(entry["logprob"]))]))
 
 

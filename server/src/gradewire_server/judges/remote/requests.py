@@ -1,4 +1,4 @@
-"""Queue and bundle questions for a judge's server, and refuse them while the server is down."""
+"""A queue that bundles questions for a judge's server, and the server's availability."""
 
 import asyncio
 import contextvars
@@ -28,11 +28,10 @@ SendQuestions: TypeAlias = Callable[[Sequence[Question], float | None], Awaitabl
 
 
 class ServerAvailability:
-    """A server's availability: the reason why it is down, and probes until it answers again.
+    """A server's availability, with probes while the server is down.
 
     Args:
-        probe: Function that sends a minimal request. It raises RemoteError while the server cannot answer.
-        probe_timeout_s: Maximum wait for a probe in seconds. After a timeout, the server still counts as down.
+        probe: Function that sends a minimal request, and raises RemoteError while the server cannot answer.
     """
 
     def __init__(
@@ -54,11 +53,11 @@ class ServerAvailability:
 
     @property
     def trouble(self) -> str:
-        """The reason why the server cannot answer now; empty if it can."""
+        """The reason why the server cannot answer now, or "" if the server works."""
         return "" if self._failure is None else self._failure.message
 
     def refusal(self) -> Failure | None:
-        """Return the failure for callers while the server cannot answer, perhaps with a wait before a retry."""
+        """Return the failure for callers if the server cannot answer now; otherwise return None."""
         if self._failure is None or self._failure.status is not Status.UNAVAILABLE:
             return self._failure
         left_s = max(_SHORTEST_WAIT_S, self._next_probe_s - time.monotonic())
@@ -72,12 +71,10 @@ class ServerAvailability:
         self._failure = None
 
     def failed(self, error: RemoteError, *, sent_s: float) -> None:
-        """Record a request that failed after all its attempts.
+        """Record a request that failed after all its attempts, with an error from `SERVER_AWAY`.
 
-        Args:
-            error: An error of a type in `SERVER_AWAY`.
-            sent_s: Time of the first attempt. If the server has answered any request since then, it does not count as
-                down.
+        Ignore the error if the server has answered a request since `sent_s`, the time of the first attempt in
+        `time.monotonic()` seconds.
         """
         if self._succeeded_s > sent_s or self._failure is not None:
             return
@@ -115,7 +112,7 @@ class ServerAvailability:
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """A waiting question. If its caller leaves, `answer` is cancelled."""
+    """A waiting question. `answer` is cancelled if the caller leaves."""
 
     question: Question
     subject: Hashable
@@ -128,45 +125,38 @@ class _Waiting:
 
 @dataclass(eq=False, slots=True)
 class _Request:
-    """One request's questions, without questions whose callers have left."""
-
     members: list[_Waiting]
     task: asyncio.Task[None] = field(init=False)
 
 
 class RequestQueue:
-    """A queue that limits concurrent requests. Use it on one event loop.
+    """A queue that limits concurrent requests. For one event loop only.
 
-    No question waits for later questions. When a request may start, it contains the oldest question and all waiting
-    questions that may share the request. Questions from one turn of the event loop can therefore share a request.
+    A request contains the oldest question and waiting questions that may share the request. No question waits for later
+    questions.
 
     Args:
-        send: Function that sends questions in one request, with their latest deadline in `time.monotonic()` seconds. It
-            returns an answer for each question. With several questions, None means that a question must be sent again
-            alone, before all waiting questions. It raises RemoteError if all questions failed.
+        send: Function that sends questions in one request, with their latest deadline in `time.monotonic()` seconds,
+            and returns one answer per question. Instead of an answer, None means that one of several questions must be
+            sent again alone.
     """
 
     def __init__(self, max_in_flight: int, questions_per_request: int, send: SendQuestions) -> None:
         self._free = max_in_flight
         self._questions_per_request = questions_per_request
         self._send = send
-        self._waiting: dict[_Waiting, None] = {}  # a set that keeps its order
-        self._groups: dict[Hashable, dict[_Waiting, None]] = {}  # waiting questions by subject, if they have one
+        self._waiting: dict[_Waiting, None] = {}  # an ordered set
+        self._groups: dict[Hashable, dict[_Waiting, None]] = {}  # waiting questions by subject
         self._running: set[asyncio.Task[None]] = set()
         self._starts_soon = False
 
     async def ask(self, question: Question, subject: Hashable, deadline_s: float | None, timing: Timing) -> Answered:
         """Send a question and return the answer; raise RemoteError.
 
-        If you cancel this call, the other questions in the request continue. If you cancel the last question, the
-        request is cancelled.
+        Questions with equal subjects may share a request; a question with the subject None is sent alone. If you cancel
+        this call, the other questions in the request continue.
 
-        Args:
-            question: The question.
-            subject: Questions with equal subjects may share a request. None means to send this question alone.
-            deadline_s: Deadline for attempts of the request, in `time.monotonic()` seconds. The caller itself must end
-                the wait.
-            timing: Timing to which to add the wait and the request.
+        `deadline_s` limits attempts, in `time.monotonic()` seconds, but this call does not end at the deadline.
         """
         loop = asyncio.get_running_loop()
         one = _Waiting(question, subject, deadline_s, loop.create_future(), contextvars.copy_context())
@@ -203,7 +193,6 @@ class RequestQueue:
         while self._free and (members := self._next_members()):
             request = _Request(members)
             self._free -= 1
-            # Use the context of one question, for log records of this request.
             context = members[0].context
             request.task = asyncio.get_running_loop().create_task(self._run(request), context=context)
             self._running.add(request.task)
@@ -223,7 +212,6 @@ class RequestQueue:
         return list(islice(group, self._questions_per_request))
 
     def _remove(self, one: _Waiting) -> None:
-        """Remove a question from the waiting questions, if it is still waiting."""
         if one in self._waiting:
             del self._waiting[one]
             if one.subject is not None:
@@ -234,7 +222,7 @@ class RequestQueue:
     def _on_done(self, request: _Request, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         for one in request.members:
-            one.answer.cancel()  # has no effect if it is done
+            one.answer.cancel()  # has no effect on an answered question
         self._free += 1
         self._start_soon()
 

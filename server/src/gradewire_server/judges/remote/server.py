@@ -1,4 +1,4 @@
-"""Questions to a judge's server, its answers, and the protocol for all types of servers."""
+"""The protocol for judges' servers, with questions and answers."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ class Question:
     """A question to a judge's server.
 
     Attributes:
-        prompt: The prompt for the judge, before `harmless`.
+        prompt: The prompt, not yet `harmless`.
     """
 
     prompt: JudgePrompt
@@ -32,7 +32,7 @@ _UNKNOWN_TOKENS: Final = Tokens()
 
 
 def token_count(value: object) -> int | None:
-    """Return a token count from a server; None if the count is not valid."""
+    """Return a token count from a server, or None if the count is invalid."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _UNLIKELY_TOKENS else None
 
 
@@ -42,12 +42,11 @@ class Answer:
 
     Attributes:
         text: The judge's text, without the opening that it continues.
-        steps: The text's tokens and their alternatives; None if the server does not return them.
+        steps: The text's tokens and their alternatives, or None if the server does not return them.
         continued: True if the text continues the opening; False if it may begin with the opening.
-        tokens: Tokens of this request, and of earlier requests without an answer, such as test questions.
+        tokens: Tokens in this request, and in earlier requests that answered no caller, such as test questions.
         exhausted: True if thoughts or rambling reached the token limit before an answer started.
-        probabilities: Probabilities of the options, each 0 to 1, with a sum of 1, if the server returns these instead
-            of text and steps.
+        probabilities: The options' probabilities (sum 1), or None if the server returns text and steps instead.
     """
 
     text: str
@@ -61,17 +60,17 @@ class Answer:
 
 
 class UncountedTokens:
-    """The tokens of requests that answered no caller. The next answer includes these tokens."""
+    """Tokens in requests that answered no caller. The next answer includes these tokens."""
 
     def __init__(self) -> None:
         self._tokens = NO_TOKENS
 
     def add(self, answer: Answer) -> None:
-        """Add the tokens of an answer that no caller receives."""
+        """Add an answer that no caller receives."""
         self._tokens = self._tokens.plus(answer.tokens)
 
     def moved_into(self, answer: Answer) -> Answer:
-        """Return an answer that includes these tokens, so that the total covers all tokens that cost money."""
+        """Return the answer with these tokens, so that all tokens that cost money are counted."""
         tokens, self._tokens = self._tokens.plus(answer.tokens), NO_TOKENS
         return replace(answer, tokens=tokens)
 
@@ -81,8 +80,7 @@ class Server(Protocol):
 
     Attributes:
         writes: True if the server writes texts; False if it only chooses between labels.
-        questions_per_request: Maximum number of questions about one subject in a request.
-        sees_images: True if the server's model accepts images; None if the server does not say.
+        sees_images: True if the server's model accepts images, or None if the server does not say.
     """
 
     writes: bool = True
@@ -90,27 +88,29 @@ class Server(Protocol):
     sees_images: bool | None = False
 
     def shown(self, prompt: JudgePrompt) -> JudgePrompt:
-        """Return the prompt without turns that are not sent. Only sent turns count towards the length limit."""
+        """Return the prompt without turns that are not sent to the server."""
         return prompt
 
     @property
     def lacks(self) -> str:
-        """Names of missing features that change answers, compared with similar servers; "" if none is missing."""
+        """The names of missing features that change answers, or "" if no such feature is missing."""
         return ""
 
     async def find_out(self) -> None:
-        """Find out the server's features; raise RemoteError if the server is unusable. Call this once, first."""
+        """Find out the server's features; raise RemoteError if the server is unusable. Call this method first."""
 
     def subject(self, question: Question) -> Hashable:
-        """Return a value that is equal for questions that may share a request; None to send this question alone."""
+        """Return a value that is equal for questions that may share a request, or None to send this question alone."""
         del question
         return None
 
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
-        """Send questions with one subject in one request; return an answer or an error for each question.
+        """Send questions with one subject in one request; raise RemoteError if the whole request failed.
 
-        The answers' token counts sum to the request's count. Raise RemoteError if the whole request failed. If you
-        cancel this call, the request is cancelled too.
+        If you cancel this call, the request is cancelled too.
+
+        Returns:
+            An answer or an error for each question. The answers' token counts add up to the request's count.
         """
 
     async def probe(self) -> None:

@@ -27,7 +27,7 @@ from gradewire_server.triton import Fault, TritonClient, TritonError
 _log = logging.getLogger(__name__)
 
 TOP_LOGPROBS: Final = 20
-"""Number of alternatives per token, which is vLLM's default maximum (max_logprobs)."""
+"""The number of alternatives per token, which is vLLM's default maximum (max_logprobs)."""
 FLAGS: Final = ("return_finish_reason", "return_logprobs", "return_num_input_tokens", "return_num_output_tokens")
 
 _PICTURE_REFUSALS: Final = frozenset({Fault.FAILED, Fault.REFUSED})
@@ -37,10 +37,7 @@ _NEEDED: Final = ("input text_input", "input sampling_parameters", "output text_
 
 
 def chat_text(prompt: JudgePrompt, template: str = "chatml", *, image_placeholder: str = "") -> str:
-    """Return a prompt in the model's chat format, up to the position where the judge continues.
-
-    Only the template adds markup; see `harmless`.
-    """
+    """Return a prompt in the model's chat format, up to the position where the judge continues."""
     kind = TEMPLATES[template]
     parts = list(kind.begin)
     *before, item = turns(prompt)
@@ -55,12 +52,9 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def request_tensors(question: Question, known: frozenset[str], image_placeholder: str = "") -> Tensors:
-    """Return a request's tensors.
+    """Return a request's tensors, only for the model's inputs (`known`), because older backends have fewer inputs.
 
-    Args:
-        question: The question.
-        known: Names of the model's inputs. Older backends have fewer inputs.
-        image_placeholder: Text that marks an image in the model's prompt.
+    `image_placeholder` marks an image in the model's prompt.
     """
     tensors = {
         "text_input": _bytes(chat_text(question.prompt, image_placeholder=image_placeholder)),
@@ -117,8 +111,8 @@ def _steps(content: str, text: str) -> list[Step]:
             (str(each["decoded_token"] or ""), float(each["logprob"]), int(each["rank"] or 0))
             for each in ranked.values()
         ]
-        # The written token is the longest token that matches the text here. If none matches (at the turn's end), the
-        # backend lists the written token first.
+        # The written token is the longest token that matches the text here. If no token matches (at the turn's end),
+        # the written token comes first.
         token = max((each for each, _, _ in tops if each and rest.startswith(each)), key=len, default=tops[0][0])
         rest = rest.removeprefix(token)
         # A written token that is not among the most probable tokens counts for no label.
@@ -167,8 +161,8 @@ class TritonServer(Server):
         missing = [name for name in _NEEDED if name not in tensors]
         if missing:
             raise errors.refused(
-                f"{self._model!r} in the judge's Triton is not a model on its vLLM backend, because it lacks "
-                f"{', '.join(missing)}: see {errors.MODEL_SETTING}"
+                f"model {self._model!r} in the judge's Triton does not run on the vLLM backend, because these tensors "
+                f"are missing: {', '.join(missing)}. Check {errors.MODEL_SETTING}"
             )
         self._inputs = frozenset(name.removeprefix("input ") for name in tensors if name.startswith("input "))
         # The backend adds this input to every model that it configures itself, even if the model accepts no images.
@@ -178,7 +172,7 @@ class TritonServer(Server):
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         (question,) = questions
         if any(image.uri for image in question.prompt.images):
-            message = "images: the judge's Triton accepts only bytes, not addresses: send data, or a data: URI"
+            message = "images: the judge's Triton accepts only bytes, not addresses. Send data or a data: URI"
             raise RemoteError(RemoteFault.REJECTED, Status.INVALID_INPUT, message)
         tensors = request_tensors(question, self._inputs, self._image_placeholder)
         with self._translating(pictures=bool(question.prompt.images)):
@@ -197,7 +191,7 @@ class TritonServer(Server):
         await self._client.close()
 
     def _not_ready(self) -> RemoteError:
-        message = f"the judge's Triton does not have {self._model!r} ready; try again"
+        message = f"model {self._model!r} is not ready in the judge's Triton. Try again"
         return RemoteError(RemoteFault.SERVER_ERROR, Status.UNAVAILABLE, message)
 
     @contextmanager
@@ -227,7 +221,7 @@ class TritonServer(Server):
             Fault.QUEUE_FULL: errors.rate_limited(None),
             Fault.QUEUE_TIMEOUT: errors.rate_limited(None),
             Fault.LATE: errors.late(self._address, self._client.timeout_s),
-            Fault.DENIED: errors.refused("the judge's Triton refuses the credentials: see judge_token (--judge-token)"),
+            Fault.DENIED: errors.refused("the judge's Triton refuses the token. Check judge_token (--judge-token)"),
             Fault.REFUSED: errors.rejected(400),
             Fault.FAILED: errors.server_error(),
         }.get(error.kind, errors.unreadable("something other than the vLLM backend's tensors"))

@@ -1,1 +1,1 @@
-"""A judge's worker process, and the messages between it and the server."""
+"""A judge's worker process, and its messages."""

@@ -1,4 +1,4 @@
-"""Run a judge's int8 graph on ONNX Runtime: compute rows, keep prefix states, and read logits."""
+"""A core that runs a judge's int8 graph on ONNX Runtime."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,9 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 
 
 def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
-    """Return the values that `row` requests, computed from the next token's logits, float32[vocabulary].
+    """Return the values that `row` requests, computed in float64 at temperature 1.
 
-    This computes probabilities in float64 at temperature 1.
+    `logits` are the next token's logits, float32[vocabulary].
 
     Raises:
         CoreError: The logits contain NaN or infinity.
@@ -35,7 +35,7 @@ def read_logits(logits: NDArray[np.float32], row: Row) -> RowResult:
 
 
 _MAX_ROW_TOKENS: Final = 256
-"""Maximum length of a row. Rows above about 64 tokens are no faster, and shorter rows keep runs short."""
+"""The maximum length of a row. Longer rows would make runs longer, but not faster per token."""
 
 _NO_PREFIX_BIAS: Final = -1e30
 
@@ -52,10 +52,10 @@ class _State:
 
 
 class Int8Core(Core):
-    """A judge's int8 graph on ONNX Runtime. Its threads sleep between runs.
+    """A judge's int8 graph on ONNX Runtime.
 
     Raises:
-        CoreError: The file is not a judge's graph, or this version cannot run it.
+        CoreError: The file is not a judge's graph, or this version of ONNX Runtime cannot run the graph.
     """
 
     def __init__(self, path: Path, *, threads: int) -> None:
@@ -127,7 +127,7 @@ class Int8Core(Core):
             if not row.keep:
                 self._states.pop(row.state, None)
                 continue
-            # Copy a state that shares the run's memory, so that it does not keep the memory of other states alive.
+            # Copy a state that shares the run's memory, or this state would keep other states' memory alive.
             alone = len(run.rows) == 1
             blocks = tuple(block if alone else np.ascontiguousarray(block[:, begin:end]) for block in packed)
             self._states[row.state] = _State(blocks, past.start, length)

@@ -1,9 +1,9 @@
-"""A GGUF model on llama.cpp, one sequence at a time. It is slower than the int8 graph, but runs on any processor.
+"""A core that runs a GGUF model on llama.cpp, which is slower than the int8 graph, but runs on any processor.
 
-llama.cpp's results depend on how tokens are split into evaluations, and it reuses the beginning of the prompt that a
-slot computed last. An answer must depend only on its own prompt, so this module always computes the same pieces. It
-first computes the prefix, row by row from an empty slot. Then it computes the prefix's last token once more, because
-llama.cpp also computes this token again when it returns to a prefix. Last come the item's rows.
+llama.cpp's results depend on how tokens are split into evaluations, and on the prompt that a slot computed last. An
+answer must depend only on its own prompt, so this module always computes the same pieces. First come the prefix's rows,
+from an empty slot. Then comes the prefix's last token once more, because llama.cpp also computes this token again when
+it returns to a prefix. Last come the item's rows.
 """
 
 import math
@@ -20,7 +20,7 @@ from gradewire_server.judges.worker.messages import Core, CoreError, CoreLimits,
 
 _MAX_ROW_TOKENS: Final = 512
 _MAX_SLOTS: Final = 6
-"""Maximum number of slots. Each slot reserves memory for a whole context."""
+"""The maximum number of slots. Each slot reserves memory for a whole context."""
 
 _TOP: Final = 64
 _BIAS: Final = 100.0
@@ -29,7 +29,7 @@ Rows: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class LlamaCore(Core):
-    """A model on llama.cpp. Each slot has a prefix and one state after it. Threads do not spin between runs.
+    """A model on llama.cpp. Each slot contains a prefix, followed by one state.
 
     Raises:
         CoreError: The file cannot be opened.
@@ -50,7 +50,7 @@ class LlamaCore(Core):
         params.warmup = False
         params.ui = False
         params.endpoint_slots = False
-        # The library always listens on the loopback interface. Protect it with a random key.
+        # The library always listens on the loopback interface, so require a random key.
         params.api_keys = [secrets.token_hex(32)]
         try:
             self._server = xllamacpp.Server(params)
@@ -86,7 +86,7 @@ class LlamaCore(Core):
     def _choose(self, slot: int, row: Row) -> RowResult:
         weights = dict(self._evaluate(slot, row.ids, only=row.labels))
         chosen = [weights.get(label, 0.0) for label in row.labels]
-        # Excluding all tokens except labels hides the labels' mass, so compute one token again without this constraint.
+        # The bias towards labels hides the labels' mass, so compute one token again without a bias.
         held = self._slots[slot]
         free = dict(self._complete(slot, held.tokens, n_probs=_TOP))
         # The last token is now a separate piece, unlike in rows, so nothing may continue from here.
@@ -97,13 +97,13 @@ class LlamaCore(Core):
         return RowResult(tuple(each / sum(chosen) for each in chosen), min(mass, 1.0))
 
     def _slot_at(self, prefix: Rows, past: Rows) -> int:
-        """Return a slot that contains exactly these rows, with the last piece computed last."""
+        """Return a slot that contains exactly these rows."""
         slot = self._find(_Held(prefix, past))
         if slot is not None:
             return slot
         slot = next((each for each, held in self._slots.items() if prefix and held.prefix == prefix), None)
         if slot is None:
-            # When the prefix was computed, it was a separate state.
+            # A slot may still contain the prefix as a separate state.
             slot = self._find(_Held((), prefix)) if prefix else None
         if slot is None:
             slot = next(iter(self._slots))
@@ -119,7 +119,7 @@ class LlamaCore(Core):
         return slot
 
     def _release(self, rows: Rows) -> None:
-        """Free the slot that contains these rows as a prefix, or without a prefix, so that it is reused first."""
+        """Free the slot that contains these rows as a prefix or without a prefix, and reuse this slot first."""
         for slot, held in self._slots.items():
             if rows and (held.prefix or held.past) == rows:
                 self._slots[slot] = _Held()
@@ -141,7 +141,7 @@ class LlamaCore(Core):
         )
 
     def _complete(self, slot: int, tokens: list[int], **options: Any) -> list[tuple[int, float]]:
-        """Return the most probable next tokens with their probabilities, in descending order."""
+        """Return the most probable next tokens with their probabilities, most probable first."""
         request = {
             "prompt": tokens,
             "id_slot": slot,
@@ -159,7 +159,7 @@ class LlamaCore(Core):
             top = answer["choices"][0]["logprobs"]["content"][0]["top_probs"]
             found = [(int(each["id"]), float(each["prob"])) for each in top]
         except (KeyError, IndexError, TypeError) as error:
-            raise CoreError(f"llama.cpp gave no probabilities: {str(answer)[:500]}") from error
+            raise CoreError(f"llama.cpp returned no probabilities: {str(answer)[:500]}") from error
         if not found or not all(math.isfinite(probability) for _, probability in found):
             raise CoreError("the model's probabilities are not finite")
         return found
@@ -167,8 +167,6 @@ class LlamaCore(Core):
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A slot's contents: the prefix's rows, and the rows after it."""
-
     prefix: Rows = ()
     past: Rows = ()
 

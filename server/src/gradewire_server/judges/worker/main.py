@@ -1,8 +1,7 @@
-"""The worker process of a judge: `python -m gradewire_server.judges.worker.main FD`.
+"""A judge's worker process: `python -m gradewire_server.judges.worker.main FD`.
 
-FD is the file descriptor of one end of a socket pair. The server has the other end. When the server's end closes, for
-any reason, the worker exits immediately. It ignores signals that stop a server, because it must still compute answers
-in progress.
+FD is the file descriptor of a socket. When the server closes the other end, the worker exits immediately. The worker
+ignores signals that stop a server, because answers in progress still need the worker.
 """
 
 import os
@@ -45,7 +44,7 @@ def main() -> None:
         sys.exit(1)
     channel.sendall(to_frame({"ready": asdict(core.limits)}))
     while True:
-        # Any error in a run ends the worker, because the model's state is then unknown. A new worker starts clean.
+        # Any error in a run ends the worker, because the model's state is then unknown.
         channel.sendall(to_frame({"results": core.run(read_run(messages.get()))}))
 
 

@@ -1,4 +1,4 @@
-"""Messages between the server and a judge's worker. Each is a line of JSON, with token IDs but no texts."""
+"""Messages between the server and a judge's worker, as lines of JSON with token IDs, but without texts."""
 
 import json
 from dataclasses import dataclass
@@ -7,9 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from gradewire_models.judges.catalog import Form
 
 MAX_FRAME_BYTES: Final = 4 << 20
-"""Maximum size of a message. The largest real message, a run with a few thousand token IDs, is a hundred times
-smaller.
-"""
+"""The maximum size of a message. Real messages are at least a hundred times smaller."""
 
 
 class FrameError(Exception):
@@ -17,9 +15,7 @@ class FrameError(Exception):
 
 
 def to_frame(message: dict[str, Any]) -> bytes:
-    """Return one message's frame.
-
-    Floats survive exactly, because JSON writes enough digits to parse the same number again.
+    """Return a message's frame, which preserves floats exactly.
 
     Raises:
         FrameError: The frame is longer than MAX_FRAME_BYTES, or contains NaN or infinity.
@@ -29,7 +25,7 @@ def to_frame(message: dict[str, Any]) -> bytes:
     except ValueError as error:
         raise FrameError(f"a message cannot be written: {error}") from error
     if len(body) > MAX_FRAME_BYTES:
-        raise FrameError(f"a message has {len(body)} bytes; at most {MAX_FRAME_BYTES} are allowed")
+        raise FrameError(f"a message has {len(body)} bytes, but at most {MAX_FRAME_BYTES} are allowed")
     return body + b"\n"
 
 
@@ -47,7 +43,7 @@ class FrameReader:
         """
         *frames, self._rest = (self._rest + data).split(b"\n")
         if any(len(frame) > MAX_FRAME_BYTES for frame in (*frames, self._rest)):
-            raise FrameError(f"a frame is too long; at most {MAX_FRAME_BYTES} bytes are allowed")
+            raise FrameError(f"a frame is longer than {MAX_FRAME_BYTES} bytes")
         try:
             messages = list(map(json.loads, frames))
         except ValueError as error:
@@ -77,15 +73,13 @@ class OpenModel:
 
 @dataclass(frozen=True, slots=True)
 class CoreLimits:
-    """The limits of a core's runs, for planning. The worker sends them in reply to OpenModel.
+    """The limits of a core's runs, which the worker sends in reply to OpenModel.
 
     Attributes:
-        max_row_tokens: Maximum length of a row. Longer texts are split into rows at multiples of this length, so an
-            answer does not depend on other work in the run.
-        max_growing: Maximum number of states that grow over several runs, not counting prefixes. If this is 1, nothing
-            else may be computed between two runs of a growing state.
-        max_prefixes: Maximum number of prefix states at a time. Unfinished rows without a prefix together count as one
-            prefix state.
+        max_row_tokens: Maximum length of a row. Longer texts are split into rows at multiples of this length.
+        max_growing: Maximum number of states that grow over several runs, without prefixes. 1 means that no other state
+            may be computed between two runs of a growing state.
+        max_prefixes: Maximum number of prefix states. All unfinished rows without a prefix count as one prefix state.
     """
 
     max_row_tokens: int
@@ -100,7 +94,7 @@ class Row(NamedTuple):
     Attributes:
         state: ID of the state. A new state starts after the prefix.
         ids: Token IDs, at least one.
-        labels: IDs of the tokens whose next-token probabilities to return; may be empty.
+        labels: IDs of the tokens whose next-token probabilities to return, if any.
     """
 
     state: int
@@ -114,8 +108,8 @@ class Run(NamedTuple):
     """The rows of one computation.
 
     Attributes:
-        prefix: ID of the state that precedes all rows; None if there is no prefix.
-        rows: At least one row. Each has a different state.
+        prefix: ID of the state that precedes all rows, or None if there is no prefix.
+        rows: At least one row, each with a different state.
         drop: IDs of states to drop before the run.
     """
 
@@ -125,7 +119,7 @@ class Run(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Number of tokens that the run computes."""
+        """The number of tokens that the run computes."""
         return sum(len(row.ids) for row in self.rows)
 
 
@@ -133,9 +127,9 @@ class RowResult(NamedTuple):
     """The result of a row.
 
     Attributes:
-        probabilities: Relative probabilities of the labels, with a sum of 1; empty if the row has no labels.
-        mass: Total probability of the labels among all next tokens; None if the core does not know it.
-        next_token: Token id; -1 if not requested.
+        probabilities: The labels' relative probabilities, with a sum of 1. A row without labels has no probabilities.
+        mass: The labels' total probability among all next tokens, or None if unknown.
+        next_token: Token ID, or -1 if not requested.
     """
 
     probabilities: tuple[float, ...] = ()
@@ -144,13 +138,13 @@ class RowResult(NamedTuple):
 
 
 def read_run(message: dict[str, Any]) -> Run:
-    """Return the run in a message. Convert lists back to named tuples, because JSON has no tuples."""
+    """Return the run in a message."""
     rows = (Row(state, tuple(ids), tuple(labels), *wanted) for state, ids, labels, *wanted in message["rows"])
     return Run(message["prefix"], tuple(rows), tuple(message["drop"]))
 
 
 def read_results(message: dict[str, Any]) -> list[RowResult]:
-    """Return the `results` of a message, one per row of a run."""
+    """Return the results in a message."""
     return [RowResult(tuple(probabilities), mass, token) for probabilities, mass, token in message["results"]]
 
 
@@ -159,10 +153,10 @@ class CoreError(Exception):
 
 
 class Core(Protocol):
-    """A language model with states; see `messages`. Use it on one thread.
+    """A language model with states. For one thread only.
 
-    A row's result depends only on the tokens of its state and its prefix, and on how both were split into rows. Other
-    rows, other states and earlier runs do not change a single bit of the result.
+    A row's result depends only on the tokens of the row's state and prefix, and on how these tokens were split into
+    rows. Other rows, other states and earlier runs do not change the result.
     """
 
     @property
