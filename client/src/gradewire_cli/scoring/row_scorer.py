@@ -23,7 +23,7 @@ from gradewire_cli.scoring.corpus import BATCH_ROWS
 from gradewire_cli.scoring.plan import ScorePlan
 
 BATCHES_IN_FLIGHT = 4
-# The first request is small, because a judge on a CPU needs seconds per row. On a GPU, it needs a hundredth of that.
+# The first request is small, because a judge on a CPU needs seconds per row, a hundred times as long as on a GPU.
 FIRST_JUDGED_ROWS = 4
 # Requests to a judge grow if they are quick and shrink if they are slow. So progress stays visible, and requests end
 # long before a deadline.
@@ -82,7 +82,7 @@ class RowRetries:
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
         """Retry the UNAVAILABLE results, and return the answers with the new results in their place."""
-        waiting = self._waiting(answers) if self.most else []
+        waiting = self._rows_to_retry(answers) if self.most else []
         first = len(waiting)
         self.rows += first
         for _ in range(self.most):
@@ -99,12 +99,11 @@ class RowRetries:
             for index, scores in zip(waiting, again, strict=True):
                 kept = {label: each for label, each in answers[index].items() if not self._may_come(each)}
                 answers[index] = {label: kept.get(label, scores[label]) for label in answers[index]}
-            waiting = self._waiting(answers)
+            waiting = self._rows_to_retry(answers)
         self.scored += first - len(waiting)
         return answers
 
-    def _waiting(self, answers: Sequence[Scores]) -> list[int]:
-        """Return the indices of rows to retry, and print a note on the first result whose waiting time is too long."""
+    def _rows_to_retry(self, answers: Sequence[Scores]) -> list[int]:
         far = [item for scores in answers for item in scores.items() if self._is_far(item[1])]
         if far and not self._reported:
             self._reported = True
@@ -137,7 +136,7 @@ class ScoredRow:
 
     Attributes:
         output: The output row: id, index, scores by label, and digest of the content.
-        scores: The same scores with their costs; empty for a row from an earlier run.
+        scores: Scores and costs by label. Empty for a row from an earlier run.
     """
 
     row: Row
@@ -279,7 +278,7 @@ class RowScorer:
                 result["message"] = _ITEM.sub(lambda _: row.position, score.message)
             if lack and score.status is Status.INVALID_INPUT and label in self.plan.chosen.image_labels:
                 result["message"] = f"{result.get('message', row.position)} ({lack})"
-            # A row that was never sent also gets the identifier, so that --resume can compare it.
+            # A row that was never sent also gets the identifier, which --resume compares.
             results[label] = {**result, "line": self.lines[label]}
         said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept_columns)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}
