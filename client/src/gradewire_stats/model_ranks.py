@@ -73,7 +73,7 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
         seed: Seed for the draws.
 
     Returns:
-        A table for each data set if there are several, then a table over all rows. Return [] if there are fewer than
+        A table for each data set if there are several, then a table over all rows. The list is empty for fewer than
         two models or more than `MOST_MODELS`.
 
     Raises:

@@ -57,8 +57,8 @@ def agreement_tables(
 ) -> Iterator[Table]:
     """Yield a table for all rows, tables by level, and a table of paired differences.
 
-    With several metrics, each table by level shows one statistic, and its intervals if `intervals` is True. With a
-    single metric or with `details`, each table by level shows one metric's statistics.
+    With several metrics, each level has a table for each statistic, with intervals if `intervals` is True. With a
+    single metric or with `details`, each level has a table for each metric.
     """
     metrics = report.metrics
     yield from _one_metric(metrics[0], statistics) if len(metrics) == 1 else _all_rows(metrics, statistics)
@@ -219,7 +219,7 @@ def _span(fewest: int, most: int) -> str:
 
 
 def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
-    """Yield a sentence for each table that is missing because there are too many or too few models."""
+    """Yield a note for each table that is missing because of too many or too few models."""
     if models > MOST_MODELS:
         yield f"no means by model and no system-level correlation: {models} models exceed the limit of {MOST_MODELS}"
     if tables and len(tables[-1].models) < LEAST_MODELS:
@@ -292,7 +292,7 @@ def abstention_lines(result: AgreementResult) -> Iterator[str]:
 
 
 def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
-    """Yield a line on agreement among annotators. With `pairs`, the line also contains each pair's kappa.
+    """Yield a line on agreement among annotators, with each pair's kappa if `pairs` is True.
 
     Yield nothing if no row has several annotators.
     """

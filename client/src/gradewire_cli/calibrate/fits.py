@@ -59,7 +59,7 @@ class ThresholdFit:
 
     Attributes:
         report: Statistics of `BEFORE` and `AFTER` on the measured rows.
-        balanced: Balanced accuracy by `BEFORE` and `AFTER`.
+        balanced: Balanced accuracy of `BEFORE` and `AFTER`.
     """
 
     threshold: float
@@ -81,10 +81,7 @@ class ThresholdFit:
 
 
 def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
-    """Return the weight of SMILE's sentence term; raise InputError if the rows do not determine the weight.
-
-    The terms come from the best reference under the old weight, which may not be the best under the new weight.
-    """
+    """Return the weight of SMILE's sentence term; raise InputError if the rows do not determine the weight."""
     try:
         return fit_weight(scores.values("sentence"), scores.values("lexical"), scores.labels, objective)
     except KeyError as error:

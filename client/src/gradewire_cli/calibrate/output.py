@@ -31,7 +31,7 @@ def fit_table(fit: ThresholdFit) -> Table:
 
 
 def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
-    """Yield tables of a probability's statistics on held-out rows, by source, and compared with SMILE's."""
+    """Yield tables of a probability's statistics: on held-out rows, by source, and compared with SMILE."""
     yield Table(
         "Held out by question",
         ["", "probability"],

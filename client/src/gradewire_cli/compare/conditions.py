@@ -195,10 +195,7 @@ def _why(side: SideComparison, label: str, figure: str) -> str:
 
 
 def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[str]:
-    """Return warnings about conditions that ignore some of the baseline's rows.
-
-    Rows without a score do not affect a condition on scores.
-    """
+    """Return warnings about conditions that ignore some of the baseline's rows."""
     found: dict[str, None] = {}
     for condition in conditions:
         for side in result.sides:

@@ -161,7 +161,7 @@ def runs_of_outputs(
             notes.append(f"{path} does not belong to {output}: {other}; {_LEFT_OUT}")
         else:
             runs[output] = _run_of(manifest)
-    # If no output has a manifest, the sides do not differ in this, so report nothing.
+    # Report missing manifests only if other outputs have a manifest.
     notes += [f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else []
     return runs, [_plain(note) for note in notes]
 

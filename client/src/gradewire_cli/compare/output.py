@@ -170,7 +170,10 @@ def _by_group(side: SideComparison, grouped: GroupedStatistics, names: Sequence[
         yield Table(
             f"{side.candidate} minus {side.baseline} by {' and '.join(grouped.columns)}: {name}",
             [*grouped.columns, "pairs", *_heads(side, name)],
-            [[*values, count(of.pairs), *_cells(of, side.overall, name)] for values, of in grouped.groups.items()],
+            [
+                [*values, count(of.pairs), *_group_cells(of, side.overall, name)]
+                for values, of in grouped.groups.items()
+            ],
             heads=len(grouped.columns),
         )
 
@@ -182,8 +185,7 @@ def _heads(side: SideComparison, name: str) -> list[str]:
     return [*scores, "wins", "ties", "losses", "sign test", *verdicts]
 
 
-def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Value]:
-    """Yield the cells of a group in the order of `_heads`."""
+def _group_cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Value]:
     metric, whole = of.metrics.get(name), overall.metrics.get(name)
     if metric is not None:
         yield from _both(metric)

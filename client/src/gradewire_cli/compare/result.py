@@ -52,7 +52,7 @@ class ChangedRow:
 def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[str, Sequence[ChangedRow]]:
     """Return the rows with the largest rise ("gained") and the largest fall ("lost") in a metric's score.
 
-    Each list has up to `most` rows. The largest changes come first, and rows with equal changes stay in file order.
+    Each list has up to `most` rows, largest changes first. Rows with equal changes stay in file order.
     """
     rows = [row for pair in pairs if (row := _changed_row(pair, label)) is not None]
     return {

@@ -1,4 +1,4 @@
-"""Split rows into the sides of a comparison (files or models), and match rows that answer the same question."""
+"""The sides of a comparison (files or models), and matching of rows that answer the same question."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Matching:
     Attributes:
         rule: The rule that matched the rows, never `auto`.
         pairs: Pairs of rows with the same question, in the baseline's order.
-        repeated: Rows that are skipped because an earlier row of the same side answers the same question.
+        repeated: Skipped rows that repeat a question of their side.
         other_references: Number of pairs with different references.
         other_questions: Number of pairs with different questions, which --match id allows.
     """

@@ -279,7 +279,7 @@ def leaderboard_pages(
     if models > MAX_MODELS:
         told.append(f"The first {MAX_MODELS} of {models} models are shown.")
     judged = [Paragraph(("Judged by ", Code(cut(by, _NOTE_CHARACTERS))), "note")] if by else []
-    result, options = _bounded(result, options)
+    result, options = _shortened(result, options)
     chart = _chart(result.ratings, options)
     drawn = [Charts([chart], "wide")] if chart is not None else []
     first = ShownTable("t-ratings", ratings(result, options))
@@ -314,8 +314,7 @@ def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Sectio
     return Section(name, (title,), blocks, link=(link,))
 
 
-def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
-    """Return the result with only the first models and families, and with short distinct names."""
+def _shortened(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
     names = shown_names([*(line.model for line in result.ratings.models), options.reference or ""])
 
     def of(table: RatingTable, kept: frozenset[str]) -> RatingTable:

@@ -100,7 +100,7 @@ class Answers:
         return self.rows.get(pair.instruction, {}).keys() >= set(pair.models)
 
     def show_pictures(self, folder: Path) -> None:
-        """Add digests of the rows' pictures in this folder, so that a changed picture counts as a changed answer."""
+        """Add the digests of the rows' pictures in `folder`, so that a changed picture counts as a changed answer."""
         for rows in self.rows.values():
             rows.update(zip(rows, with_picture_digests(list(rows.values()), folder), strict=True))
 

@@ -64,7 +64,7 @@ class Verdicts:
         return sum(pair.counted != pair.winner for pair in self.pairs)
 
     def both_orders(self) -> tuple[int, int]:
-        """Return the number of pairs with two readable orders, and the number of such pairs with a single winner."""
+        """Return the number of pairs with two readable orders, and how many have the same winner in both orders."""
         read = [
             {order.winner for order in pair.orders}
             for pair in self.pairs

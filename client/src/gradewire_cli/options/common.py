@@ -26,7 +26,7 @@ Grouping = tuple[str, ...]
 
 
 class FiniteRange(click.FloatRange):
-    """A finite number within bounds. click.FloatRange alone accepts nan, and inf without an upper bound."""
+    """A finite number within bounds. click.FloatRange alone accepts nan, and also inf if there is no upper bound."""
 
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:

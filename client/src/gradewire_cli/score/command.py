@@ -167,7 +167,7 @@ class ScoreJob:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
-        """Score the rows and print the summary; tests pass a `transport` that replaces the connection."""
+        """Score the rows and print the summary. Tests pass a `transport` that replaces the connection."""
         opened = self.source.open()
         tell(opened.notes)
         clock = RunClock()

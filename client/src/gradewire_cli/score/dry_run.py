@@ -56,7 +56,7 @@ class _JudgeWork:
     without: int = 0
 
     def add(self, item: types_pb2.Item, known: set[int]) -> None:
-        """Count an item's calls; `known` contains hashes of earlier prompts, which need no second call."""
+        """Count an item's calls. `known` contains hashes of earlier prompts, which need no second call."""
         view = self.view(item)
         rounds = view.rounds if view else ()
         costs = [cost for cost in map(self.meter.cost, rounds) if cost is not None]

@@ -42,7 +42,7 @@ _SAME: Final = Pair("Which one?", "the same", "the same")
 
 
 def is_comparison(by: str) -> bool:
-    """Return True if --by names a judge's comparison, and False if --by names a metric."""
+    """Return True if --by names a judge's comparison."""
     found = LINE.fullmatch(by.strip())
     return found is not None and found["name"] in COMPARISON_TYPES
 
@@ -96,7 +96,7 @@ class MetricChooser:
         return {"by": self.line or self.name, "tie_margin": self.tie_margin}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Implement `Chooser.choose`; with a `scorer`, the yielded pairs contain the answers' results."""
+        """Implement `Chooser.choose`. With a `scorer`, the yielded pairs contain the answers' results."""
         scored: dict[int, Mapping[str, Result]] = {}
         remaining = iter(pairs)
         while True:
@@ -155,7 +155,7 @@ def _numbers(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
 
 @dataclass(slots=True)
 class JudgeChooser:
-    """A `Chooser` that asks a judge with `AsyncClient.compare_stream`; create it with `open`.
+    """A `Chooser` that asks a judge with `AsyncClient.compare_stream`. Create it with `open`.
 
     Attributes:
         line: The metric identifier that reproduces the verdicts, with the judge's digest.
@@ -173,7 +173,7 @@ class JudgeChooser:
     async def open(
         cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
     ) -> Self:
-        """Open a chooser; get the comparison's identifier from the server without calling the judge.
+        """Open a chooser with the comparison's identifier from the server. The judge is not called.
 
         Raises:
             GradewireError: The server is down, or lacks the judge.
@@ -183,11 +183,11 @@ class JudgeChooser:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The metric identifier, with the digests of the judge and the prompt."""
+        """The metric identifier with its digests."""
         return {"by": self.line}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Implement `Chooser.choose`; verdicts arrive in any order and are yielded in the order of the pairs."""
+        """Implement `Chooser.choose`. Verdicts arrive in any order and are yielded in the order of the pairs."""
         waiting: deque[AnswerPair] = deque()
 
         def sent() -> Iterator[Pair]:

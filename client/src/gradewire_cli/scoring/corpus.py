@@ -108,7 +108,7 @@ async def with_file_corpus(
 
 
 def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path, pictures: Path | None = None) -> None:
-    """Refuse to resume if a metric weights words by one request and only some of the rows are left.
+    """Refuse to resume if a metric weights words within one request and only some of the rows are left.
 
     Unreadable rows do not count, because they are never sent. The earlier output `out` need not exist.
 

@@ -229,23 +229,23 @@ class LabelledRows:
         return replace(rows, labels=self.against.verdicts())
 
     def certain(self, label: str) -> NDArray[np.bool_]:
-        """Return bool[rows]: False if a metric marks its verdict UNCERTAIN."""
+        """Return bool[rows], False if the metric marks its verdict UNCERTAIN."""
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
-        """Return the labels of rows with several annotators, float64[rows, annotators]; NaN for a missing label."""
+        """Return the labels of rows with several annotators, float64[rows, annotators], NaN for a missing label."""
         try:
             return ratings_of([_numbers(row) for row in self._annotations if len(row) > 1])
         except ValueError as error:
             raise InputError(f"labels: {error}") from error
 
     def lengths_words(self) -> NDArray[np.float64]:
-        """Return float64[rows], the number of words in each prediction; NaN if the row is unreadable."""
+        """Return the number of words in each prediction, float64[rows], NaN if the row is unreadable."""
         return np.array(self._words)
 
     @property
     def people(self) -> People:
-        """Words for the annotators or the evaluator in tables."""
+        """The words that tables use for the annotators or the evaluator."""
         return People() if self.against is None else People.evaluator(self.against.label)
 
     @property

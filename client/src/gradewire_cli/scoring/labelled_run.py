@@ -150,7 +150,7 @@ labelled_run_options = stacked(scoring_options, labelled_options(resamples=RESAM
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
 ) -> LabelledRun:
-    """Parse the options for a `LabelledRun`; `metrics` and `connection` replace the parsed values."""
+    """Parse the options for a `LabelledRun`. `metrics` and `connection` replace the parsed values."""
     against = options.get("against") or ""
     if against and options["labels"]:
         raise click.UsageError("--labels combines annotators' labels and cannot be used with --against")
@@ -206,5 +206,5 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
 
 
 def described_draws(resamples: int, seed: int, *, unit: str) -> dict[str, Any]:
-    """Return the intervals' bootstrap settings as JSON values; `unit` names what is resampled."""
+    """Return the intervals' bootstrap settings as JSON values. `unit` names what is resampled."""
     return {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": unit}

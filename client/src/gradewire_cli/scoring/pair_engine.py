@@ -138,7 +138,7 @@ class Choice:
 
     @property
     def may_pass(self) -> bool:
-        """True if the server was down or too slow; --resume then retries the pair."""
+        """True if the server was down or too slow. --resume then retries the pair."""
         return self.status in {Status.UNAVAILABLE, Status.TIMEOUT}
 
     @classmethod
@@ -165,7 +165,7 @@ class Chooser(Protocol):
     def identity(self) -> Mapping[str, Any]:
         """Everything besides the pair that a choice depends on: the identifier `by`, and other JSON values.
 
-        Every pair's record contains the identity; --resume refuses records with another identity.
+        Every pair's record contains the identity, and --resume refuses records with a different identity.
         """
         ...
 
@@ -175,7 +175,7 @@ class Chooser(Protocol):
         Pairs are read lazily. A pair that cannot be judged gets a status and does not affect other pairs.
 
         Raises:
-            GradewireError: The server is down or refuses the call; results that were yielded before stay valid.
+            GradewireError: The server is down or refuses the call. Results that were yielded before stay valid.
         """
         ...
 
@@ -239,10 +239,10 @@ class PairEngine:
         extra: Mapping[str, Any] | None = None,
         done: Callable[[], object] = lambda: None,
     ) -> list[Chosen]:
-        """Return a choice for every pair; the chooser judges only pairs without an earlier choice.
+        """Return a choice for every pair. The chooser judges only pairs without an earlier choice.
 
         Raises:
-            GradewireError: See `Chooser.choose`; written records stay valid.
+            GradewireError: See `Chooser.choose`. Written records stay valid.
             InputError: The file cannot be written.
         """
         digests = [] if again or not self._known else [(pair.index, self.digest(pair)) for pair in pairs]

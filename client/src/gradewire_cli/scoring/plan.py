@@ -101,7 +101,7 @@ def _items(source: InputFile) -> Iterator[Mapping[str, Any]]:
 
 
 def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[str, Metric]:
-    """Return the metrics by label; a label contains only what the user wrote, without defaults.
+    """Return the metrics by label. A label contains only what the user wrote, without defaults.
 
     Metrics get their prompt files. If auto names neither risk nor judge_budget, it gets the values of --risk and
     --judge-budget.
@@ -156,7 +156,7 @@ def _advice_and_notes(requested: Sequence[Metric], listed: ModelList) -> list[st
 
 
 def judge_name(metric: Metric) -> str:
-    """Return the judge that a metric names, without its digest; "" for the server's default."""
+    """Return the judge that a metric names, without the judge's digest, or "" for the server's default judge."""
     return str(getattr(metric, metric.judge_parameter or "model", None) or "").partition("@")[0]
 
 
@@ -166,7 +166,7 @@ def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
 
 
 def judge_notes(listed: ModelList, judges: Collection[str]) -> list[str]:
-    """Return the server's notes on these judges; "" names the default judge."""
+    """Return the server's notes on these judges. The name "" means the default judge."""
     return [f"judge {model.name}: {note}" for model in _judges(listed, judges) for note in model.remarks]
 
 

@@ -65,7 +65,7 @@ class RowRetries:
 
     Attributes:
         most: Maximum number of retries of a row.
-        longest_pause_s: Maximum waiting time in seconds; a result with a longer waiting time is not retried.
+        longest_pause_s: Maximum waiting time in seconds. A result with a longer waiting time is not retried.
         scored: Number of retried rows that no longer have an UNAVAILABLE result to retry.
     """
 
@@ -146,7 +146,7 @@ class ScoredRow:
 
 @dataclass(slots=True)
 class RowScorer:
-    """An object that scores rows with a client; create it with `open`.
+    """An object that scores rows with a client. Create it with `open`.
 
     Attributes:
         lines: The server's metric identifiers by label.
@@ -170,7 +170,7 @@ class RowScorer:
         deadline_s: float = BATCH_DEADLINE_S,
         known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
     ) -> Self:
-        """Resolve the metrics on the server before any row is read; `deadline_s` limits each request, in seconds."""
+        """Resolve the metrics on the server before any row is read. `deadline_s` limits each request, in seconds."""
         # A metric that counts words over the request needs all rows in a single request.
         judged = plan.chosen.asks_judge and not counting_over_request(plan.chosen.specs)
         report = await client.score([], **plan.arguments())
@@ -196,7 +196,7 @@ class RowScorer:
         `progress` is called with the number of finished rows, including rows that were finished `already`.
 
         Raises:
-            GradewireError: The server is down or refuses the call; batches that were passed before stay valid.
+            GradewireError: The server is down or refuses the call. Batches that were passed before stay valid.
         """
         async with contextlib.aclosing(self._batches(rows)) as batches:
             async for batch in batches:
@@ -206,7 +206,7 @@ class RowScorer:
                     progress(already, "")
 
     async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
-        # The reader's thread may wait hours for standard input; Ctrl-C must not wait for it.
+        # The reader's thread may wait hours for standard input, but Ctrl-C must not wait for it.
         reader = IterableReader(rows)
         remaining = aiter(reader)
         waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()

@@ -281,7 +281,7 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
     delta² if no verdict is wrong. Neither condition depends on labels. A smaller risk never accepts more verdicts than
     a larger risk.
     """
-    rows = rows.where(_one_of_each(rows.clusters))
+    rows = rows.where(_one_row_per_question(rows.clusters))
     thresholds = _thresholds(rows.confidence)
     taken = rows.confidence[None, :] >= np.array(thresholds)[:, None]
     accepted, wrong = taken.sum(axis=1), (taken & (rows.verdicts != rows.right)).sum(axis=1)
@@ -311,8 +311,7 @@ def budget_threshold(confidence: NDArray[np.float64], budget: float) -> float:
     return float(np.sort(confidence)[most]) if most else 0.5
 
 
-def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return bool[rows], True for one random row per question."""
+def _one_row_per_question(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
     order = np.random.default_rng(0).permutation(len(clusters))
     _, first = np.unique(clusters[order], return_index=True)
     kept = np.zeros(len(clusters), dtype=np.bool_)

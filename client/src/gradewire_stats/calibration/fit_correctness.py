@@ -252,7 +252,7 @@ def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDA
         ValueError: The features do not predict the labels.
     """
     (evidence,) = _evidence(rows, parts)
-    return ruled(_crossed(evidence, folds_of_keys(rows.keys, parts)), rows.rules)
+    return ruled(_cross_fitted_probabilities(evidence, folds_of_keys(rows.keys, parts)), rows.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,8 +343,7 @@ def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64
     return found
 
 
-def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return float64[rows], probabilities from models and maps that have not seen the row's question."""
+def _cross_fitted_probabilities(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64]:
     found = np.empty(len(folds))
     for fold in range(int(folds.max()) + 1):
         inside = folds[evidence.rows] == fold

@@ -107,7 +107,7 @@ class TransferStatistics:
 def transfer_statistics(
     rows: LabelledFeatures, fit: Callable[[LabelledFeatures], Mapping[str, Any]]
 ) -> Iterator[TransferStatistics]:
-    """Yield each source's quality of a `fit` on all other sources. The fit also leaves out the source's questions.
+    """Yield the quality on each source of a fit on all other sources. The fit also leaves out the source's questions.
 
     A source is skipped if too few right or too few wrong answers remain for the fit.
     """

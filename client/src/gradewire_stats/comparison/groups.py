@@ -154,10 +154,10 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
     first = rows.names[0][column] if baseline is None else baseline
     if all(name[column] != first for name in rows.names):
         raise ValueError(f"no group has the baseline {first!r}")
-    baselines = _baselines(rows.names, first, column)
+    baselines = _baseline_numbers(rows.names, first, column)
     members = _members(rows)
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
-    pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
+    pairs = {metric: _baseline_differences(means[metric], baselines, by_row=by_row) for metric in rows.scores}
     ratios = [ratio for table in (means, pairs) for found in table.values() for ratio in found if ratio is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
     # Draw only ratios that get an interval. If each group is a single ID, no ratio gets an interval.
@@ -186,8 +186,7 @@ def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
     return [order[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def _baselines(names: Sequence[tuple[str, ...]], first: str, column: int) -> dict[int, int]:
-    """Return the number of each group's baseline, by group number. Omit groups without a baseline."""
+def _baseline_numbers(names: Sequence[tuple[str, ...]], first: str, column: int) -> dict[int, int]:
     numbers = {name: number for number, name in enumerate(names)}
     others = {number: (*name[:column], first, *name[column + 1 :]) for name, number in numbers.items()}
     return {number: numbers[other] for number, other in others.items() if other in numbers and numbers[other] != number}
@@ -200,8 +199,9 @@ def _mean(rows: GroupedRows, scores: NDArray[np.float64], where: NDArray[np.intp
     return _Ratio(questions, total, np.bincount(places, minlength=len(questions)).astype(np.float64))
 
 
-def _pairs(means: Sequence[_Ratio], baselines: Mapping[int, int], *, by_row: bool) -> list[_Ratio | None]:
-    """Return each group's difference from its baseline, or None without a baseline or a shared question."""
+def _baseline_differences(
+    means: Sequence[_Ratio], baselines: Mapping[int, int], *, by_row: bool
+) -> list[_Ratio | None]:
     return [
         _difference(mean, means[baselines[number]], by_row=by_row) if number in baselines else None
         for number, mean in enumerate(means)

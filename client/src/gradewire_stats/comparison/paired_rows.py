@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gradewire_stats.bootstrap import question_clusters, strata_of
 
 TieMargin = float | Literal["verdict"]
-"""Maximum difference between tied scores, or "verdict", with which answers with the same verdict tie."""
+"""Maximum difference between tied scores, or "verdict" if answers with the same verdict tie."""
 TIE_MARGIN: Final = 0.2
 """Default margin, in units of the score. With this margin, smile and correctness reproduce most of the annotators' ties
 (docs/guides/compare-runs.md)."""

@@ -18,8 +18,8 @@ class Matches:
         b: int[matches], number of the model that gave answer B, which differs from `a`.
         score_a: float64[matches]: 1 if A won, 0 if B won, 0.5 for a tie.
         instructions: int[matches], number of the instruction. Matches with the same instruction are drawn together.
-        shown_first: int[matches]: 1 if the judge saw A first, -1 if B came first, 0 if the verdict covers both orders
-            or the order is unknown.
+        shown_first: int[matches]: 1 if the judge saw A first, -1 if the judge saw B first, 0 if the verdict covers both
+            orders or the order is unknown.
         words: float64[matches, 2], number of words in answers A and B, NaN if unknown.
         weights: float64[matches], weight in fits: 0.5 if the two orders of a pair are separate matches, otherwise 1.
     """

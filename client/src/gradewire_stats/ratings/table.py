@@ -275,8 +275,6 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
 
 @dataclass(frozen=True, slots=True)
 class _DrawnRatings:
-    """Counts and ratings in a chunk of draws, with float64[draws, models] for ratings and shares."""
-
     counts: PairCounts
     ratings: NDArray[np.float64]
     win_shares: NDArray[np.float64]
@@ -298,7 +296,6 @@ class _DrawnRatings:
 
 
 def _medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each model's median over the draws with a value, or NaN if no draw has a value."""
     there = np.where(np.isnan(values).all(axis=0), 0.0, values)
     return np.asarray(np.where(np.isnan(values).all(axis=0), np.nan, np.nanmedian(there, axis=0)))
 
