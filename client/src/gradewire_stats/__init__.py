@@ -1,4 +1,4 @@
-"""Statistics for evaluation. Functions accept arrays, and do not use files, the terminal or the client.
+"""Statistics for evaluation. Functions accept arrays.
 
 - `agreement` compares metrics with labels, and `curves` draws their ROC and calibration curves. `preferences` compares
   choices between two answers with annotators' choices.

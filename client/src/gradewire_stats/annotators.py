@@ -197,8 +197,7 @@ class AnnotatorAgreement:
         annotators: Largest number of labels for an item.
         alpha: Krippendorff's alpha by level of measurement, at most 1, or NaN if all labels are equal.
         pairs: Pairs of columns with an item in common, sorted by descending number of items. Empty if there are more
-            than `MAX_COLUMNS` columns. A mean over pairs would mislead, because columns that are filled only after a
-            disagreement lower the mean.
+            than `MAX_COLUMNS` columns.
     """
 
     items: int

@@ -1,7 +1,6 @@
 """AVE's three properties of an evaluator: alignment, consistency and generalisation (SFVE paper, equations 3 to 5).
 
-Options set what the paper leaves open: the logarithm's base, the type of variance, how to merge the descriptions in
-part 2, and how to compute a data set's alignment over the parts. Base 2 reproduces the paper's values.
+Options set what the paper leaves open, such as the logarithm's base. Base 2 reproduces the paper's values.
 """
 
 import math
@@ -91,7 +90,6 @@ class AveProperties:
         relative_consistency: Consistency after dividing the scores by their standard deviation over all samples and
             parts, or NaN if all scores are equal. The paper does not define this property.
         generalization: log(1 / variance of the data sets' alignments), or +inf if the alignments are equal.
-        datasets: Alignment on each data set.
         samples: Number of samples with a score in every part. Consistency uses only these samples.
         failed: Number of missing scores in each part.
     """

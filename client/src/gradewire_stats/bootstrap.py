@@ -186,7 +186,6 @@ class CellsMean(Estimate):
 
     Attributes:
         cells: Number of cells with a defined statistic, which the mean uses.
-        cells_in_all: Total number of cells.
     """
 
     cells: int = field(kw_only=True)

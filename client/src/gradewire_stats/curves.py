@@ -35,7 +35,6 @@ class CalibrationBin:
     """A bin of rows with similar scores.
 
     Attributes:
-        mean_score: Mean score of the rows.
         share_right: Mean label of the rows, 0 to 1.
     """
 

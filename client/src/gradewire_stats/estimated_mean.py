@@ -26,12 +26,9 @@ class EstimatedMean:
     """An estimated mean over rows that are only partly judged.
 
     Attributes:
-        value: Estimate of the judge's mean over all rows.
         low: Lower bound of the interval for the mean over these rows. The interval covers only the random choice of the
             sample.
-        high: Upper bound of the interval for the mean over these rows.
         population_low: Lower bound of the wider interval for the population that these rows were drawn from.
-        population_high: Upper bound of the interval for the population.
         sampled: Number of judged rows in the sample.
         known: Number of rows that were judged regardless of the sample.
         weight: Weight of the cheap scores, tuned on the sample, from 0 (ignored) to 1 (used unchanged).

@@ -46,7 +46,6 @@ class EvaluatorOnModel:
             and ties share the better rank. None without verdicts.
         model_rank: The model's rank among all models by this evaluator's positive rate, to compare with `human_rank`.
         human_rate: Share of right answers by human labels (mean label), 0 to 1, over the answers with a verdict.
-        human_rank: The model's rank among all models by `human_rate`.
         mean_length_words: Mean length of the answers with a verdict, as in `ModelSummary`.
     """
 

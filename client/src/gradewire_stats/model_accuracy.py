@@ -50,7 +50,6 @@ class EvaluatorAccuracy:
     """A metric's verdicts on all models and data sets.
 
     Attributes:
-        cells: Cells in the order of `ModelAccuracyTable.cells`.
         mean_absolute_deviation: Mean absolute deviation over the cells with a defined deviation, 0 to 1. Absolute
             values in draws are above 0 by chance, so the interval of a value near 0 is slightly too high.
     """

@@ -51,7 +51,6 @@ class SystemTable:
     Attributes:
         dataset: The data set's name, or "" for all rows.
         models: Models with answers in the table. All sequences of estimates are in this order.
-        lines: Mean scores by each metric.
     """
 
     dataset: str

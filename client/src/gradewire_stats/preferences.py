@@ -19,7 +19,6 @@ class JudgedPairs:
     """Pairs of answers A and B to the same instruction, with annotators' votes.
 
     Attributes:
-        votes: The annotators' votes on each pair.
         choices: Each evaluator's choice for each pair. None means that the evaluator failed, and excludes the pair from
             the evaluator's statistics.
         lengths_words: Numbers of words in answers A and in answers B, for the baseline that prefers the longer answer.

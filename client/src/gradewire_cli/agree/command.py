@@ -1,4 +1,4 @@
-"""`gradewire agree`: compare scores with human labels."""
+"""The command `gradewire agree`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,6 @@ class ScoredCascade:
     """Labelled rows with the results of exact_match, correctness and a judge.
 
     Attributes:
-        cheap: The results of `correctness`.
         encoder: NAME@DIGEST, with the digest's first 12 digits.
         provenance: The version of `auto`, the fit of `correctness`, the judge and the prompt.
         unjudged: Number of rows without a score by the judge, by status.

@@ -1,4 +1,4 @@
-"""`gradewire calibrate`: fit a metric to labelled answers and store the fit with the model."""
+"""The command `gradewire calibrate`."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""`gradewire compare`: compare models or runs over the same questions, without labels."""
+"""The command `gradewire compare`."""
 
 from __future__ import annotations
 

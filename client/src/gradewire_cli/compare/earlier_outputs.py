@@ -46,7 +46,6 @@ class SideManifest:
         lines: Metric identifiers by label.
         statuses: Number of results by metric label and status.
         warnings: Number of results by metric label and warning.
-        run: The run's properties, from its manifest or summary.
     """
 
     files: Sequence[str]

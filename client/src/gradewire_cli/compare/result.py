@@ -123,7 +123,6 @@ class SideComparison:
     """A candidate compared with the baseline.
 
     Attributes:
-        changed: Changed rows by metric and direction (gained or lost).
         orders: The judge's consistency between the two orders of a pair. None if the chooser is a metric.
     """
 

@@ -1,4 +1,4 @@
-"""`gradewire leaderboard`: rate models by verdicts on pairs of their answers."""
+"""The command `gradewire leaderboard`."""
 
 from __future__ import annotations
 

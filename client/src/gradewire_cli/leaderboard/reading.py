@@ -51,16 +51,12 @@ class JudgedPair:
     """Two answers to one instruction, with the verdict on them.
 
     Attributes:
-        position: The pair's place in its file, for messages.
         instruction: A key that pairs on the same instruction share.
         status: OK, or the reason why there is no verdict.
-        family: The instruction's family, or "".
         words: Number of words in each answer. NaN means unknown.
         probability_a: The judge's probability that A is better. NaN means unknown.
         by_votes: True if the row names no winner, so the winner is the majority of the votes.
-        by: The judge or metric that chose the winner. "" means unknown.
         round: Index of the judging round that chose the pair, or None for a pair from another file.
-        digest: Digest of both answers, or "" if the row contains no digest.
         turn: Number of the judged turn in the conversation, from 1. 0 means unknown.
     """
 

@@ -136,7 +136,6 @@ class HumanAgreement:
     Attributes:
         unmatched: Number of pairs with votes but no verdict.
         without_words: Number of pairs with unknown lengths. If it is not 0, the baseline "longer answer" is omitted.
-        strata: Share of majority votes that the judge reproduces, with baselines.
     """
 
     pairs: int

@@ -1,4 +1,4 @@
-"""Options that several commands share: files, choices and groups of rows."""
+"""Options for files, choices and groups of rows."""
 
 from __future__ import annotations
 

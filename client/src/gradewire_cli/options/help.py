@@ -34,7 +34,6 @@ class Option(click.Option):
 
     Attributes:
         rare: If true, only --help-all shows the option.
-        group: Title of the option's group in the help.
     """
 
     def __init__(self, *arguments: Any, group: str, rare: bool = False, **attributes: Any) -> None:

@@ -54,7 +54,6 @@ class JudgeServer:
     """A judge on a remote server.
 
     Attributes:
-        model: The model's name on that server.
         key_variable: Environment variable with the API key. "" means no key.
         reasoning_tokens: Maximum number of reasoning tokens before each answer. None means that the engine's settings
             apply.

@@ -1,4 +1,4 @@
-"""`gradewire score`: score the answers in a file."""
+"""The command `gradewire score`."""
 
 import asyncio
 import contextlib
@@ -77,7 +77,6 @@ class Output:
     Attributes:
         path: The file that --out names, or None for standard output.
         rows: The JSONL file for rows. If `path` is a table, `rows` is a file next to it.
-        printed_table: True if standard output gets a readable table.
         manifest: The manifest's path, or None if rows go to standard output and no manifest is requested.
     """
 

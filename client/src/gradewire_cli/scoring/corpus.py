@@ -34,8 +34,6 @@ class FileReferences:
     """A file's distinct references.
 
     Attributes:
-        entries: Entries for `Client.prepare`.
-        positions: Readable position of each entry's first row.
         entry_of: Position in `entries` by row index.
         has_synthetic: True if the first rows all have synthetic answers.
     """
@@ -154,8 +152,7 @@ def _refuse_many_rows(source: InputFile) -> None:
 def over_a_file(metric: Metric) -> Metric:
     """Return the metric with a prepared corpus if it needs a corpus but names no corpus.
 
-    The server's default corpus is the items of one request. Here that is a batch of rows, so a row's score would depend
-    on neighbouring rows.
+    With the server's default corpus, the items of one request, a row's score would depend on neighbouring rows.
     """
     corpus = metric.prepared_parameter if metric.needs_corpus else None
     if corpus is None or getattr(metric, corpus) is not None:

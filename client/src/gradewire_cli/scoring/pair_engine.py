@@ -89,7 +89,6 @@ class AnswerPair:
     """Two models' answers to the same question.
 
     Attributes:
-        index: The pair's index in the run, from 0.
         a: The baseline's answer. The question and references in this answer's row count for both answers.
     """
 
@@ -123,7 +122,6 @@ class Choice:
     Attributes:
         winner: None unless `status` is OK.
         status: OK, another `Status` if there is no winner, or INCONSISTENT if the two orders disagree.
-        message: The error and its remedy, or "" if `status` is OK.
         probability_a, probability_b, probability_tie: Means over both orders, or None if unknown.
         orders: The verdict in each order of the answers. Empty if the chooser does not depend on the order.
     """

@@ -47,7 +47,6 @@ class ScorePlan:
     """The metrics and settings for every row, with all options resolved.
 
     Attributes:
-        synthetic: Default source of synthetic answers for smile.
         judge_elsewhere: True if a judge runs on a separate server, which may charge for calls.
         pictures: The folder of the rows' pictures, or None if no metric shows pictures.
     """
@@ -179,9 +178,7 @@ def _judges(listed: ModelList, names: Collection[str]) -> Iterator[ModelInfo]:
 def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the metrics that cannot score some or all of these items, with the reasons.
 
-    Return a metric that needs a question if no item has a question, a metric that compares annotators if an item has
-    too few references, and a metric that compares values if an item's references contain no digit. If no item has
-    references, return {}, because every row then fails with its own message.
+    If no item has references, return {}, because every row then fails with its own message.
     """
     has_question, fewest, has_digits = False, sys.maxsize, True
     first_list, lists_differ = "", False
@@ -243,8 +240,8 @@ async def written_metrics(
 ) -> list[Metric]:
     """Parse --metrics and replace `all` with the server's metrics.
 
-    A bare metric name next to `all` adds no duplicate. Unless `quiet`, print on stderr which metrics are left out and
-    why. Keep smile even without its encoder, because the rows' results report the problem.
+    Unless `quiet`, print on stderr which metrics are left out and why. Keep smile even without its encoder, because the
+    rows' results report the problem.
     """
     if isinstance(options.metrics, Metric):
         return [options.metrics]

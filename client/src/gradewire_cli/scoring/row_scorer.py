@@ -37,7 +37,7 @@ _ITEM = re.compile(r"^items\[\d+\]")
 class AdaptiveBatchSize:
     """A batch size that starts small for a judge of unknown speed, and adapts to response times.
 
-    Without a judge, requests have the maximum size. `deadline_s` is one request's deadline in seconds.
+    `deadline_s` is one request's deadline in seconds.
     """
 
     def __init__(self, *, judged: bool, deadline_s: float) -> None:
@@ -135,7 +135,6 @@ class ScoredRow:
     """A row with its results.
 
     Attributes:
-        output: The output row: id, index, scores by label, and digest of the content.
         scores: Scores and costs by label. Empty for a row from an earlier run.
     """
 

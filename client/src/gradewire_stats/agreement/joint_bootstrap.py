@@ -45,7 +45,6 @@ class PartDraws:
 
     Attributes:
         sample: The part's rows with a score. The part's questions are numbered from 0.
-        sums: Columns in `JudgedPart`'s matrix of sums, by name.
         ranked: The same rows, prepared for ranking, or None if no rank statistic is wanted.
         questions_of: Number of questions that can vary between draws: "pairs" for statistics of pairs, "judged" for
             statistics of rows with a verdict, and "" for statistics of all rows.

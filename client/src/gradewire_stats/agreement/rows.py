@@ -39,8 +39,7 @@ class JudgedRows:
         datasets: Each row's data set, or "".
         models: Each row's model under test, or "".
         questions: Key of each row's question. Rows in the same data set with the same key are drawn together, and
-            `pairwise` compares them with each other. Rows with blank keys have separate questions. The question's text
-            is a good key, unless rows have the same question about different images.
+            `pairwise` compares them with each other. Rows with blank keys have separate questions.
         groups: Each row's group (for example a question type), or "". An empty sequence means that there are no groups.
         verdict_labels: float64[rows], labels for verdict statistics and AUC. None means `labels`.
     """

@@ -221,7 +221,6 @@ class CascadeFit:
     Attributes:
         risks: The fitted threshold for each risk in RISKS, by ascending risk.
         budgets: Each budget with the minimum confidence of accepted verdicts, by ascending budget.
-        gains: Gains from a judge on the least certain rows.
         judged_below: Confidence below which a judge helps, or None if a judge never helps.
         delta: Maximum probability that a risk's bound fails.
         form: The JSON document that a model stores.
@@ -339,7 +338,6 @@ class HeldRisk:
     """The result of a fitted risk on held-out rows.
 
     Attributes:
-        risk: Maximum share of wrong verdicts among accepted verdicts.
         accepted: Number of rows with a verdict that is accepted without the judge.
         wrong: Number of wrong verdicts among `accepted`.
         accuracy: Share of right verdicts by `auto` over all rows, or NaN if a row for the judge lacks the judge's

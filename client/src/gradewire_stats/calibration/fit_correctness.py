@@ -1,8 +1,7 @@
 """Fit the metric `correctness`: a model of the features, a map from log-odds to probabilities, and a band.
 
-Maps and bands are fitted on rows that their model has not seen. Rows are held out by question, and also by source if
-there are several sources, because users grade answers from new sources. The stored model is fitted on all rows. Its
-log-odds are the mean of boosted trees and a linear model.
+Maps and bands are fitted on rows that their model has not seen, held out by question and by source. The stored model is
+fitted on all rows. Its log-odds are the mean of boosted trees and a linear model.
 """
 
 from collections import Counter
@@ -139,8 +138,8 @@ def probability_map(
 ) -> Points:
     """Fit Platt's map, 1 / (1 + exp(-(a x + b))), stored as points at every 0.1 of a x + b.
 
-    The map is linear between points, within 1e-4 of the curve, and constant outside (below 0.00005 and above 0.99995).
-    Unlike isotonic regression, the map has no steps, so it keeps the rows' order.
+    The map is linear between points, within 1e-4 of the curve, and constant outside. Unlike isotonic regression, the
+    map has no steps, so it keeps the rows' order.
     Source: Platt 1999, *Probabilistic Outputs for Support Vector Machines*.
 
     Args:
@@ -205,7 +204,6 @@ class CorrectnessFitResult:
         quality: Quality of the probabilities held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15
             bins of equal mass).
         transfer: For each source, the quality of a fit on the other sources. Empty if there is only one source.
-        warnings: Warnings for the user, one sentence each.
     """
 
     fit: dict[str, Any]

@@ -213,7 +213,7 @@ def neighbourhood(
     Args:
         shapes: float64[rows, numbers], finite.
         scale: float64[numbers], from `scales`: the unit for each number.
-        keys: Each row's question key. Hashes of the keys decide which rows are kept.
+        keys: Each row's question key.
         sources: Each row's source. The same number of rows is kept from each source, if available.
 
     Returns:

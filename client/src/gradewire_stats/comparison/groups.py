@@ -61,8 +61,6 @@ class PairedDifference:
     """A group minus its baseline, on questions with a score in both groups.
 
     Attributes:
-        baseline: Name of the baseline group.
-        questions: Number of questions with a score in both groups.
         mean: Mean difference between the groups' mean scores for a question. If questions are weighted by their rows,
             this is the difference between the groups' means over rows.
     """

@@ -105,7 +105,6 @@ class Outcomes:
     Attributes:
         pairs: Number of pairs with a winner or a tie.
         undecided: Number of pairs with neither a winner nor a tie.
-        wins, ties, losses: Numbers of pairs that the candidate wins, ties and loses.
         win_share, tie_share, loss_share: Wins, ties and losses as shares of `pairs`.
         p_value: p value of the exact two-sided sign test, which assumes independent pairs: the probability that wins
             and losses split at least as unevenly if both sides are equally good. 1 if all pairs are ties, NaN without

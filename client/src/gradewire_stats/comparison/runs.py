@@ -48,7 +48,6 @@ class RunComparison:
     """A comparison of two runs.
 
     Attributes:
-        overall: Comparison on all questions.
         groups: Comparison on each group's questions, in order of first occurrence. Empty if there are no groups.
     """
 

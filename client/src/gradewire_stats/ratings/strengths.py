@@ -223,7 +223,6 @@ class ControlledFit:
     """Ratings and effects, first for all matches, then for each draw of instructions.
 
     Attributes:
-        controls: Controlled properties.
         ratings: float64[1 + draws, models] on Elo's scale, NaN for a model without a match, and for all models in a
             draw without a maximum.
         effects: float64[1 + draws, controls], an answer's gain in log-odds of winning: from a relative difference in

@@ -149,7 +149,6 @@ class RatingTable:
             Models without a match come last.
         regularised: True if wins do not connect all models (see `Strengths`). Ratings are then pulled towards the mean,
             and models that wins do not connect are not comparable.
-        regularised_draws: Number of draws in which wins do not connect all models.
         won: float64[models, models] in the order of `models`, number of matches that the row's model won against the
             column's model.
     """
