@@ -74,7 +74,7 @@ def agreement_tables(
 
 
 def positions_by_level(metric: MetricAgreement, levels: Sequence[Level]) -> dict[str, list[int]]:
-    """Return positions in `metric.cells` by the level's title, for example "data set and model".
+    """Return the positions in `metric.cells` by each level's title, for example "data set and model".
 
     Omit the last cell, which contains all rows. If there is only one model or data set, replace the levels "dataset"
     and "model" by "cell".

@@ -236,8 +236,8 @@ def difference_table(side: SideComparison) -> Table | None:
     )
 
 
-# Maximum numbers of changed rows, characters in each text, and lines in a table. The page uses the first three limits
-# that make it small enough.
+# Maximum numbers of changed rows, characters in each text, and lines in a table. The page uses the first row of limits
+# that makes it small enough.
 _AMOUNTS: Final = ((25, 1200, 400), (10, 600, 200), (5, 300, 60), (0, 0, 20))
 _REFERENCES: Final = 5
 _LINE_CHARACTERS: Final = 2000

@@ -219,8 +219,8 @@ def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates
             _check_questions(matching)
         return matching
     raise InputError(
-        f"no row of {printable(candidate.name)} matches a row of {printable(baseline.name)} by id or question. If both "
-        "answer the same questions, identify the questions with --map id=COLUMN or --map question_id=COLUMN"
+        f"no row of {printable(candidate.name)} matches a row of {printable(baseline.name)} by id or question. If the "
+        "sides answer the same questions, identify the questions with --map id=COLUMN or --map question_id=COLUMN"
         if rule == "auto"
         else f"--match {rule}: no row of {printable(candidate.name)} has the same {_BY[rule]} as a row of "
         f"{printable(baseline.name)}"

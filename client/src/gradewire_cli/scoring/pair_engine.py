@@ -161,7 +161,7 @@ class Chooser(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Everything besides the pair that a choice depends on: the identifier `by`, and other JSON values.
+        """Everything that a choice depends on besides the pair: the identifier `by`, and other JSON values.
 
         Every pair's record contains the identity, and --resume refuses records with a different identity.
         """

@@ -95,7 +95,7 @@ class RowRetries:
             try:
                 again = await score([items[index] for index in waiting])
             except TransportError:
-                break  # keep the answers so far; --resume can retry
+                break  # keep the answers so far, because --resume can retry these rows
             for index, scores in zip(waiting, again, strict=True):
                 kept = {label: each for label, each in answers[index].items() if not self._may_come(each)}
                 answers[index] = {label: kept.get(label, scores[label]) for label in answers[index]}
