@@ -182,7 +182,6 @@ def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
 def _standard_error(
     residuals: NDArray[np.float64], units: NDArray[np.intp], unseen: float, rest: int, rows: int
 ) -> float:
-    """Return the standard error of the mean over these rows, from the drawn units, or 0 if every row is judged."""
     count, sampled = len(np.unique(units)), len(residuals)
     if not rest or sampled == rest:
         return 0.0

@@ -245,7 +245,7 @@ _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
 def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
-    """Yield the page in decreasing sizes. The caller uses the first page that is small enough."""
+    """Yield the page in decreasing sizes."""
     base = name_of(result.sides[0].baseline)
     for rows, characters, lines in _AMOUNTS:
         yield Page(

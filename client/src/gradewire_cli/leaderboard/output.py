@@ -273,7 +273,7 @@ _WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The j
 def leaderboard_pages(
     result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
 ) -> Iterator[Page]:
-    """Yield the page in decreasing sizes. The caller uses the first page that is small enough."""
+    """Yield the page in decreasing sizes."""
     models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
     told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
     if models > MAX_MODELS:

@@ -195,8 +195,7 @@ class PairJudging:
     async def until(self, width: float, most: int | None, progress: ShowProgress) -> None:
         """Judge round by round until every model's rating is certain enough, or no pair is left.
 
-        Earlier rounds determine the next round, and each pair stores its round. So a resumed run completes its last
-        round and ends with the same pairs as an uninterrupted run.
+        A resumed run ends with the same pairs as an uninterrupted run, because each pair stores its round.
 
         Args:
             width: Maximum width of every model's interval (Bradley-Terry, 95 %), in points.

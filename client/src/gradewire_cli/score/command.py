@@ -109,7 +109,7 @@ class Output:
 
     @property
     def written(self) -> list[tuple[str, Path | None]]:
-        """Files that may be written or removed, each with its option, for `check_outputs`."""
+        """Files that may be written or removed, with their options."""
         rows = [] if self.rows is None else [*files_of(self.rows)]
         out = [("--out", path) for path in (self.path, *rows)]
         return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest)]
@@ -166,7 +166,7 @@ class ScoreJob:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
-        """Score the rows and print the summary. Tests pass a `transport` that replaces the connection."""
+        """Score the rows and print the summary. `transport` replaces the connection."""
         opened = self.source.open()
         tell(opened.notes)
         clock = RunClock()

@@ -121,7 +121,7 @@ class JudgedPart:
             sample = cell.sample
             sums = sums_by_question(sample, cell.wanted, label_scale=self._label_scale, count=len(self._clusters))
             for name, column in sums.items():
-                # Metrics often have equal counts and label sums, so each distinct column is multiplied only once.
+                # Metrics often have equal columns, for example counts, so keep only distinct columns.
                 cell.sums[name] = columns.setdefault(column.tobytes(), len(kept))
                 if cell.sums[name] == len(kept):
                     kept.append(column)

@@ -296,7 +296,6 @@ class _Evidence:
 
 
 def _evidence(rows: LabelledFeatures, *parts: int) -> Iterator[_Evidence]:
-    """Yield the evidence for each number of parts to split the questions into."""
     by_source = left_out_log_odds(rows)
     apart = None if rows.shapes is None else _distances(rows, rows.shapes)
     for count in parts:

@@ -186,10 +186,7 @@ def checked(  # noqa: PLR0913 - one argument per column
 
 
 def folds_of_keys(keys: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
-    """Return each row's fold, 0 to `count` - 1. Questions are sorted by a hash and assigned to folds in turn.
-
-    If the hash itself chose the fold, some folds could be empty.
-    """
+    """Return each row's fold, 0 to `count` - 1. Questions are sorted by a hash and assigned to folds in turn."""
     dealt = {
         key: number % count
         for number, key in enumerate(sorted(set(keys), key=lambda key: (blake2b(key.encode()).digest(), key)))

@@ -195,7 +195,7 @@ def _verdicts(verdicts: NDArray[np.float64], found: list[GroupStatistics]) -> Ve
         only_baseline=only_baseline,
         only_candidate=only_candidate,
         neither=int((~before & ~after).sum()),
-        p_value=_even_split(only_baseline, only_candidate),
+        p_value=_even_split_p_value(only_baseline, only_candidate),
     )
 
 
@@ -212,7 +212,7 @@ def _outcomes(preferred: NDArray[np.float64], found: Mapping[str, list[GroupStat
         win_share=win_share,
         tie_share=tie_share,
         loss_share=loss_share,
-        p_value=_even_split(losses, wins) if decided else np.nan,
+        p_value=_even_split_p_value(losses, wins) if decided else np.nan,
     )
 
 
@@ -223,8 +223,7 @@ def _sides(found: list[GroupStatistics]) -> _Sides:
     return {"baseline": baseline.mean, "candidate": candidate.mean, "difference": apart}
 
 
-def _even_split(one: int, other: int) -> float:
-    """Return the exact two-sided p value for the hypothesis that both outcomes are equally likely."""
+def _even_split_p_value(one: int, other: int) -> float:
     return float(scipy_stats().binomtest(one, one + other).pvalue) if one + other else 1.0
 
 

@@ -62,8 +62,7 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
     """Choose pairs one after the other, each as if all earlier pairs were already judged.
 
     A pair's value is the expected reduction in the variances of the uncertain models' ratings, from the Fisher
-    information in Bradley and Terry's model. Matches between models of about equal strength, and matches with models
-    that have few matches, are most informative. Two models are compared on a new instruction, and preferably on the
+    information in Bradley and Terry's model. Two models are compared on a new instruction, and preferably on the
     instruction with the fewest comparisons of either model, because answers to many instructions are more informative
     than many verdicts on the same answer. A seeded order breaks ties.
 
