@@ -91,8 +91,8 @@ def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[n
     for level in range(len(y.starts)):
         here = x.totals(weights * (y.group == level))
         cumulative = np.cumsum(lower, axis=1)
-        # Pair rows with rows of a lower label. A pair is concordant if the score is lower too, discordant if the score
-        # is higher.
+        # Pair each row with all rows that have a lower label. A pair is concordant if the score is lower too, and
+        # discordant if the score is higher.
         surplus += (here * (2 * cumulative - lower - cumulative[:, -1:])).sum(axis=1)
         lower += here
     total = weights.sum(axis=1)

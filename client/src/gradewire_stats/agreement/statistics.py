@@ -90,8 +90,8 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
         return np.asarray(np.where(defined, covariance / np.sqrt(spread_x * spread_y), np.nan))
 
 
-# Maximum number of answers to a question for comparing all pairs of answers, for all questions at once. Questions with
-# more answers are sorted one at a time, because the number of pairs grows with the square of the answers.
+# Questions with at most this number of answers are counted together, pair by pair. Questions with more answers are
+# sorted one at a time, because the number of pairs grows with the square of the answers.
 COMPARED_EACH = 32
 
 

@@ -64,7 +64,7 @@ class SystemRanks:
     """Correlations between a judge's and annotators' ratings, over the models that both the judge and annotators rate.
 
     Attributes:
-        models: Number of these models. With fewer than three models, the correlations are NaN.
+        models: Number of compared models. With fewer than three models, the correlations are NaN.
     """
 
     models: int
