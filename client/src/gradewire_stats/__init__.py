@@ -1,4 +1,4 @@
-"""Statistics for evaluation. Functions accept arrays, and do not use files, the terminal or the client.
+"""Statistics for evaluation. Functions accept arrays.
 
 - `agreement` compares metrics with labels, and `curves` draws their ROC and calibration curves. `preferences` compares
   choices between two answers with annotators' choices.
@@ -37,8 +37,7 @@ def scipy_stats() -> ModuleType:
 def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context manager that limits BLAS, and scikit-learn if it is loaded, to one thread.
 
-    On a busy machine, small matrix products lose more time waiting for a second core than they gain. For example,
-    fitting trees to 500 rows took fifty times as long with two threads.
+    On a busy machine, small matrix products lose more time waiting for a second core than they gain.
 
     Raises:
         MissingScipyError: threadpoolctl is not installed.

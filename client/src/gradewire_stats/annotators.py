@@ -40,11 +40,11 @@ def alpha_of_draws(ratings: NDArray[np.float64], weights: NDArray[np.float64]) -
     """Return Krippendorff's alpha in each draw, at every level of measurement.
 
     Args:
-        ratings: float64[items, annotators] with at least two labels for each item; NaN if an annotator gave no label.
+        ratings: float64[items, annotators], NaN for a missing label. Every item has at least two labels.
         weights: float64[draws, items], number of times each item was drawn.
 
     Returns:
-        float64[draws] for each level; NaN for draws in which all labels are equal.
+        float64[draws] for each level, with NaN for draws in which all labels are equal.
     """
     if not len(ratings):
         return {level: np.full(len(weights), np.nan) for level in LEVELS}
@@ -78,10 +78,7 @@ def _chunk(entries: _Entries, weights: NDArray[np.float64]) -> dict[AlphaLevel, 
 
 
 def _within(entries: _Entries, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each item's sum of squared distances, divided by its number of labels minus 1.
-
-    The result is float64[draws or 1, items].
-    """
+    """Return the squared distances between each item's n labels, summed and divided by n - 1: float64[…, items]."""
     total = np.add.reduceat(values, entries.starts, axis=1)
     # Centre at the item's mean first, because otherwise close labels would lose digits.
     about = values - (total / entries.size)[:, entries.item]
@@ -140,8 +137,8 @@ def kappa_of_draws(
         weights: float64[draws, items], number of times each item was drawn.
 
     Returns:
-        float64[draws] for each pair in `pairs_of`; NaN if the two annotators have no labelled item in common, or all
-        their labels are equal.
+        float64[draws] for each pair in `pairs_of`. NaN if no item has labels by both annotators, or if all their labels
+        are equal.
     """
     return {
         (first, second): _of_pair(ratings[:, first], ratings[:, second], weights) for first, second in pairs_of(ratings)
@@ -181,8 +178,8 @@ class PairAgreement:
     Attributes:
         first: The first column's number, from 1.
         second: The second column's number, above `first`.
-        items: Number of items that both labelled.
-        kappa: Cohen's kappa, -1 to 1; NaN if all labels by both annotators are equal.
+        items: Number of items that both annotators labelled.
+        kappa: Cohen's kappa, -1 to 1, or NaN if all labels by both annotators are equal.
     """
 
     first: int
@@ -196,12 +193,11 @@ class AnnotatorAgreement:
     """Agreement between annotators.
 
     Attributes:
-        items: Number of items with at least two labels; other items are ignored.
-        annotators: Largest number of labels for any item.
-        alpha: Krippendorff's alpha by level of measurement, at most 1; NaN if all labels are equal.
-        pairs: Pairs of columns with an item in common, sorted by descending number of items; empty with more than
-            `MAX_COLUMNS` columns. A mean over pairs would mislead, because columns that are filled only after a
-            disagreement lower the mean.
+        items: Number of items with at least two labels. Other items are ignored.
+        annotators: Largest number of labels for an item.
+        alpha: Krippendorff's alpha by level of measurement, at most 1, or NaN if all labels are equal.
+        pairs: Pairs of columns with an item in common, sorted by descending number of items. Empty if there are more
+            than `MAX_COLUMNS` columns.
     """
 
     items: int
@@ -217,7 +213,7 @@ def annotator_agreement(
 
     Args:
         ratings: float64[items, annotators], NaN without a label.
-        resamples: Number of draws, limited to `RANK_DRAWS` because ordinal alpha ranks each draw.
+        resamples: Number of draws, at most `RANK_DRAWS`.
         seed: Seed for the draws.
 
     Returns:

@@ -1,7 +1,6 @@
 """AVE's three properties of an evaluator: alignment, consistency and generalisation (SFVE paper, equations 3 to 5).
 
-Options set what the paper leaves open: the logarithm's base, the type of variance, how to merge the descriptions in
-part 2, and how to compute a data set's alignment over the parts. Base 2 reproduces the paper's values.
+Options set what the paper leaves open, such as the logarithm's base. Base 2 reproduces the paper's values.
 """
 
 import math
@@ -32,7 +31,7 @@ class AveRows:
     """An evaluator's scores on the parts of the benchmark.
 
     Attributes:
-        scores: float64[samples, parts]; NaN if the evaluator failed.
+        scores: float64[samples, parts], NaN if the evaluator failed.
         labels: float64[samples], human grades, on any scale.
         datasets: Each sample's source data set.
         questions: Key of each sample's question, for draws of whole questions. If empty, every sample has its own
@@ -52,8 +51,8 @@ class AveOptions:
     Attributes:
         log_base: Base of all logarithms, above 1.
         variance: "population" divides by the number of values n, "sample" by n - 1.
-        dataset_alignment: "mean_of_parts" averages a data set's Spearman correlations on the parts; "pooled" uses a
-            single Spearman correlation over all parts together.
+        dataset_alignment: "mean_of_parts" averages a data set's Spearman correlations on the parts, and "pooled"
+            computes one Spearman correlation over all parts.
     """
 
     log_base: float = 2.0
@@ -70,7 +69,7 @@ class _Draws:
             "dataset 0" … in the order of `datasets`.
         drawn: float64[draws] by the same names.
         datasets: Data set names, sorted.
-        questions: For each value by name, the number of its questions that can vary between draws.
+        questions: Number of questions that can vary between draws, by the same names.
     """
 
     point: Mapping[str, float]
@@ -85,14 +84,13 @@ class AveProperties:
 
     Attributes:
         parts: Spearman correlation on each part, -1 to 1.
-        alignment: Mean of `parts`, -1 to 1; NaN if the correlation on a part is undefined.
-        consistency: log(1 / mean variance of a sample's scores across the parts); +inf if every sample has the same
+        alignment: Mean of `parts`, -1 to 1, or NaN if the correlation on a part is undefined.
+        consistency: log(1 / mean variance of a sample's scores across the parts), or +inf if every sample has the same
             score in all parts. The value depends on the scores' scale. For example, halving all scores adds log 4.
         relative_consistency: Consistency after dividing the scores by their standard deviation over all samples and
-            parts, which removes the scale. The paper does not define this property. NaN if all scores are equal.
-        generalization: log(1 / variance of the data sets' alignments); +inf if the alignments are equal.
-        datasets: Alignment on each data set.
-        samples: Number of samples with a score in every part; consistency uses only these samples.
+            parts, or NaN if all scores are equal. The paper does not define this property.
+        generalization: log(1 / variance of the data sets' alignments), or +inf if the alignments are equal.
+        samples: Number of samples with a score in every part. Consistency uses only these samples.
         failed: Number of missing scores in each part.
     """
 
@@ -108,14 +106,7 @@ class AveProperties:
 
 @dataclass(frozen=True, slots=True)
 class AveDifferences:
-    """An evaluator's gains over a baseline, on the samples and parts that both scored. Positive gains are better.
-
-    Attributes:
-        parts: Difference in Spearman correlation on each part.
-        alignment: Difference in alignment.
-        consistency: Difference in `AveProperties.consistency`.
-        relative_consistency: Difference in `AveProperties.relative_consistency`.
-    """
+    """An evaluator's gains in `AveProperties` over a baseline, on samples and parts that both evaluators scored."""
 
     parts: Sequence[Difference]
     alignment: Difference
@@ -129,11 +120,11 @@ def merged_descriptions(
     """Merge the scores for each sample's descriptions into one score.
 
     Args:
-        scores: float64[samples, descriptions]; NaN for a failed description.
+        scores: float64[samples, descriptions], NaN for a failed description.
         how: Function to merge scores that are not NaN.
 
     Returns:
-        float64[samples]; NaN if all descriptions failed.
+        float64[samples], NaN if all descriptions failed.
     """
     found = np.full(len(scores), np.nan)
     some = (~np.isnan(scores)).any(axis=1)
@@ -158,8 +149,7 @@ def ave_properties(
     Args:
         rows: Scores and labels.
         options: Options that the paper does not specify.
-        resamples: Number of draws of questions, stratified by data set; limited to `RANK_DRAWS` because each draw is
-            ranked.
+        resamples: Number of draws of questions, stratified by data set, at most `RANK_DRAWS`.
         seed: Seed for the draws.
 
     Raises:
@@ -235,7 +225,7 @@ def _spearman(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float
 
 
 def _draws(rows: AveRows, options: AveOptions, *, resamples: int, seed: int) -> _Draws:
-    """Compute all values and their draws, with the arguments and errors of `ave_properties`.
+    """Compute all values and their draws like `ave_properties`.
 
     The draws depend only on seed, questions and data sets, not on the scores.
     """
@@ -288,7 +278,7 @@ def _questions(rows: AveRows, clusters: NDArray[np.intp], strata: NDArray[np.int
 def _of_draws(
     rows: AveRows, options: AveOptions, weights: NDArray[np.float64], strata: NDArray[np.intp]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return all values in each draw, float64[draws] by name; `weights` is float64[draws, samples]."""
+    """Return all values in each draw, float64[draws] by name. `weights` is float64[draws, samples]."""
     count = rows.scores.shape[1]
     every = np.arange(len(rows.labels))
     found = {f"part {part}": _aligned(rows, weights, every, [part]) for part in range(count)}

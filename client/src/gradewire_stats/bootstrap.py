@@ -25,7 +25,7 @@ def check_lengths(count: int, rows: str, lengths: Mapping[str, int]) -> None:
 
 
 def numbered(keys: Iterable[Hashable]) -> NDArray[np.intp]:
-    """Return a number for each key: distinct keys are numbered from 0 in order of first occurrence."""
+    """Return each key's number. Distinct keys are numbered from 0 in order of first occurrence."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
@@ -34,7 +34,7 @@ def question_clusters(datasets: Sequence[str], questions: Sequence[str]) -> NDAr
     """Return each row's question number.
 
     Args:
-        datasets: Each row's data set; the same key in another data set is a different question.
+        datasets: Each row's data set. The same key in another data set is a different question.
         questions: Key of each row's question. Rows with blank keys have separate questions.
 
     Returns:
@@ -58,10 +58,8 @@ def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np
 def free_clusters(clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> int:
     """Return the number of clusters that can vary between draws: all, minus one for each data set after the first.
 
-    The only question of a data set occurs exactly once in every draw, so it does not vary.
-
     Args:
-        clusters: int[…], clusters that contribute to a statistic; repetitions do not matter.
+        clusters: int[…], clusters that contribute to a statistic. Repetitions do not matter.
         strata: int[clusters in the table], from `strata_of`.
     """
     there = np.unique(clusters)
@@ -111,7 +109,7 @@ def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, see
         seed: Seed for the draws.
 
     Returns:
-        float64[draws, columns]; NaN if a draw's denominator is 0.
+        float64[draws, columns], NaN if a draw's denominator is 0.
     """
     strata = np.zeros(len(above), dtype=np.intp)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -122,13 +120,13 @@ def ratio_draws(above: NDArray[Any], below: NDArray[Any], *, resamples: int, see
 def drawn_values(
     chunks: Iterable[NDArray[np.float64]], values: Callable[[NDArray[np.float64]], Mapping[Key, NDArray[np.float64]]]
 ) -> dict[Key, NDArray[np.float64]]:
-    """Apply `values` to every chunk of draws, and return float64[draws] by name; without draws, return no names."""
+    """Apply `values` to every chunk of draws, and return float64[draws] by name, or {} without draws."""
     found = [values(weights) for weights in chunks]
     return {name: np.concatenate([chunk[name] for chunk in found]) for name in (found[0] if found else ())}
 
 
 def joined(chunks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Join values from all chunks of draws; without chunks, return an empty array."""
+    """Join values from all chunks of draws. Return an empty array if there are no chunks."""
     return np.concatenate(chunks) if chunks else np.array([])
 
 
@@ -136,10 +134,10 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float] | None:
     """Return the 95 % percentile interval of bootstrap values.
 
     Args:
-        values: float64[resamples]; NaN or infinite if the statistic is undefined in a resample.
+        values: float64[resamples], NaN or infinite if the statistic is undefined in a resample.
 
     Returns:
-        Lower and upper bound; None if fewer than half of the values are defined.
+        The lower and upper bound, or None if fewer than half of the values are defined.
     """
     defined = values[np.isfinite(values)]
     if not len(values) or len(defined) * 2 < len(values):
@@ -149,9 +147,9 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-# Minimum number of questions for an interval. With fewer, draws hardly differ, and intervals would be too narrow.
+# Minimum number of questions for an interval. With fewer questions, draws hardly differ, so intervals are too narrow.
 LEAST_QUESTIONS = 10
-# Maximum share of undefined draws for a p value. With more, the remaining draws are not a random selection.
+# Maximum share of undefined draws for a p value. Above this share, the defined draws are not a random selection.
 MOST_UNDEFINED = 0.05
 
 
@@ -160,12 +158,12 @@ class Estimate:
     """A value with its 95 % bootstrap interval.
 
     Attributes:
-        value: Point value; NaN if undefined.
-        low: Lower bound; NaN without an interval.
-        high: Upper bound; NaN without an interval.
-        resamples: Number of draws with a defined statistic, which the interval uses; 0 without an interval.
+        value: Point value, or NaN if undefined.
+        low: Lower bound, or NaN without an interval.
+        high: Upper bound, or NaN without an interval.
+        resamples: Number of draws with a defined statistic, which the interval uses, or 0 without an interval.
         undefined: Number of draws in which the statistic is undefined.
-        questions: Number of questions that can vary between draws. There is no interval if this is below
+        questions: Number of questions that can vary between draws. There is no interval if this number is below
             `LEAST_QUESTIONS`, or if more than half of the draws are undefined.
     """
 
@@ -188,7 +186,6 @@ class CellsMean(Estimate):
 
     Attributes:
         cells: Number of cells with a defined statistic, which the mean uses.
-        cells_in_all: Total number of cells.
     """
 
     cells: int = field(kw_only=True)
@@ -218,7 +215,7 @@ def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) ->
 
     Args:
         value: The point value.
-        resampled: float64[resamples]; NaN for draws in which the value is undefined.
+        resampled: float64[resamples], NaN for draws in which the value is undefined.
         questions: Number of questions that can vary between draws (`free_clusters`). With fewer than `LEAST_QUESTIONS`
             there is no interval.
     """
@@ -229,7 +226,7 @@ def estimate(value: float, resampled: NDArray[np.float64], *, questions: int) ->
 
 
 def difference(value: float, resampled: NDArray[np.float64], *, questions: int) -> Difference:
-    """Return a difference with its interval and p value; see `estimate` for the arguments."""
+    """Return a difference with its interval and p value. `estimate` explains the arguments."""
     plain = estimate(value, resampled, questions=questions)
     p_value = math.nan
     if plain.resamples and plain.undefined <= MOST_UNDEFINED * len(resampled):

@@ -17,7 +17,7 @@ def ratings_of(labels: Sequence[Sequence[float]]) -> NDArray[np.float64]:
     """Convert lists of labels to a matrix.
 
     Args:
-        labels: Each item's labels by annotator; NaN if an annotator gave no label.
+        labels: Each item's labels by annotator, NaN for a missing label.
 
     Returns:
         float64[items, annotators], filled with NaN if an item has fewer labels.
@@ -38,13 +38,13 @@ def consensus(ratings: NDArray[np.float64], rule: LabelRule) -> NDArray[np.float
     """Return one label per item.
 
     Args:
-        ratings: float64[items, annotators]; NaN if an annotator gave no label.
+        ratings: float64[items, annotators], NaN for a missing label.
         rule: "mean" averages the labels. "majority" chooses the most frequent label, or the mean of equally frequent
             labels. "lave" gives 1 if at least 4/5 of the annotators call the answer right (a label of 0.5 or more), 0.5
             if at least 2/5 do, and 0 otherwise (Manas et al. 2024, section 5.1, for five annotators).
 
     Returns:
-        float64[items]; NaN for an item without labels.
+        float64[items], NaN for an item without labels.
 
     Raises:
         ValueError: The rule is unknown, or the rule is "lave" and a label lies outside [0, 1].

@@ -21,8 +21,6 @@ class RocCurve:
         false_positive_rate: float64[points], 0 to 1, ascending.
         true_positive_rate: float64[points], 0 to 1, ascending.
         auc: Area under the full curve, before thinning.
-        positives: Number of rows labelled right.
-        negatives: Number of rows labelled wrong.
     """
 
     false_positive_rate: NDArray[np.float64]
@@ -37,7 +35,6 @@ class CalibrationBin:
     """A bin of rows with similar scores.
 
     Attributes:
-        mean_score: Mean score of the rows.
         share_right: Mean label of the rows, 0 to 1.
     """
 
@@ -81,10 +78,9 @@ class MetricCurves:
     """All curves of a metric.
 
     Attributes:
-        roc: ROC curve; None if labels lie outside [0, 1], or if there are no right or no wrong answers.
-        calibration: Calibration curve; None if labels lie outside [0, 1], or no row has a score.
-        distribution: Histograms.
-        brier: Mean squared difference between score and label, 0 to 1; NaN if scores or labels lie outside [0, 1].
+        roc: ROC curve, or None if labels lie outside [0, 1], or if there are no right or no wrong answers.
+        calibration: Calibration curve, or None if labels lie outside [0, 1], or no row has a score.
+        brier: Mean squared difference between score and label, 0 to 1, or NaN if scores or labels lie outside [0, 1].
     """
 
     roc: RocCurve | None
@@ -103,7 +99,7 @@ def metric_curves(
     """Compute all curves of a metric.
 
     Args:
-        scores: float64[rows]; NaN for a failed row, which all curves ignore.
+        scores: float64[rows]. NaN marks a failed row, which all curves ignore.
         labels: float64[rows], finite.
         bins: Maximum number of bins in the calibration curve.
         histogram_bins: Number of bins in the histograms.
@@ -135,7 +131,6 @@ def _roc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> RocCurve |
     alarms = np.bincount(group, weights=~positive, minlength=len(values))[::-1].cumsum() / negatives
     tpr, fpr = np.concatenate([[0.0], hits]), np.concatenate([[0.0], alarms])
     if len(tpr) > MOST_ROC_POINTS:
-        # Space the points evenly along the curve.
         along = tpr + fpr
         kept = np.unique(np.searchsorted(along, np.linspace(0, along[-1], MOST_ROC_POINTS - 1)).clip(0, len(along) - 1))
         kept = np.unique(np.concatenate([kept, [0, len(along) - 1]]))

@@ -26,12 +26,9 @@ class EstimatedMean:
     """An estimated mean over rows that are only partly judged.
 
     Attributes:
-        value: Estimate of the judge's mean over all rows.
         low: Lower bound of the interval for the mean over these rows. The interval covers only the random choice of the
             sample.
-        high: Upper bound of this interval.
         population_low: Lower bound of the wider interval for the population that these rows were drawn from.
-        population_high: Upper bound of this interval.
         sampled: Number of judged rows in the sample.
         known: Number of rows that were judged regardless of the sample.
         weight: Weight of the cheap scores, tuned on the sample, from 0 (ignored) to 1 (used unchanged).
@@ -60,15 +57,15 @@ def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
 ) -> EstimatedMean:
     """Estimate the mean of `judged` over all rows, from a random sample of judged rows and cheap scores for all rows.
 
-    The estimate is unbiased even if the cheap scores are poor; better scores make the interval narrower. The weight of
-    each row's cheap score is tuned on other rows. Human labels can replace the judge if the labelled rows were drawn at
-    random. In a small sample, all verdicts can be equal, which gives no variance. So if every judged value is 0 or 1,
-    the intervals are widened as if there were z² more rows, half of them right (Agresti and Coull 1998); the value is
-    unchanged.
+    The estimate is unbiased even if the cheap scores are poor, but better scores make the interval narrower. The weight
+    of each row's cheap score is tuned on other rows. Human labels can replace the judge if the labelled rows were drawn
+    at random. In a small sample, all verdicts can be equal, which gives no variance. So if every judged value is 0 or
+    1, the intervals (but not the value) are computed as if there were z² more rows, half of them right (Agresti and
+    Coull 1998).
 
     Args:
         scores: float[rows], finite, the cheap score of every row.
-        judged: float[rows], the judge's values; read only for sampled and known rows.
+        judged: float[rows], the judge's values, which only sampled and known rows need.
         sampled: bool[rows], True for rows drawn at random, each with the same probability.
         known: bool[rows], True for rows judged for another reason, for example because their scores are in a band.
             Their judged values count unchanged, and the sample represents all other rows. None means that there are no
@@ -132,10 +129,10 @@ class _Tuned:
     """An estimate over the rows that are not known.
 
     Attributes:
-        mean: Estimate of the judge's mean over these rows; 0 without such rows.
+        mean: Estimate of the judge's mean over these rows, or 0 without such rows.
         slope: Weight of the cheap scores relative to their mean over all of these rows.
         weight: Weight in PPI++, relative to the mean over the unsampled rows.
-        residuals: float64[sampled], each from a slope that was tuned without the row; a single 0 without sampled rows.
+        residuals: float64[sampled], each from a slope tuned without the row, or a single 0 if no row is sampled.
     """
 
     mean: float
@@ -151,7 +148,6 @@ def _tuned(
     taken: NDArray[np.bool_],
     units: NDArray[np.intp],
 ) -> _Tuned:
-    """Tune each sampled row's slope on other sampled rows, because otherwise the mean would be biased."""
     places = np.flatnonzero(taken)
     if not len(places):
         return _Tuned(0.0, 0.0, 0.0, np.zeros(1))
@@ -178,7 +174,7 @@ def _tuned(
 
 
 def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
-    """Return the squares that z² additional verdicts would add if half were right; 0 if values are not verdicts."""
+    """Return the squares that z² more verdicts, half of them right, would add, or 0 if values are not verdicts."""
     verdicts = bool(np.isin(judged, (0.0, 1.0)).all())
     return NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / 4 if verdicts else 0.0
 
@@ -186,7 +182,6 @@ def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
 def _standard_error(
     residuals: NDArray[np.float64], units: NDArray[np.intp], unseen: float, rest: int, rows: int
 ) -> float:
-    """Return the standard error of the mean over these rows, from the drawn units; 0 if every row is judged."""
     count, sampled = len(np.unique(units)), len(residuals)
     if not rest or sampled == rest:
         return 0.0

@@ -21,9 +21,9 @@ class ModelSummary:
 
     Attributes:
         human_rate: Share of right answers by human labels (mean label), 0 to 1.
-        human_rank: The model's rank by `human_rate`. 1 is best, and ties share the better rank; None if the rate is
+        human_rank: The model's rank by `human_rate`. 1 is best, and ties share the better rank. None if the rate is
             undefined.
-        mean_length_words: Mean length of the model's nonempty answers, in words separated by white space; NaN if
+        mean_length_words: Mean length of the model's nonempty answers, in words separated by white space, or NaN if
             unknown.
     """
 
@@ -40,15 +40,13 @@ class EvaluatorOnModel:
 
     Attributes:
         rows: Number of answers with a verdict.
-        failed: Number of answers without a verdict.
-        estimates: Statistics by name: accuracy, f1 (for right answers; the paper calls it Macro-F1), macro_f1 (mean F1
-            for right and for wrong answers), precision, recall, positive_rate (the paper's score).
+        estimates: Statistics by name: accuracy, f1 (for right answers, which the paper calls Macro-F1), macro_f1 (mean
+            F1 for right and for wrong answers), precision, recall, positive_rate (the paper's score).
         rank: The evaluator's rank among all evaluators by positive rate on this model, as in the paper. 1 is highest,
-            and ties share the better rank; None without verdicts.
-        model_rank: The model's rank among all models by this evaluator's positive rate; compare it with `human_rank`.
+            and ties share the better rank. None without verdicts.
+        model_rank: The model's rank among all models by this evaluator's positive rate, to compare with `human_rank`.
         human_rate: Share of right answers by human labels (mean label), 0 to 1, over the answers with a verdict.
-        human_rank: The model's rank among all models by `human_rate`.
-        mean_length_words: Mean length of the answers with a verdict; see `ModelSummary`.
+        mean_length_words: Mean length of the answers with a verdict, as in `ModelSummary`.
     """
 
     evaluator: str
@@ -77,14 +75,14 @@ def knvqa_table(
     """Compare evaluators' verdicts with human labels.
 
     Args:
-        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics that give none.
-        lengths_words: float64[rows], each answer's length; NaN if unknown. Means exclude empty answers (length 0).
+        rows: Verdicts and labels in [0, 1]. `JudgedRows.with_cuts` can add verdicts.
+        lengths_words: float64[rows], each answer's length, NaN if unknown. Means exclude empty answers (length 0).
         resamples: Number of draws of whole questions for the intervals.
         seed: Seed for the draws.
 
     Returns:
-        The table. An evaluator's statistics use only rows with a verdict from this evaluator, and so do the human
-        statistics next to them.
+        The table. An evaluator's statistics and the human statistics next to them use only rows with a verdict from
+        this evaluator.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -134,12 +132,10 @@ def _lines(
 
 
 def _ranks(values: Sequence[float]) -> list[int | None]:
-    """Return each value's rank, 1 for the highest; None for NaN."""
     return [None if math.isnan(value) else 1 + sum(other > value for other in values) for value in values]
 
 
 def _judged(rows: JudgedRows, metric: str, cell: PartDraws) -> NDArray[np.intp]:
-    """Return the table positions of a part's rows with a verdict from the metric."""
     part = cell.part.rows
     return part[np.isfinite(rows.scores[metric][part]) & ~np.isnan(rows.verdicts[metric][part])]
 

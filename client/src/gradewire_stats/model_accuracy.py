@@ -16,7 +16,7 @@ class AccuracyCell:
     """A model's labelled answers in a data set, including answers without a metric's verdict.
 
     Attributes:
-        human: Mean label, 0 to 1; NaN if a label in the table lies outside that range.
+        human: Mean label, 0 to 1, or NaN if a label in the table lies outside this range.
     """
 
     dataset: str
@@ -31,7 +31,6 @@ class EvaluatorCell:
 
     Attributes:
         judged: Number of answers with a verdict.
-        failed: Number of answers without a verdict.
         accuracy: The model's accuracy: the share of judged answers that the metric calls right, 0 to 1.
         human: Mean label of the judged answers, 0 to 1.
         deviation: `accuracy` minus `human`, -1 to 1.
@@ -51,7 +50,6 @@ class EvaluatorAccuracy:
     """A metric's verdicts on all models and data sets.
 
     Attributes:
-        cells: Cells in the order of `ModelAccuracyTable.cells`.
         mean_absolute_deviation: Mean absolute deviation over the cells with a defined deviation, 0 to 1. Absolute
             values in draws are above 0 by chance, so the interval of a value near 0 is slightly too high.
     """
@@ -73,13 +71,13 @@ def model_accuracy(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) ->
     """Compute the accuracy of every model on every data set, by human labels and by metric.
 
     Args:
-        rows: Verdicts and labels in [0, 1]; `JudgedRows.with_cuts` adds verdicts to metrics that give none.
+        rows: Verdicts and labels in [0, 1]. `JudgedRows.with_cuts` can add verdicts.
         resamples: Number of draws of whole questions for the intervals.
         seed: Seed for the draws.
 
     Returns:
-        The table. A metric's statistics use only rows with a verdict from this metric, and so does the human accuracy
-        next to them.
+        The table. A metric's statistics and the human accuracy next to them use only rows with a verdict from this
+        metric.
 
     Raises:
         MissingScipyError: scipy is not installed.

@@ -30,10 +30,8 @@ class SystemMeans:
     Attributes:
         means: Each model's mean score, over the rows that the metric scored.
         failed: Number of rows that the metric did not score.
-        kendall: Kendall's tau-b between mean scores and mean labels over the models. All three correlations are NaN
-            with fewer than `LEAST_MODELS` models, or if all mean scores or all mean labels are equal.
-        spearman: Rank correlation between mean scores and mean labels.
-        pearson: Linear correlation between mean scores and mean labels.
+        kendall: Kendall's tau-b between mean scores and mean labels over the models. All three correlations are NaN if
+            there are fewer than `LEAST_MODELS` models, or if all mean scores or all mean labels are equal.
     """
 
     metric: str
@@ -51,9 +49,8 @@ class SystemTable:
     """Models' mean scores by all metrics, on a data set or on all rows.
 
     Attributes:
-        dataset: The data set's name; "" for all rows.
+        dataset: The data set's name, or "" for all rows.
         models: Models with answers in the table. All sequences of estimates are in this order.
-        lines: Mean scores by each metric.
     """
 
     dataset: str
@@ -75,7 +72,7 @@ def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> 
         seed: Seed for the draws.
 
     Returns:
-        A table for each data set if there are several, then a table over all rows. The list is empty with fewer than
+        A table for each data set if there are several, then a table over all rows. The list is empty for fewer than
         two models or more than `MOST_MODELS`.
 
     Raises:
@@ -123,7 +120,7 @@ def models_of(rows: JudgedRows) -> list[str]:
 class _Sums:
     """A metric's sums by question and model, and the models' means in all draws so far.
 
-    `of_model` is each row's model number; -1 for rows in other data sets or without a model.
+    `of_model` is each row's model number, or -1 for rows in other data sets or without a model.
     """
 
     def __init__(
@@ -193,7 +190,7 @@ def _correlations(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _difference_signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sign of the difference between every two models, float64[draws, models, models]."""
+    """Return the sign of the difference between every two models' values, float64[draws, models, models]."""
     return np.sign(values[:, :, None] - values[:, None, :])
 
 
@@ -205,7 +202,7 @@ def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.flo
         y: float64[draws, models].
 
     Returns:
-        float64[draws]; NaN with fewer than `LEAST_MODELS` models, if `x` or `y` is constant, or if a model has no mean.
+        float64[draws], NaN with fewer than `LEAST_MODELS` models, if `x` or `y` is constant, or if a model has no mean.
     """
     if x.shape[1] < LEAST_MODELS:
         return np.full(len(x), np.nan)
@@ -216,13 +213,13 @@ def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def spearman_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rank correlation over models in every draw; see `kendall_of` for the arguments and the result."""
+    """Return the rank correlation over models in every draw, with arguments and result as in `kendall_of`."""
     # A model's sum of signs is twice the distance between its midrank and the mean rank.
     return pearson_of(_difference_signs(x).sum(axis=2), _difference_signs(y).sum(axis=2))
 
 
 def pearson_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the linear correlation over models in every draw; see `kendall_of` for the arguments and the result."""
+    """Return the linear correlation over models in every draw, with arguments and result as in `kendall_of`."""
     if x.shape[1] < LEAST_MODELS:
         return np.full(len(x), np.nan)
     dx, dy = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)

@@ -19,9 +19,8 @@ class JudgedPairs:
     """Pairs of answers A and B to the same instruction, with annotators' votes.
 
     Attributes:
-        votes: The annotators' votes on each pair.
-        choices: Each evaluator's choice for each pair; None if the evaluator failed. The evaluator's statistics exclude
-            such a pair.
+        choices: Each evaluator's choice for each pair. None means that the evaluator failed, and excludes the pair from
+            the evaluator's statistics.
         lengths_words: Numbers of words in answers A and in answers B, for the baseline that prefers the longer answer.
         instructions: Key of each pair's instruction. Pairs with the same key are drawn together. If empty, every pair
             has its own instruction. The same instruction about a different image needs a different key.
@@ -35,13 +34,12 @@ class JudgedPairs:
 
 @dataclass(frozen=True, slots=True)
 class StratumAgreement:
-    """An evaluator's agreement on pairs with equally large majorities among the annotators.
+    """An evaluator's agreement on pairs with equally large majorities.
 
     Attributes:
-        stratum: Number of votes for the majority and number of all votes, for example "4/5"; "all" for all pairs with a
-            majority.
+        stratum: Number of votes for the majority and number of all votes, for example "4/5", or "all" for all pairs
+            with a majority.
         pairs: Number of pairs that the evaluator judged.
-        failed: Number of pairs that the evaluator did not judge.
         ties: Number of judged pairs that the evaluator called a tie, so that a coin decided.
         reproduced: Share of the judged pairs on which the evaluator agrees with the majority, 0 to 1.
     """
@@ -78,7 +76,7 @@ class PreferenceReport:
 
 
 def choices_from_scores(scores_a: NDArray[np.float64], scores_b: NDArray[np.float64]) -> list[Choice | None]:
-    """Choose the answer with the higher score in each pair: "tie" if scores are equal, None if a score is NaN.
+    """Return the answer with the higher score in each pair, "tie" if scores are equal, or None if a score is NaN.
 
     Args:
         scores_a: float64[pairs].
@@ -93,8 +91,8 @@ def choices_from_scores(scores_a: NDArray[np.float64], scores_b: NDArray[np.floa
 def preference_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int = 0) -> PreferenceReport:
     """Measure the share of majority votes that evaluators reproduce.
 
-    A coin decides an evaluator's ties, so that evaluators with and without ties can be compared. Only this function
-    decides ties. For each pair, the coin is the same for all evaluators.
+    A coin decides an evaluator's ties, so that evaluators with and without ties can be compared. For each pair, all
+    evaluators use the same coin.
 
     Args:
         pairs: Votes and choices.
@@ -139,8 +137,6 @@ def preference_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
-    """Masks for an evaluator in a stratum, each bool[pairs with a majority]: pairs judged, right, and called a tie."""
-
     evaluator: str
     stratum: str
     judged: NDArray[np.bool_]
@@ -190,7 +186,6 @@ def _sureness(stratum: str) -> tuple[float, int]:
 
 
 def _shares(masks: Sequence[_Masks], clusters: NDArray[np.intp], *, resamples: int, seed: int) -> list[Estimate]:
-    """Return the share of judged pairs that each evaluator got right, by stratum, all from the same draws."""
     if not len(clusters):
         return [estimate(np.nan, np.array([]), questions=0) for _ in masks]
 

@@ -109,7 +109,7 @@ def test_csv_has_the_figures_of_json_unrounded(command: Command, tmp_path: Path)
     cell = next(cell for cell in document["metrics"]["sbert"]["cells"] if cell["level"] == "dataset")
     assert float(found["AUC by data set", "sbert", cell["dataset"]]["high"]) == cell["auc"]["high"]
     difference = next(one for one in document["comparisons"] if one["statistic"] == "auc")["all_rows"]
-    written = found["Paired differences, on the rows that both scored", "sbert minus rouge_l, AUC", "all rows"]
+    written = found["Paired differences, on the rows that both metrics scored", "sbert minus rouge_l, AUC", "all rows"]
     assert float(written["p_value"]) == difference["p_value"]
 
 

@@ -140,7 +140,7 @@ def test_people_are_reproduced_in_strata(command: Command, tmp_path: Path) -> No
         ("all", 120, 1.0),
     ]
     assert found["human"]["systems"]["kendall"]["value"] == pytest.approx(1.0)
-    assert "1 annotated pairs skipped: no verdict from the judge" in output
+    assert "1 annotated pairs are skipped, because the judge returned no verdict" in output
     output, found = board(command, tmp_path, [*rows[:-1], rows[-1] | {"answer_a": ""}], "--human", human)
     assert [each["evaluator"] for each in found["human"]["strata"]["evaluators"]] == ["judge", "random"]
     assert "1 pairs have unknown lengths, so the baseline 'longer answer' is missing" in output

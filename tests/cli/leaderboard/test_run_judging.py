@@ -306,7 +306,7 @@ def test_rounds_end_when_the_intervals_are_narrow_enough(tmp_path: Path) -> None
     full = answers().pool(MODELS).pairs
     assert full == 60 * 10
     assert len(set(chooser.asked)) == len(chooser.asked) < full / 2
-    assert list(judging._uncertain(judging.verdicts(), 190)) == []
+    assert list(judging._uncertain_models(judging.verdicts(), 190)) == []
     lines = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     rounds = [line["round"] for line in lines]
     assert rounds == sorted(rounds)

@@ -117,7 +117,7 @@ def test_all_says_what_it_leaves_out_and_why(
     assert [line for line in done.stderr.splitlines() if line.startswith("left out")] == [
         "left out of all: sbert, bertscore (no encoder)",
         "left out of all: meteor (WordNet's files are missing)",
-        "left out of all: cider (the server lacks it)",
+        "left out of all: cider (not available on the server)",
     ]
     prepared = command("prepare", file, "--metrics", "all", *quiet, stub=server)
     assert ("left out of all: meteor" in prepared.stderr) is not bool(quiet), "--quiet prints the name and nothing else"
@@ -138,7 +138,7 @@ def test_all_on_standard_input_leaves_out_cider_unless_a_set_is_named(
         done = command("score", "-", "--metrics", *metrics, stub=listing("bleu", "cider"), stdin=rows)
     assert done.exit_code == 0, done.output
     assert ("cider" in read_rows(done.stdout)[0]["scores"]) is there
-    said = "left out of all: cider (it counts the file's references first, but standard input cannot be read twice"
+    said = "left out of all: cider (needs to count the file's references first, but standard input cannot be read twice"
     assert (said in done.stderr) is not there
 
 

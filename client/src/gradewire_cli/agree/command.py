@@ -1,4 +1,4 @@
-"""`gradewire agree`: compare scores with human labels."""
+"""The command `gradewire agree`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def _statistics(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare_all: bool) -> list[tuple[str, str]]:
-    """Return the metric pairs to compare; raise InputError if a metric is unknown or paired with itself."""
     named = [(label_named(labels, one, "--compare"), label_named(labels, other, "--compare")) for one, other in compare]
     for (one, other), given in zip(named, compare, strict=True):
         if one == other:
@@ -61,8 +60,7 @@ def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare
     return list(dict.fromkeys([*named, *rest]))
 
 
-def _optional_tables(result: AgreementResult) -> list[str]:
-    """Return a line that names the tables that only --all-tables shows, or no line if there are none."""
+def _all_tables_hint(result: AgreementResult) -> list[str]:
     names = [f"by {name}" for name in positions_by_level(result.report.metrics[0], SHOWN_LEVELS)]
     if result.systems and result.labelled.against is None:
         names.append("means by model")
@@ -93,8 +91,8 @@ def agree_command(
     """Score the answers in FILE and compare the scores with the file's human labels.
 
     The command prints each metric's --statistics with 95 % intervals, over all rows and as the mean over data sets and
-    models.
-    Use --group-by or --all-tables to print them for each data set and model. Failed rows are counted but not compared.
+    models. Use --group-by or --all-tables to print the statistics for each data set and model. Failed rows are counted
+    but not compared.
     """
     run, report = labelled_run_of(options), options["html"]
     if run.against and report is not None:
@@ -127,7 +125,7 @@ def agree_command(
         printed = levels or (SHOWN_LEVELS if details else ())
         notes = [*lines, *annotator_lines(found.annotators, pairs=False)]
         notes += agreement_interval_notes(found.report, shown, levels=printed)
-        further = [] if levels or details else _optional_tables(found)
+        further = [] if levels or details else _all_tables_hint(found)
         tables = [*agreement(printed, intervals=False), *headline_by_model(found)]
         show_tables(tables, [*notes, *(systems if against is not None else ())], [*left_out, *further])
     tables = [*agreement(all_levels, intervals=True), *optional_tables(found)]

@@ -1,4 +1,4 @@
-"""Compute the result of `agree` once, for tables, JSON and the HTML page."""
+"""The result of `gradewire agree`, which its tables, JSON document and HTML page show."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class AgreementResult:
     """A comparison of metrics with labels.
 
     Attributes:
-        by_verdict: The same rows. If an evaluator replaces annotators, the labels are the evaluator's verdicts.
-        annotators: Agreement among annotators. None if no row has several annotators.
-        systems: Means by model and system-level ranks, by data set and over all rows. Empty for a single model.
+        by_verdict: `rows`, but labelled with the evaluator's verdicts if an evaluator replaces annotators.
+        annotators: Agreement among annotators, or None if no row has several annotators.
+        systems: Mean scores and ranks of the models, by data set and over all rows. Empty if there is only one model.
         accuracies: The models' accuracy according to each metric and to the evaluator that replaces annotators. None if
-            annotators labelled the rows, or the evaluator returns no verdicts.
+            annotators labelled the rows, or if the evaluator returns no verdicts.
     """
 
     run: LabelledRun
@@ -50,11 +50,11 @@ class AgreementResult:
 
     @property
     def people(self) -> People:
-        """Words for the annotators, or for the evaluator that replaces them."""
+        """The words that tables use for annotators, or for the evaluator that replaces annotators."""
         return self.labelled.people
 
     def abstention(self, label: str) -> Abstention | None:
-        """Return the accuracy with and without a metric's uncertain verdicts, or None if no verdict is uncertain."""
+        """Return a metric's accuracy with and without its uncertain verdicts, or None if no verdict is uncertain."""
         return abstention(self.rows.verdicts[label], self.labelled.certain(label), self.by_verdict.labels)
 
 
@@ -68,7 +68,7 @@ def compute_agreement(
 ) -> AgreementResult:
     """Compute the statistics of the collected rows.
 
-    `pairs` returns the pairs of metric labels to compare, and `compared` are the statistics to compare them by.
+    `pairs` receives all metric labels and returns the pairs to compare. `compared` names the statistics to compare.
 
     Raises:
         InputError: No row can be compared, or scipy is not installed.
@@ -104,7 +104,7 @@ def compute_agreement(
 
 
 def agreement_document(result: AgreementResult) -> dict[str, Any]:
-    """Return all results as a JSON document."""
+    """Return the result as a JSON document."""
     judged = described_run(result.run, result.labelled)
     draws = {"draws": draws_by_statistic(result.report), "least_questions": LEAST_QUESTIONS}
     return {
@@ -132,7 +132,6 @@ def _metric(metric: MetricAgreement, result: AgreementResult) -> dict[str, Any]:
 
 
 def _flat(cell: CellAgreement) -> dict[str, Any]:
-    """Return the cell's fields, with each statistic as a field."""
     named = {field.name: getattr(cell, field.name) for field in fields(cell)}
     estimates = named.pop("estimates")
     return {**named, **estimates}

@@ -1,8 +1,8 @@
 """`python -m gradewire_cli.agree.scored_rows`: write an agreement page for rows that are already scored.
 
-Standard input contains lines of ``{"row": {…}, "scores": {…}}``: an input row, and its scores in the format of
-`gradewire score`. The program writes the page of `gradewire agree --html` to standard output. The HTTP gateway runs it
-for the gateway's web page. Errors about rows go to standard error, with exit code 2.
+Each line of standard input is ``{"row": {…}, "scores": {…}}``, an input row with its scores in the format of `gradewire
+score`. The program writes the same page as `gradewire agree --html` to standard output, and errors about rows to
+standard error with exit code 2. The HTTP gateway runs this program for its web page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NICENESS = 10
-"""Niceness of this program, which gives priority to a server on the same cores."""
+"""A niceness that gives priority to a server on the same cores."""
 _OOM_SCORE_ADJUSTMENT = Path("/proc/self/oom_score_adj")
 _MAX_CPU_S = 600
 """Maximum CPU time in seconds, in case the gateway dies and cannot stop this program."""
@@ -36,7 +36,11 @@ _TEXTS = ("line", "message", "best_window")
 
 
 def report_of(lines: bytes, folder: Path) -> bytes:
-    """Return the page for these input lines, using an empty folder for files; raise click.ClickException."""
+    """Return the HTML page for the input lines. Write temporary files to `folder`, which must be empty.
+
+    Raises:
+        click.ClickException: A line is invalid.
+    """
     given = [_line(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
     if not given:
         raise InputError("no rows on standard input")
@@ -46,13 +50,13 @@ def report_of(lines: bytes, folder: Path) -> bytes:
     with contextlib.chdir(folder):
         rows.write_text("".join(f"{json.dumps(one['row'])}\n" for one in given))
         _write_scores(scores, arguments, given)
-        with contextlib.redirect_stdout(io.StringIO()):  # drop the terminal's tables
+        with contextlib.redirect_stdout(io.StringIO()):
             agree_command.main(arguments, prog_name="gradewire agree", standalone_mode=False)
         return page.read_bytes()
 
 
 def _write_scores(path: Path, arguments: Sequence[str], given: Sequence[Mapping[str, Any]]) -> None:
-    """Write the scores, with the digest that the command computes for each row."""
+    """Write each row's scores with the digest that `gradewire agree` computes for the row."""
     with agree_command.make_context("agree", list(arguments)) as context:
         run = labelled_run_of(context.params)
     with path.open("w") as file:
@@ -75,7 +79,7 @@ def _line(number: int, line: bytes) -> dict[str, Any]:
 
 
 def _is_result(value: object) -> bool:
-    """Return True if a value, which an untrusted client sent, has a result's fields with the right types."""
+    """Return True if an untrusted client's value has a result's fields with the right types."""
     if not isinstance(value, dict) or not isinstance(value.get("status"), str):
         return False
     warnings = value.get("warnings", [])
@@ -96,7 +100,6 @@ def _is_score(value: object) -> bool:
 
 
 def _lower_priority() -> None:
-    """Give the server priority for CPU time and memory."""
     os.nice(_NICENESS)
     _, allowed = resource.getrlimit(resource.RLIMIT_CPU)
     most = _MAX_CPU_S if allowed == resource.RLIM_INFINITY else min(allowed, _MAX_CPU_S)
@@ -106,7 +109,7 @@ def _lower_priority() -> None:
 
 
 def main() -> None:
-    """Read rows from standard input, and write the page to standard output."""
+    """Read rows from standard input and write the page to standard output."""
     _lower_priority()
     with tempfile.TemporaryDirectory(prefix="gradewire-report-") as folder:
         try:

@@ -1,4 +1,4 @@
-"""Show agreement with labels as tables, notes and a page."""
+"""Tables, notes and the HTML page of `gradewire agree`."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def agreement_tables(
     details: bool,
     intervals: bool,
 ) -> Iterator[Table]:
-    """Yield the table over all rows, a table for each statistic and level, and paired differences.
+    """Yield a table for all rows, tables by level, and a table of paired differences.
 
-    For a single metric, and with `details` for every metric, also yield a table of all statistics for each level. With
-    `intervals`, tables of several metrics show the intervals.
+    With several metrics, each level has a table for each statistic, with intervals if `intervals` is True. With a
+    single metric or with `details`, each level has a table for each metric.
     """
     metrics = report.metrics
     yield from _one_metric(metrics[0], statistics) if len(metrics) == 1 else _all_rows(metrics, statistics)
@@ -74,10 +74,10 @@ def agreement_tables(
 
 
 def positions_by_level(metric: MetricAgreement, levels: Sequence[Level]) -> dict[str, list[int]]:
-    """Return the positions of the metric's cells by level title ("data set and model"), in order.
+    """Return the positions in `metric.cells` by each level's title, for example "data set and model".
 
-    Omit a level that would repeat the cells. For example, with one model each data set is a cell. Also omit a single
-    cell, because it contains all rows.
+    Omit the last cell, which contains all rows. If there is only one model or data set, replace the levels "dataset"
+    and "model" by "cell".
     """
     there = {cell.level for cell in metric.cells}
     wanted = set(levels)
@@ -98,7 +98,6 @@ def _cell_columns(metric: MetricAgreement) -> str:
 
 
 def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """Yield a table with a line for each statistic. The table fits a narrow terminal."""
     every, cells = metric.cells[-1], _finest(metric)
     several = cells > 1
     yield Table(
@@ -116,7 +115,6 @@ def _one_metric(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Ite
 
 
 def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic]) -> Iterator[Table]:
-    """Yield a table of all metrics over all rows, and a table of the means over cells."""
     heads = [TITLES[statistic] for statistic in statistics]
     yield Table(
         "All rows",
@@ -134,7 +132,6 @@ def _all_rows(metrics: Sequence[MetricAgreement], statistics: Sequence[Statistic
 def _side_by_side(
     metrics: Sequence[MetricAgreement], statistic: Statistic, title: str, chosen: Sequence[int], *, intervals: bool
 ) -> Table:
-    """Return a table of one statistic for all metrics in the chosen cells."""
     written = estimated if intervals else bare
     return Table(
         f"{TITLES[statistic]} by {title}",
@@ -147,7 +144,6 @@ def _side_by_side(
 
 
 def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: str, chosen: Sequence[int]) -> Table:
-    """Return a table of a metric's statistics with a line for each chosen cell."""
     cells = [metric.cells[place] for place in chosen]
     return Table(
         f"{metric.metric} by {title}",
@@ -157,13 +153,12 @@ def _in_full(metric: MetricAgreement, statistics: Sequence[Statistic], title: st
 
 
 def _comparisons(report: AgreementReport) -> Iterator[Table]:
-    """Yield a table of paired differences over all rows and, if there are several cells, of their means."""
     defined = [found for found in report.comparisons if not math.isnan(found.all_rows.value)]
     if not defined:
         return
     several = _finest(report.metrics[0]) > 1
     yield Table(
-        "Paired differences, on the rows that both scored",
+        "Paired differences, on the rows that both metrics scored",
         ["", "", "rows", ALL_ROWS, *([CELLS_MEAN] if several else [])],
         [
             [
@@ -189,7 +184,7 @@ def _cell_values(name: str, cell: CellAgreement, statistics: Sequence[Statistic]
 
 
 def model_tables(tables: Sequence[SystemTable], people: People) -> Iterator[Table]:
-    """Yield the means by model (rank in brackets), then the correlations. `people` contains words for annotators."""
+    """Yield tables of the models' mean scores and ranks, and a table of system-level correlations."""
     for table in tables:
         of = f" of {table.dataset}" if table.dataset else ""
         rows: list[list[Cell]] = [[people.name, *_ranked(table.people)]]
@@ -224,7 +219,7 @@ def _span(fewest: int, most: int) -> str:
 
 
 def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
-    """Yield a sentence for each table that is missing because there are too many or too few models."""
+    """Yield a note for each table that is missing because of too many or too few models."""
     if models > MOST_MODELS:
         yield f"no means by model and no system-level correlation: {models} models exceed the limit of {MOST_MODELS}"
     if tables and len(tables[-1].models) < LEAST_MODELS:
@@ -267,7 +262,6 @@ def _system_intervals(tables: Sequence[SystemTable], people: People) -> Iterator
 
 
 def _ranked(means: Sequence[Estimate]) -> Iterator[Value]:
-    """Yield each mean with its rank. The highest mean has rank 1, and equal means share the better rank."""
     for mean in means:
         if math.isnan(mean.value):
             yield estimated(mean)
@@ -282,7 +276,7 @@ def metric_lines(result: AgreementResult, statistics: Sequence[Statistic]) -> It
     for metric in result.report.metrics:
         yield result.labelled.tallies[metric.metric].summary(metric.metric)
     for metric in result.report.metrics:
-        yield from _undefined(metric, statistics)
+        yield from _undefined_notes(metric, statistics)
     yield from abstention_lines(result)
 
 
@@ -298,7 +292,7 @@ def abstention_lines(result: AgreementResult) -> Iterator[str]:
 
 
 def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
-    """Yield a line on agreement among annotators. With `pairs`, the line also contains each pair's kappa.
+    """Yield a line on agreement among annotators, with each pair's kappa if `pairs` is True.
 
     Yield nothing if no row has several annotators.
     """
@@ -310,7 +304,7 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
         f"Krippendorff's alpha {alphas}"
     )
     if pairs:
-        # Show kappa for the pairs with most rows, then the number of remaining pairs.
+        # Show kappa for the pairs with the most rows, then the number of remaining pairs.
         kappas = [
             f"{estimated(pair.kappa)} of annotators {pair.first} and {pair.second} ({pair.items} rows)"
             for pair in annotators.pairs[:SHOWN_PAIRS]
@@ -323,11 +317,10 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
     yield line
 
 
-def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
-    """Yield a line on statistics that are undefined in some cells because all scores or labels there are equal."""
+def _undefined_notes(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
     cells = [cell for cell in metric.cells if cell.level == "cell"]
     counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in statistics}
-    # A metric without verdicts has no accuracy in any cell, so its mean omits no cell.
+    # Skip statistics that are undefined in every cell, such as the accuracy of a metric without verdicts.
     listed = ", ".join(
         f"{TITLES[statistic]} in {count} of {len(cells)} cells"
         for statistic, count in counts.items()
@@ -338,7 +331,10 @@ def _undefined(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iter
 
 
 def write_page(path: Path, result: AgreementResult) -> None:
-    """Write the run's HTML page; raise InputError on failure. The run must have kept its rows."""
+    """Write the HTML page; raise InputError on failure.
+
+    The rows must have been collected with `keeps_rows`.
+    """
     run, labelled = result.run, result.labelled
     page = ReportInput(
         folder=run.source.folder,

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
-"""Risks measured on held-out questions, by a description of the fitted and the measured rows."""
+"""Risks on held-out questions, by a title such as "fitted on half a, measured on half b"."""
 VERSION = 1
 _EXACT = "exact_match"
 _CHEAP = Correctness(confidence=0.5)
-"""A confidence with which only denials are UNCERTAIN. The metric `auto` expects this."""
+"""A metric with the confidence that `auto` expects. Only denials are then UNCERTAIN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,12 +37,10 @@ class ScoredCascade:
     """Labelled rows with the results of exact_match, correctness and a judge.
 
     Attributes:
-        cheap: The results of `correctness`.
-        encoder: NAME@DIGEST with 12 digest digits.
-        provenance: Origin of the fit, with the versions of `auto` and `correctness`, the judge and the prompt.
-        parameters: The metric parameters that the fit is valid for.
-        unjudged: Number of rows without the judge's grade, by status.
-        digests: SHA-256 of all rows and of each half. A fit of `correctness` on these rows contains the same digest.
+        encoder: NAME@DIGEST, with the digest's first 12 digits.
+        provenance: The version of `auto`, the fit of `correctness`, the judge and the prompt.
+        unjudged: Number of rows without a score by the judge, by status.
+        digests: SHA-256 of all rows and of each half. A fit of `correctness` on the same rows contains the same digest.
     """
 
     rows: CascadeRows
@@ -54,7 +52,7 @@ class ScoredCascade:
     digests: Mapping[str, str]
 
     def count_of(self, half: Half | None) -> int:
-        """Return the number of rows for fitting: all rows, or the rows of one half of the questions."""
+        """Return the number of rows to fit on: all rows, or the rows in one half of the questions."""
         return len(self.rows if half is None else self.rows.half(half))
 
 
@@ -64,7 +62,7 @@ def cascade_metrics(metric: Auto) -> str:
 
 
 def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
-    """Return the rows that have a probability. Rows without a judge's grade count only for the bands.
+    """Return the rows that have a probability. Rows without a judge's score count only for the bands.
 
     Raises:
         InputError: The scores lack a metric, or no row has a probability.
@@ -128,8 +126,8 @@ def fitted_cascade(  # noqa: PLR0913 - rows, provenance and four settings
 ) -> tuple[CascadeFit, HeldOut]:
     """Fit the bands and measure them on held-out questions.
 
-    With `half`, fit on this half of the questions and measure on the other half. Without `half`, fit on all rows. Then
-    measure on each half with a fit on the other half.
+    With `half`, fit on this half of the questions and measure on the other half. Without `half`, fit on all rows, and
+    measure on each half with a separate fit on the other half.
 
     Raises:
         InputError: A half is empty, or scipy is not installed.
@@ -168,6 +166,6 @@ def _judge_label(metric: Auto) -> str:
 
 
 def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
-    """Return a field's values as float64[rows], with NaN for a result that has no score or lacks the field."""
+    """Return a field's values as float64[rows], with NaN if the result has no score or no such field."""
     values = (result.get(name) if result["score"] is not None else None for result in results)
     return np.array([math.nan if value is None else float(value) for value in values])

@@ -1,4 +1,4 @@
-"""`gradewire calibrate`: fit a metric to labelled answers and store the fit with the model."""
+"""The command `gradewire calibrate`."""
 
 import math
 from collections import Counter
@@ -173,7 +173,7 @@ class CalibrateRun:
 
 
 def calibrate_run_of(options: Mapping[str, Any], metric: Metric) -> LabelledRun:
-    """Read input, scores and connection from `calibrate_options`; raise click.ClickException."""
+    """Return the run that the options describe; raise click.ClickException if options conflict."""
     if options["fit"] == "both" and options["scores"]:
         raise click.UsageError("--fit both scores the rows again, so it cannot be used with --scores. Leave one out")
     metrics = MetricOptions(metrics=metric, model=options["model"])
@@ -200,7 +200,7 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
         return
     if not options["files"]:
         raise click.UsageError("name a FILE with labelled answers, or use --show or --undo")
-    metric = _of_model(_metric(options["metric"]), options["model"])
+    metric = _with_encoder(_metric(options["metric"]), options["model"])
     if metric.name in {CORRECTNESS, Auto.name} and options["fit"] == "both":
         raise click.UsageError(f"--fit both works only for smile, because {metric.name} has no weight")
     run = calibrate_run_of(options, metric)
@@ -225,7 +225,6 @@ def _metric(line: str) -> Metric:
     return replace(metric, **values)
 
 
-def _of_model(metric: Metric, model: str | None) -> Metric:
-    """Return the metric with the encoder that it names, or else with the encoder that --model names."""
+def _with_encoder(metric: Metric, model: str | None) -> Metric:
     values: dict[str, Any] = {"model": getattr(metric, "model", None) or model}
     return replace(metric, **values)

@@ -42,14 +42,14 @@ STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "a
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Scores for fitting, and held-out scores for measuring. No held-out scores (None) mean cross-validation."""
+    """Scores to fit on, and held-out scores to measure on (None for cross-validation)."""
 
     fitted: LabelledScores
     held_out: LabelledScores | None
 
     @property
     def measured(self) -> LabelledScores:
-        """The scores for measuring."""
+        """The scores to measure on."""
         return self.fitted if self.held_out is None else self.held_out
 
 
@@ -60,7 +60,6 @@ class ThresholdFit:
     Attributes:
         report: Statistics of `BEFORE` and `AFTER` on the measured rows.
         balanced: Balanced accuracy of `BEFORE` and `AFTER`.
-        measured_on: A description of the measured rows.
     """
 
     threshold: float
@@ -82,11 +81,7 @@ class ThresholdFit:
 
 
 def fitted_weight(scores: LabelledScores, objective: WeightObjective) -> float:
-    """Return the weight of SMILE's sentence term; raise InputError if the rows do not determine the weight.
-
-    Use the terms of the reference that is best under the old weight, although another reference could be best under
-    the new weight.
-    """
+    """Return the weight of SMILE's sentence term; raise InputError if the rows do not determine the weight."""
     try:
         return fit_weight(scores.values("sentence"), scores.values("lexical"), scores.labels, objective)
     except KeyError as error:
@@ -127,9 +122,10 @@ def compared(
     verdicts: Mapping[str, NDArray[np.float64]],
     draws: Draws,
 ) -> AgreementReport:
-    """Return `STATISTICS` of `BEFORE` and `AFTER` on these rows, with paired differences.
+    """Return `STATISTICS` before and after the fit, with paired differences.
 
-    Scores and verdicts are float64[rows]. Verdicts are 1 (right), 0 (wrong) or NaN (no verdict).
+    `scores` and `verdicts` are float64[rows] by `BEFORE` and `AFTER`. Verdicts are 1 (right), 0 (wrong) or NaN (no
+    verdict).
     """
     judged = JudgedRows(
         scores=scores,
@@ -153,8 +149,9 @@ class ProbabilityFit:
 
     Attributes:
         result: The fit to store with a model, its held-out statistics, and warnings.
-        report: Statistics of `BEFORE` (SMILE) and `AFTER` on the other half of the questions. None without --fit-half.
-        other_values: Calibration error and Brier score on the other half, by name.
+        report: Statistics of SMILE (`BEFORE`) and the probability (`AFTER`) on the other half of the questions, or None
+            without --fit-half.
+        other_values: Calibration error and Brier score on the other half of the questions, by name.
     """
 
     result: CorrectnessFitResult
@@ -169,7 +166,7 @@ def fitted_probability(
     provenance: Mapping[str, Any],
     draws: Draws,
 ) -> ProbabilityFit:
-    """Fit on the scored rows' features. With --fit-half, measure on the other half of the questions.
+    """Fit a probability to the rows' features. With --fit-half, measure the fit on the other half of the questions.
 
     `features` are in the metric's order, and `shape` names the features that determine a row's input kind. The fit
     contains `provenance`.
@@ -213,7 +210,7 @@ def _measured(
 
 
 def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return the features' values as float64[rows, features], with NaN if a row lacks a feature."""
+    """Return the features' values as float64[rows, features], with NaN for a missing feature."""
     rows = []
     for result in results:
         if not isinstance(found := result.get("features"), dict):

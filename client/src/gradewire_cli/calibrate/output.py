@@ -1,4 +1,4 @@
-"""Tables and notes on the fits of `calibrate`: thresholds, probabilities and cascades."""
+"""Tables and notes on the thresholds, probabilities and cascades that `gradewire calibrate` fits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fit_table(fit: ThresholdFit) -> Table:
 
 
 def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
-    """Yield tables of a probability's statistics on held-out rows, by source, and on the other half next to SMILE's."""
+    """Yield tables of a probability's statistics: on held-out rows, by source, and compared with SMILE."""
     yield Table(
         "Held out by question",
         ["", "probability"],
@@ -42,7 +42,7 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
             "Each source, with a fit on the other sources",
             ["source left out", "rows", "Pearson", "AUC", "accuracy", "ECE"]
             + [f"accuracy of {share:.0%}" for share in COVERAGES]
-            + ["UNCERTAIN", "accuracy of certain verdicts", "share of wrong verdicts UNCERTAIN"],
+            + ["UNCERTAIN", "accuracy of certain verdicts", "UNCERTAIN share of wrong verdicts"],
             [[each.source, str(each.rows), *map(number, _transfer_numbers(each))] for each in fit.result.transfer],
         )
     if fit.report is not None:
@@ -72,7 +72,7 @@ def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) ->
 
 
 def fit_lines(fitted: str, before: Split, after: Split) -> Iterator[str]:
-    """Yield notes on the fit. `before` and `after` contain the scores before and after the fit."""
+    """Yield notes on the fitted rows and on the metric before and after the fit."""
     rows = after.fitted
     count, right = len(rows.scores), int(rows.right.sum())
     yield f"{fitted}: fitted on {count} rows, {right} of them right, SHA-256 {rows.sha256[:12]}"
@@ -105,7 +105,7 @@ _SHOWN_RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
-    """Yield tables of the bands for the usual risks, the bands' results on held-out questions, and the judge's gain."""
+    """Yield tables of the bands, the bands' results on held-out questions, and the judge's gain."""
     yield Table(
         f"Bands, each valid with probability {1 - fit.delta:g}",
         ["risk", "minimum confidence", "accepted, one per question", "wrong among accepted"],
@@ -136,11 +136,11 @@ def cascade_tables(fit: CascadeFit, held: HeldOut) -> Iterator[Table]:
 
 
 def judge_line(fit: CascadeFit, judge: str) -> str:
-    """Return a sentence that tells when auto calls the judge."""
+    """Return a sentence that says when auto calls the judge."""
     if fit.judged_below is None:
         return (
-            f"auto never uses the verdicts of {judge}, because they add nothing: however many of the least certain "
-            "rows are judged, the interval of their gain is never above 0"
+            f"auto never uses the verdicts of {judge}, because these rows do not prove that the verdicts improve the "
+            "accuracy for any share of the least certain rows"
         )
     share = max(each.share for each in fit.gains if each.adds)
     return (

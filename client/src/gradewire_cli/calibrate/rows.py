@@ -1,4 +1,4 @@
-"""Turn scored and labelled rows into arrays for fitting and for measuring."""
+"""Scored and labelled rows in arrays for fitting and measuring."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLUMN = "source"
 
 
 def with_sources(source: InputFile, column: str | None) -> InputFile:
-    """Return the input with the column for --source. If the user named the column, it must exist."""
+    """Return the input with its --source column. A column that the user names must exist."""
     options = replace(
         source.options,
         grouped_by=(column or _COLUMN,),
@@ -42,14 +42,14 @@ def with_sources(source: InputFile, column: str | None) -> InputFile:
 
 
 def source_of(row: Row) -> str:
-    """Return a row's source: its value in the source column, its file if there are several, or its data set."""
+    """Return the row's value in the source column or, without this column, its file or data set."""
     said = next(iter(row.grouping.values()), "")
     if said or (row.grouping and _COLUMN not in row.grouping):
         return said
     return row.file or row.dataset
 
 
-# Parameters to ignore. Models are compared separately, and the features do not depend on features_only.
+# Parameters to ignore. Models are compared separately, and features do not depend on features_only.
 _LEFT_ASIDE = frozenset({"model", "grader", "features_only"})
 
 
@@ -59,12 +59,10 @@ class LabelledScores:
 
     Attributes:
         scores: float64[rows], finite.
-        verdicts: float64[rows] of the current metric: 1 (right), 0 (wrong) or NaN (no verdict).
+        verdicts: The metric's verdicts, float64[rows]: 1 (right), 0 (wrong) or NaN (no verdict).
         labels: float64[rows] in [0, 1].
         question_keys: Keys that identify the questions (`JudgedRows.questions`).
-        sources: Each row's source, see `source_of`.
         results: Each row's result, in the format of an output file.
-        failed: Number of skipped rows without a score.
         sha256: 64 hex digits, a hash of the rows' questions, references, predictions and labels.
     """
 
@@ -93,15 +91,15 @@ class LabelledScores:
 def labelled_scores(
     labelled: LabelledRows, metric: Metric, *, half: Half | None
 ) -> tuple[LabelledScores, LabelledScores | None]:
-    """Return the rows for fitting, and the other half's rows for measuring. Without halves, return None for the latter.
+    """Return the rows to fit on, and the other half's rows to measure on (None if `half` is None).
 
     Raises:
         InputError: The metric is missing or ambiguous, no row has a score, a label is outside [0, 1], or a half is
             empty.
     """
     judged = labelled.judged()
-    label = _column(labelled, metric)
-    lines = _lines(labelled, label)
+    label = _label_of(labelled, metric)
+    lines = _identifiers_of(labelled, label)
     if len(lines) > 1:
         raise InputError(f"the scores come from more than one metric: {', '.join(lines)}. Score the file again")
     scores = judged.scores[label]
@@ -130,9 +128,8 @@ def labelled_scores(
     return _gathered(label, kept, len(scores) - len(kept)), None
 
 
-def _column(labelled: LabelledRows, metric: Metric) -> str:
-    """Return the label of the metric's scores, because an output file may contain several metrics."""
-    known = {label: _lines(labelled, label) for label in labelled.tallies}
+def _label_of(labelled: LabelledRows, metric: Metric) -> str:
+    known = {label: _identifiers_of(labelled, label) for label in labelled.tallies}
     fits = [label for label, lines in known.items() if _is_of(label, lines, metric)]
     if len(fits) == 1:
         return fits[0]
@@ -143,20 +140,19 @@ def _column(labelled: LabelledRows, metric: Metric) -> str:
         + (
             "Add a preset, parameters or --model NAME@DIGEST to choose one of them"
             if fits
-            else "Name one with --metric and --model"
+            else "Choose one of the available scores with --metric and --model"
         )
         + f". Available scores: {there}"
     )
 
 
 def _described(label: str, lines: Sequence[str]) -> str:
-    """Return a column's label with its metric identifiers."""
     said = " and ".join(line for line in lines if line != label)
     return f"{label} ({said})" if said else label
 
 
 def _is_of(label: str, lines: Sequence[str], metric: Metric) -> bool:
-    """Return True if a column contains a metric's scores. Use its identifiers, or its label if all rows failed."""
+    """Return True if the metric's scores have this label. Compare identifiers or, if all rows failed, the label."""
     if lines:
         with one_line_errors():
             return any(_answers(parse_metric_line(line), metric, silent=False) for line in lines)
@@ -186,10 +182,7 @@ def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
 
 
 def _same_model(scored: Metric, metric: Metric, kind: str) -> bool:
-    """Return True if both metrics may use the same model. Their digests may have different lengths.
-
-    Metric identifiers contain 12 digits of a digest, and users may write any number of digits.
-    """
+    """Return True if both metrics may use the same model. Digests that users write may have any length."""
     one, other = (str(getattr(each, kind, None) or "").partition("@") for each in (scored, metric))
     same_digest = one[2].startswith(other[2]) or other[2].startswith(one[2])
     return same_digest and (not (one[0] and other[0]) or one[0] == other[0])
@@ -199,8 +192,7 @@ def _has_grader(metric: Metric) -> bool:
     return bool(getattr(metric, "grader", None))
 
 
-def _lines(labelled: LabelledRows, label: str) -> list[str]:
-    """Return the distinct metric identifiers of a label's scores, usually one. If all rows failed early, return []."""
+def _identifiers_of(labelled: LabelledRows, label: str) -> list[str]:
     said = (str(output["scores"][label].get("line", "")) for _, output in labelled.kept)
     return [line for line in dict.fromkeys(said) if line]
 

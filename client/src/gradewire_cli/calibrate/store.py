@@ -30,7 +30,7 @@ def today() -> str:
 
 
 def built_model(models_dir: Path | None, named: str) -> tuple[str, str, Sequence[str]]:
-    """Return a built model's name, its complete digest (not the 12 digits of metric identifiers), and its fits."""
+    """Return a built model's name, complete digest and fits. `named` is NAME or NAME@DIGEST."""
     name, _, digest = named.partition("@")
     if not name:
         return "", "", ()
@@ -44,7 +44,7 @@ def built_model(models_dir: Path | None, named: str) -> tuple[str, str, Sequence
 
 
 def line_parameters(metric: Metric) -> tuple[tuple[str, str], ...]:
-    """Return the metric parameters that a calibration is valid for, as names and values."""
+    """Return the names and values of the metric parameters that a calibration is valid for."""
     values = {name: getattr(metric, name) for name in wire_parameters(metric.name) if name not in _NOT_PARAMETERS}
     return tuple(
         (name, str(value).lower() if isinstance(value, bool) else str(value))

@@ -1,4 +1,4 @@
-"""`gradewire compare`: compare models or runs over the same questions, without labels."""
+"""The command `gradewire compare`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,6 @@ compare_options = stacked(
 
 
 def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> tuple[MetricOptions, Compare | None]:
-    """Return the metrics to score, including a metric named by --by, and the comparison named by --by or None."""
     written = str(metrics.metrics)
     if not is_comparison(by):
         chooser, asked = single_metric(by, written, "--by")
@@ -83,7 +82,7 @@ def _scored_and_comparison(metrics: MetricOptions, by: str, *, named: bool) -> t
     others = without_all(written)
     try:
         comparison = comparison_of(by, metrics.judge, of_comparison)
-        # Without a metric that needs a judge, --judge would be an error.
+        # Pass --judge only if a metric needs a judge. Otherwise --judge is an error.
         judge = metrics.judge if others and choose_metrics(others, MetricDefaults()).asks_judge else None
     except InvalidRequest as error:
         raise click.UsageError(f"--by {by}: {error}") from error
@@ -157,7 +156,7 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
 
 def _source(options: Mapping[str, Any]) -> InputFile:
     given = {name: value for name, value in options.items() if name != "baseline"}
-    if any(Path(path).is_dir() for path in options["files"]):  # bulk writes folders of parts in JSONL
+    if any(Path(path).is_dir() for path in options["files"]):  # from `gradewire bulk`, which writes JSONL
         given["input_format"] = given["input_format"] or "jsonl"
     source = input_file(given)
     groupings = read_groupings(options["group_by"])

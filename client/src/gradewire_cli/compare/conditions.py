@@ -53,9 +53,9 @@ _OF_OUTCOMES: Final[_Values] = {
     **_with_bounds("losses", "loss_share"),
 }
 UNMATCHED: Final = "unmatched"
-"""Share of the baseline's rows that the candidate does not answer. This value needs all rows, not only the pairs."""
+"""Value name for the share of the baseline's rows that the candidate does not answer."""
 VALUE_NAMES: Final = (*_OF_SCORES, UNMATCHED, *_OF_VERDICTS, *_OF_OUTCOMES)
-"""Names that may follow the metric in a condition. docs/reference/command.md defines each name."""
+"""Value names for conditions, which docs/reference/command.md defines."""
 # Match the number last, because a metric identifier may contain = and digits: bleu?max_ngram=2, bge-small-en-v1.5.
 _CONDITION: Final = re.compile(
     r"\s*(?P<name>\S(?:.*\S)?)\s*(?P<sign>[<>]=?)\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*",
@@ -122,7 +122,7 @@ def parse_conditions(_: click.Context, __: click.Parameter, values: Sequence[str
 def condition_value(comparison: PairComparison, metric: str, figure: str) -> float:
     """Return a metric's or chooser's value by its name in a condition, or NaN if the value is undefined.
 
-    `UNMATCHED` is not available here.
+    `figure` must not be `UNMATCHED`.
 
     Raises:
         KeyError: The metric or chooser does not exist.
@@ -141,7 +141,7 @@ class CheckedCondition:
 
     Attributes:
         value: The candidate's value, or NaN if the condition cannot be checked.
-        problem: Reason why the condition cannot be checked, or "". The check then does not count as passed.
+        problem: Reason why the condition cannot be checked, or "". A condition with a problem counts as not passed.
     """
 
     condition: str
@@ -195,10 +195,7 @@ def _why(side: SideComparison, label: str, figure: str) -> str:
 
 
 def parts_only(conditions: Sequence[Condition], result: CompareResult) -> list[str]:
-    """Return warnings about conditions that ignore some of the baseline's rows.
-
-    Rows without a score do not affect a condition on scores.
-    """
+    """Return warnings about conditions that ignore some of the baseline's rows."""
     found: dict[str, None] = {}
     for condition in conditions:
         for side in result.sides:

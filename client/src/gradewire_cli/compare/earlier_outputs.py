@@ -1,4 +1,4 @@
-"""Read earlier outputs of `gradewire score` with their manifests, and find the differences between two runs."""
+"""Earlier outputs of `gradewire score` with their manifests, and the differences between two runs."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ if TYPE_CHECKING:
 
 
 INPUTS: Final = "inputs"
-"""Key of the list of input files in `SideManifest.run`. The comparison reports only files that differ."""
+"""Key of the input files in `SideManifest.run`."""
 PARAMETERS: Final = "parameters"
-"""Key of the options by name in `SideManifest.run`."""
+"""Key of the options in `SideManifest.run`."""
 _MOST_INPUTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideManifest:
-    """A description of one side's run. Two descriptions show how the sides differ.
+    """A description of one side's run.
 
     Attributes:
         files: The side's files. Empty if one file contains the rows of all sides.
-        words_per_answer: Mean number of words in non-empty answers. None if all answers are empty.
+        words_per_answer: Mean number of words in non-empty answers, or None if all answers are empty.
         lines: Metric identifiers by label.
         statuses: Number of results by metric label and status.
         warnings: Number of results by metric label and warning.
-        run: Properties of the run from its manifest or summary: versions, place, inputs, parameters, notes.
     """
 
     files: Sequence[str]
@@ -86,7 +85,7 @@ class ManifestDifference:
 
 
 def manifest_of(side: Side, collected: Collected, run: Mapping[str, Any]) -> SideManifest:
-    """Return a side's manifest: counts from its rows, and the properties `run` of the scoring."""
+    """Return a side's manifest. `run` contains the properties of the scoring run."""
     answers: list[Answer] = [collected.answer(row) for row in side.rows]
     statuses: dict[str, Counter[str]] = {}
     warnings: dict[str, Counter[str]] = {}
@@ -153,7 +152,7 @@ def runs_of_outputs(
         except (ManifestError, OSError) as error:
             notes.append(f"{error}; {_LEFT_OUT}")
             continue
-        if _current(manifest.metrics) != dict(lines):
+        if _with_current_names(manifest.metrics) != dict(lines):
             notes.append(f"{path} does not belong to {output}, because the metrics differ; {_LEFT_OUT}")
         elif (rows := rows_by_output.get(output, manifest.counts.rows)) != manifest.counts.rows:
             notes.append(f"{path} is for {manifest.counts.rows} rows, but {output} has {rows}; {_LEFT_OUT}")
@@ -161,13 +160,13 @@ def runs_of_outputs(
             notes.append(f"{path} does not belong to {output}: {other}; {_LEFT_OUT}")
         else:
             runs[output] = _run_of(manifest)
-    # Report missing manifests only if another output has one. Otherwise the sides do not differ in this.
+    # Report missing manifests only if other outputs have a manifest.
     notes += [f"{lack}; {_LEFT_OUT}" for lack in missing] if any(runs.values()) else []
     return runs, [_plain(note) for note in notes]
 
 
 def _other_content(output: str, manifest: RunManifest) -> str:
-    """Return the reason why a manifest cannot belong to an output's present content, or ""."""
+    """Return the reason why the manifest cannot belong to the output's present content, or ""."""
     written = manifest.output
     if written is None or not written.sha256 or not Path(output).is_file():
         return ""
@@ -201,13 +200,12 @@ def _input_text(each: InputDigest) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a JSON value as text, or "" for an empty value."""
     if value in (None, "", [], {}):
         return ""
     try:
         return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
     except RecursionError:
-        # Parsing succeeded, but writing the same value may exceed the stack here.
+        # A value that json.loads accepted may be too deep for json.dumps.
         return "nested too deeply to show"
 
 
@@ -236,7 +234,7 @@ def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str,
         document = json.loads(text)
         if "format" in document:
             manifest = read_manifest(path)
-            told, there = _run_of(manifest), _current(manifest.metrics)
+            told, there = _run_of(manifest), _with_current_names(manifest.metrics)
             with named_errors(output):
                 other = _other_content(output, manifest)
         else:
@@ -260,15 +258,13 @@ def read_summary(path: Path, output: str, lines: Mapping[str, str]) -> dict[str,
 
 
 def _summarized(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return a summary's run properties, and its metric identifiers by label."""
     run, metrics = document["run"], document["metrics"]
     told = {name: run[name] for name in ("server_version", "place", "notes") if run.get(name)}
     there = {label: found["line"] for label, found in metrics.items()}
-    return {"gradewire_version": document["gradewire_version"], **told}, _current(there)
+    return {"gradewire_version": document["gradewire_version"], **told}, _with_current_names(there)
 
 
-def _current(lines: Mapping[str, str]) -> dict[str, str]:
-    """Return metric identifiers by label, after replacing outdated metric names."""
+def _with_current_names(lines: Mapping[str, str]) -> dict[str, str]:
     return {current(label): current(line) for label, line in lines.items()}
 
 
@@ -316,12 +312,14 @@ def read_outputs(source: InputFile) -> Collected:
     found = Collected(rows)
     for path in source.paths:
         labels: list[str] = []
-        for row, output in _rows(path, source.options):
+        for row, output in _rows_and_outputs(path, source.options):
             results = _results(f"{path} {row.position}", output)
             labels = labels or list(results)
             if list(results) != labels:
                 raise InputError(f"{path}: the metrics at {row.position} differ from the first row's. Score again")
-            _check_lines(f"{path} {row.position}", found.lines.setdefault(path, lines_of(output)), lines_of(output))
+            _check_same_metrics(
+                f"{path} {row.position}", found.lines.setdefault(path, lines_of(output)), lines_of(output)
+            )
             found.results[len(rows)] = results
             rows.append(replace(row, index=len(rows), position=f"{path} {row.position}", file=path))
         if not labels:
@@ -336,8 +334,7 @@ def read_outputs(source: InputFile) -> Collected:
     return found
 
 
-def _rows(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Yield each output row, with an input row made from its kept columns."""
+def _rows_and_outputs(path: str, options: RowOptions) -> Iterator[tuple[Row, dict[str, Any]]]:
     options = replace(options, file=path, needed=())
     results = itertools.chain.from_iterable(map(read_results, output_files(Path(path))))
     for number, (_, output) in enumerate(results, 1):
@@ -369,8 +366,7 @@ def _check_columns(path: str, columns: Mapping[str, Any], options: RowOptions) -
             )
 
 
-def _check_lines(place: str, first: Mapping[str, str], own: Mapping[str, str]) -> None:
-    """Raise InputError if two definitions of a metric scored a file's rows, e.g. in concatenated files."""
+def _check_same_metrics(place: str, first: Mapping[str, str], own: Mapping[str, str]) -> None:
     if other := [label for label, line in own.items() if first.get(label) != line]:
         raise InputError(
             f"{place} was scored by {own[other[0]]}, but the first row by {first.get(other[0], 'an unknown metric')}. "

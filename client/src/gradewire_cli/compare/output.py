@@ -1,4 +1,4 @@
-"""Show a comparison as tables, notes and an HTML page."""
+"""Tables, notes and the HTML page of `gradewire compare`."""
 
 from __future__ import annotations
 
@@ -22,39 +22,38 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import EmptyAsWrong, MetricDifference, Outcomes, PairComparison, VerdictDifference
 
 
-# Maximum length of a text in a cell. A log's line must have space for five columns and both answers.
+# Maximum number of characters in a cell, so that five columns and both answers fit on a line.
 _TEXT_CHARACTERS = 32
 _ALL = "all"
 
 
 def headline_tables(result: CompareResult) -> Iterator[Table]:
-    """Yield the tables of the short view. Groups and changed rows are shown only for the chooser."""
+    """Yield the tables to show by default, with groups and changed rows only for the chooser."""
     for side in result.sides:
         yield from _tables(side, [result.chooser], _TEXT_CHARACTERS)
 
 
 def all_tables(result: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
-    """Yield all tables, with groups and changed rows for every metric. Cut texts to `characters` characters."""
+    """Yield all tables, with groups and changed rows for every metric. Cut cells to `characters` characters."""
     for side in result.sides:
         yield from _tables(side, list(side.overall.outcomes), characters)
 
 
 def _tables(side: SideComparison, names: Sequence[str], characters: int) -> Iterator[Table]:
-    yield from _values(side, names)
+    yield from _value_tables(side, names)
     yield from _changed(side, names, characters=characters)
     if (table := difference_table(side)) is not None:
         yield table
 
 
-def _values(side: SideComparison, names: Sequence[str]) -> Iterator[Table]:
-    """Yield tables of a candidate's values over all pairs, and by group for the named metrics."""
+def _value_tables(side: SideComparison, names: Sequence[str]) -> Iterator[Table]:
     yield from _overall(side)
     for grouped in side.groups:
         yield from _by_group(side, grouped, names)
 
 
 def value_notes(result: CompareResult) -> list[str]:
-    """Return notes on omitted rows and groups, metrics that are not comparable, and the intervals' draws."""
+    """Return notes on omitted rows and groups, incomparable metrics, and the draws for intervals."""
     notes = list(result.notes)
     for side in result.sides:
         notes += side.matching.notes()
@@ -171,7 +170,10 @@ def _by_group(side: SideComparison, grouped: GroupedStatistics, names: Sequence[
         yield Table(
             f"{side.candidate} minus {side.baseline} by {' and '.join(grouped.columns)}: {name}",
             [*grouped.columns, "pairs", *_heads(side, name)],
-            [[*values, count(of.pairs), *_cells(of, side.overall, name)] for values, of in grouped.groups.items()],
+            [
+                [*values, count(of.pairs), *_group_cells(of, side.overall, name)]
+                for values, of in grouped.groups.items()
+            ],
             heads=len(grouped.columns),
         )
 
@@ -183,8 +185,7 @@ def _heads(side: SideComparison, name: str) -> list[str]:
     return [*scores, "wins", "ties", "losses", "sign test", *verdicts]
 
 
-def _cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Value]:
-    """Yield the cells of a group in the order of `_heads`."""
+def _group_cells(of: PairComparison, overall: PairComparison, name: str) -> Iterator[Value]:
     metric, whole = of.metrics.get(name), overall.metrics.get(name)
     if metric is not None:
         yield from _both(metric)
@@ -219,7 +220,7 @@ def _changed_cells(row: ChangedRow, characters: int) -> list[Value | str]:
 
 
 def one_line(text: str, characters: int) -> str:
-    """Return a text on one line. Cut it after `characters` characters, with an ellipsis."""
+    """Return the text on one line, cut to `characters` characters with an ellipsis."""
     line = " ".join(text[: 8 * characters].split())
     return line if len(line) <= characters and len(text) <= 8 * characters else f"{line[: characters - 1]}…"
 
@@ -235,8 +236,8 @@ def difference_table(side: SideComparison) -> Table | None:
     )
 
 
-# Maximum numbers of changed rows, of characters in their texts, and of lines in a table. The first set that makes the
-# page small enough is used.
+# Maximum numbers of changed rows, characters in each text, and lines in a table. The page uses the first row of limits
+# that makes it small enough.
 _AMOUNTS: Final = ((25, 1200, 400), (10, 600, 200), (5, 300, 60), (0, 0, 20))
 _REFERENCES: Final = 5
 _LINE_CHARACTERS: Final = 2000
@@ -244,7 +245,7 @@ _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
 def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
-    """Yield versions of the page in decreasing size. The caller uses the first one that is small enough."""
+    """Yield the page in decreasing sizes."""
     base = name_of(result.sides[0].baseline)
     for rows, characters, lines in _AMOUNTS:
         yield Page(
@@ -281,7 +282,7 @@ def _side(  # noqa: PLR0913 - the values, and limits on their number
     side: SideComparison, chooser: str, place: int, *, rows: int, characters: int, lines: int
 ) -> Iterator[Block]:
     yield Charts([_outcomes(side)], "wide")
-    for number_, table in enumerate(_values(side, list(side.overall.outcomes)), 1):
+    for number_, table in enumerate(_value_tables(side, list(side.overall.outcomes)), 1):
         yield ShownTable(f"t-{place}-{number_}", _first(table, lines))
     if (differences := difference_table(side)) is not None:
         yield Heading(("Differences besides the answers",))

@@ -1,4 +1,4 @@
-"""Compute a comparison's result once, for tables, JSON and the HTML page."""
+"""The result of `gradewire compare`, which its tables, JSON document and HTML page show."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedRow:
-    """A pair of answers with different scores. Strings are "" if the files lack them.
+    """A pair of answers with different scores. A field that the files lack is "".
 
     Attributes:
-        baseline_score, candidate_score: Scores from the same metric.
         baseline_correct, candidate_correct: The metric's verdicts, or None if the metric returns no verdict.
     """
 
@@ -51,19 +50,18 @@ class ChangedRow:
 
 
 def most_changed(pairs: Iterable[AnswerPair], label: str, *, most: int) -> dict[str, Sequence[ChangedRow]]:
-    """Return the rows whose score by a metric rose, and those whose score fell, at most `most` of each.
+    """Return the rows with the largest rise ("gained") and the largest fall ("lost") in a metric's score.
 
-    The largest changes come first. Rows with equal changes stay in file order.
+    Each list has up to `most` rows, largest changes first. Rows with equal changes stay in file order.
     """
-    rows = [row for pair in pairs if (row := _row(pair, label)) is not None]
+    rows = [row for pair in pairs if (row := _changed_row(pair, label)) is not None]
     return {
         "gained": heapq.nlargest(most, (row for row in rows if row.difference > 0), key=attrgetter("difference")),
         "lost": heapq.nsmallest(most, (row for row in rows if row.difference < 0), key=attrgetter("difference")),
     }
 
 
-def _row(pair: AnswerPair, label: str) -> ChangedRow | None:
-    """Return a pair's change, or None if an answer has no score."""
+def _changed_row(pair: AnswerPair, label: str) -> ChangedRow | None:
     before, after = pair.a.results[label], pair.b.results[label]
     if before.score is None or after.score is None:
         return None
@@ -91,7 +89,6 @@ class Drawing:
     """Settings of the statistics.
 
     Attributes:
-        tie_margin: The tie margin if a metric chooses the better answer.
         changed: Number of changed rows to show in each direction.
     """
 
@@ -112,7 +109,7 @@ class GroupedStatistics:
 
     Attributes:
         outside: Number of pairs that have no value in one of the columns.
-        left_out: Number of groups if they are too many to compute values for, otherwise 0.
+        left_out: Number of groups if there are too many groups to compute values, otherwise 0.
     """
 
     columns: Grouping
@@ -126,9 +123,6 @@ class SideComparison:
     """A candidate compared with the baseline.
 
     Attributes:
-        chosen: The candidate's pairs with the chooser's verdicts.
-        changed: Changed rows by metric and direction (gained or lost).
-        differing_metrics: Metrics with different definitions on the two sides.
         orders: The judge's consistency between the two orders of a pair. None if the chooser is a metric.
     """
 
@@ -234,7 +228,7 @@ def _grouped(chosen: Sequence[Chosen], rows: PairedRows, grouping: Grouping, dra
 
 
 def document_of(result: CompareResult) -> dict[str, Any]:
-    """Return all values as a JSON document."""
+    """Return the result as a JSON document."""
     return {
         "baseline": result.sides[0].baseline,
         "chooser": {"name": result.chooser, **result.identity},

@@ -47,7 +47,7 @@ output_options = stacked(
 
 
 def scores_beside(pairs: Path | None) -> Path | None:
-    """Return the path for scores next to --out (PAIRS.scores.jsonl), in the format of `gradewire score --out`."""
+    """Return PAIRS.scores.jsonl, the file next to --out for scores in the format of `gradewire score --out`."""
     return pairs.with_name(f"{pairs.stem}.scores.jsonl") if pairs else None
 
 
@@ -64,7 +64,7 @@ class CompareJob:
 
     Attributes:
         stored: True if the files are outputs of `gradewire score`, False if they contain answers to score.
-        comparison: The comparison by a judge that --by names, or None if --by is a metric.
+        comparison: The judge's comparison that --by names, or None if --by names a metric.
         journal: The file of pairs during the run, or None without --out.
     """
 
@@ -117,7 +117,6 @@ class CompareJob:
         )
 
     def _check_groupings(self, collected: Collected) -> None:
-        """Raise InputError if no file has a column that --group-by names."""
         for column in self.source.options.grouped_by:
             if not any(row.grouping.get(column) for row in collected.rows):
                 way_out = ". Keep columns with gradewire score --keep-columns" if self.stored else ""
@@ -126,7 +125,6 @@ class CompareJob:
     async def _choose(
         self, collected: Collected, matchings: Sequence[Matching], transport: Transport | None
     ) -> tuple[Chooser, list[Chosen], Mapping[str, Any]]:
-        """Return the chooser, all pairs with the chooser's choices, and the properties of this run's server."""
         if self.stored:
             chooser = self._chooser(_shared_labels(collected, matchings), collected)
             return chooser, await self._chosen(collected, matchings, chooser), {}
@@ -143,11 +141,9 @@ class CompareJob:
         return chooser, chosen, run
 
     async def _score(self, client: AsyncClient, collected: Collected, matchings: Sequence[Matching]) -> None:
-        """Score the paired answers and add the results to `collected`. Skip answers that an earlier run scored."""
         quiet, kept, resume = self.options["quiet"], scores_beside(self.options["out"]), self.options["resume"]
         has_synthetic = collected.has_synthetic
         plan = await resolve_plan(client, self.metrics, self.source, has_synthetic=has_synthetic, quiet=quiet)
-        # Check --by and the conditions before scoring.
         if self.comparison is None:
             self._chooser(plan.chosen.labels, collected)
         else:
@@ -191,7 +187,6 @@ class CompareJob:
         return MetricChooser(label, lines.get(label, ""), self.drawing.tie_margin)
 
     def _check_conditions(self, labels: Sequence[str], chooser: str) -> None:
-        """Raise InputError if a condition names an unknown metric."""
         for condition in self.options["conditions"]:
             condition.label(labels, chooser)
 
@@ -240,7 +235,6 @@ def _pairs(collected: Collected, matchings: Sequence[Matching]) -> list[AnswerPa
 
 
 def _shared_labels(collected: Collected, matchings: Sequence[Matching]) -> list[str]:
-    """Return the metrics that all sides share; raise InputError if they share no metric."""
     rows = [matchings[0].baseline.rows[0], *(matching.candidate.rows[0] for matching in matchings)]
     sides = [collected.results[row.index] for row in rows]
     shared = [label for label in sides[0] if all(label in side for side in sides)]

@@ -1,4 +1,4 @@
-"""Split rows into the sides of a comparison (files or models), and match rows that answer the same question."""
+"""The sides of a comparison (files or models), and matching of rows that answer the same question."""
 
 from __future__ import annotations
 
@@ -151,9 +151,9 @@ class Matching:
     """The matched rows of a baseline and a candidate.
 
     Attributes:
-        rule: The rule that matched the rows. It is never `auto`.
+        rule: The rule that matched the rows, never `auto`.
         pairs: Pairs of rows with the same question, in the baseline's order.
-        repeated: Rows that are skipped because an earlier row of the same side answers the same question.
+        repeated: Skipped rows that repeat a question of their side.
         other_references: Number of pairs with different references.
         other_questions: Number of pairs with different questions, which --match id allows.
     """
@@ -191,13 +191,13 @@ class Matching:
 def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates) -> Matching:
     """Find the rows of two sides that answer the same question.
 
-    The rule `auto` tries ids first. Ids that match less than half of the rows may match by chance. In this case, `auto`
-    uses questions if they match more rows. A question is a `question_id`, a question with its image, or a question with
-    its references. If rows have neither ids nor questions, `auto` uses the row numbers of outputs. If both sides name
-    data sets, rows match only within a data set, because two data sets may use the same ids.
+    The rule `auto` tries ids first. If ids match less than half of the rows, `auto` uses questions if questions match
+    more rows. Questions are equal if they have the same `question_id`, or the same text with the same image or
+    references. If rows have neither ids nor questions, `auto` uses row numbers. If both sides name data sets, rows
+    match only within a data set.
 
     Raises:
-        InputError: No rows match, two rows of a side answer the same question, or `auto` uses ids and rows with the
+        InputError: No rows match, two rows of a side answer the same question, or `auto` matches ids but rows with the
             same id have different questions.
     """
     tried: tuple[Rule, ...] = ("id", "question", "row") if rule == "auto" else (rule,)
@@ -219,8 +219,8 @@ def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates
             _check_questions(matching)
         return matching
     raise InputError(
-        f"no row of {printable(candidate.name)} matches a row of {printable(baseline.name)} by id or question. If both "
-        "answer the same questions, identify the questions with --map id=COLUMN or --map question_id=COLUMN"
+        f"no row of {printable(candidate.name)} matches a row of {printable(baseline.name)} by id or question. If the "
+        "sides answer the same questions, identify the questions with --map id=COLUMN or --map question_id=COLUMN"
         if rule == "auto"
         else f"--match {rule}: no row of {printable(candidate.name)} has the same {_BY[rule]} as a row of "
         f"{printable(baseline.name)}"
@@ -228,7 +228,7 @@ def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates
 
 
 def _keys(rule: str, *, with_datasets: bool) -> Callable[[Row], Key | None]:
-    """Return a function that returns a row's key, or None. Rows that answer the same question have equal keys."""
+    """Return a function that maps a row to its key, or to None if the row has no key for this rule."""
 
     def key(row: Row) -> Key | None:
         own = {
@@ -295,12 +295,11 @@ def _check_questions(matching: Matching) -> None:
 
 
 def _has_more_text(row: Row) -> bool:
-    """Return True if a row contains more than its number. Then equal row numbers would be a coincidence."""
+    """Return True if a row contains more than its number, so that row numbers may match by coincidence."""
     return row.has_id or len(row.item or {}) > 1
 
 
 def _differ(one: Row, other: Row, name: str) -> bool:
-    """Return True if both rows have the field and its values differ."""
     values = [_field(row, name) for row in (one, other)]
     return None not in values and values[0] != values[1]
 

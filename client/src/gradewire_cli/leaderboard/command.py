@@ -1,4 +1,4 @@
-"""`gradewire leaderboard`: rate models by verdicts on pairs of their answers."""
+"""The command `gradewire leaderboard`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def leaderboard_command(
     check_outputs([*files.items(), ("--html", html), *kept], read)
     with exit_on_interrupt(run.resume_hint), one_line_errors():
         verdicts = asyncio.run(run.verdicts(ctx.obj))
-    people = _people(verdicts, human, run)
+    people = _human_votes(verdicts, human, run)
     found = leaderboard_of(verdicts, rating, people)
     shown, further = list(headline(found, rating)), list(optional_tables(found, rating))
     aside = [*run.notes, *verdicts.left_out.sentences("rows"), *_human_notes(found, people, human)]
@@ -108,7 +108,6 @@ def leaderboard_command(
 
 
 def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
-    """Read the options; raise click.UsageError if two of them are mutually exclusive."""
     check_resume(options, options["out"])
     if options["max_pairs"] is not None and options["target_width"] is None:
         raise click.UsageError("--max-pairs needs --target-width. Give both")
@@ -129,8 +128,7 @@ def _run(options: Mapping[str, Any], rating: RatingOptions) -> LeaderboardRun:
     )
 
 
-def _people(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
-    """Return annotators' votes from the --human file or from the pairs, or None if there are no votes."""
+def _human_votes(verdicts: Verdicts, human: Path | None, run: LeaderboardRun) -> Verdicts | None:
     if human is None:
         # Skip pairs whose winner was derived from the votes, because such a winner always agrees with the votes.
         with_votes = [pair for pair in verdicts.pairs if pair.votes and not pair.by_votes]
@@ -153,10 +151,10 @@ def _human_notes(result: Leaderboard, people: Verdicts | None, human: Path | Non
         return [*left_out, f"--human {human}: the leaderboard contains none of these pairs"]
     strata = result.people.strata
     counts = {
-        "annotated pairs skipped: no verdict from the judge": result.people.unmatched,
+        "annotated pairs are skipped, because the judge returned no verdict": result.people.unmatched,
         "pairs have unknown lengths, so the baseline 'longer answer' is missing": result.people.without_words,
-        "annotated pairs skipped: no majority": strata.no_majority,
-        "annotated pairs skipped: a majority voted for a tie": strata.voted_tie,
+        "annotated pairs are skipped, because they have no majority": strata.no_majority,
+        "annotated pairs are skipped, because the majority voted for a tie": strata.voted_tie,
     }
     return [*left_out, *(f"{number} {what}" for what, number in counts.items() if number)]
 

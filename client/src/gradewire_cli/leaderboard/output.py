@@ -1,4 +1,4 @@
-"""Compute a leaderboard's values, and show them as tables and an HTML page."""
+"""A leaderboard's values, tables and HTML page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class RatingOptions:
     Attributes:
         reference: The model against which the other models' win rates are computed, or None.
         anchor: The model with rating 1000. None means that the mean rating is 1000.
-        seed: Seed of the bootstrap draws, the match orders of Elo, and the coin flips.
     """
 
     reference: str | None = None
@@ -45,11 +44,11 @@ class RatingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboard:
-    """A leaderboard.
+    """Ratings and biases from judged pairs.
 
     Attributes:
-        families: Ratings by family, without Elo.
-        people: Annotators' agreement with the judge, or None without votes on these pairs.
+        families: Ratings by family of instructions, without Elo.
+        people: Annotators' agreement with the judge, or None if annotators voted on none of these pairs.
     """
 
     verdicts: Verdicts
@@ -93,7 +92,7 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
 
 
 def headline(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
-    """Yield the tables of ratings, biases and agreement with annotators, except empty tables."""
+    """Yield the tables to show by default, without empty tables."""
     yield ratings(result, options)
     yield from biases(result)
     yield from people(result)
@@ -106,7 +105,7 @@ def optional_tables(result: Leaderboard, options: RatingOptions) -> Iterator[Tab
 
 
 def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate], Value], str]]:
-    """Return each column of the rating table as its head, its field of `ModelRating`, its formatter and its meaning."""
+    """Return the rating table's columns: head, field of `ModelRating`, formatter and meaning."""
     held, reference = " and ".join(options.controls), options.reference
     controlled = (f"held fixed:\n{held}", "controlled", points, f"rating with {held} held fixed")
     against = (f"won against\n{reference}", "against_reference", estimated, "ties left out")
@@ -175,7 +174,7 @@ def families(result: Leaderboard, options: RatingOptions) -> Iterator[Table]:
 
 
 def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> list[str]:
-    """Return notes on the values."""
+    """Return notes on the ratings. With `families`, also return notes on the intervals by family."""
     scale = "mean rating 1000" if options.anchor is None else f"{options.anchor} rated 1000"
     lines = [f"{len(result.verdicts.pairs)} pairs on {result.ratings.instructions} instructions, {scale}"]
     if missing := result.verdicts.without_winner:
@@ -194,8 +193,8 @@ def notes(result: Leaderboard, options: RatingOptions, *, families: bool) -> lis
     if result.ratings.regularised:
         lines.append(
             "some models have no chain of wins to every other model. So each model gets half a win and half a loss "
-            "against an average model, which pulls ratings to the mean. Models without a chain of matches are not "
-            "comparable, and ratings that depend only on the added matches have no interval"
+            "against an average model, which pulls ratings towards the mean. Models that no chain of matches connects "
+            "are not comparable, and ratings that depend only on the added matches have no interval"
         )
     elif result.ratings.regularised_draws:
         lines.append(
@@ -260,7 +259,7 @@ def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -
 
 
 MAX_MODELS: Final = 60
-# Maximum numbers of pairs and of characters per text. The first row that makes the page small enough is used.
+# Maximum numbers of pairs and of characters per text. The page uses the first row that makes it small enough.
 _AMOUNTS: Final = ((50, 1200), (25, 600), (10, 300), (0, 0))
 _NOTE_CHARACTERS: Final = 1000
 _QUESTIONABLE: Final = 1000
@@ -274,13 +273,13 @@ _WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The j
 def leaderboard_pages(
     result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
 ) -> Iterator[Page]:
-    """Yield versions of the page in decreasing size. The caller uses the first one that is small enough."""
+    """Yield the page in decreasing sizes."""
     models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
     told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
     if models > MAX_MODELS:
         told.append(f"The first {MAX_MODELS} of {models} models are shown.")
     judged = [Paragraph(("Judged by ", Code(cut(by, _NOTE_CHARACTERS))), "note")] if by else []
-    result, options = _bounded(result, options)
+    result, options = _shortened(result, options)
     chart = _chart(result.ratings, options)
     drawn = [Charts([chart], "wide")] if chart is not None else []
     first = ShownTable("t-ratings", ratings(result, options))
@@ -315,8 +314,7 @@ def _tables(name: str, title: str, link: str, tables: Sequence[Table]) -> Sectio
     return Section(name, (title,), blocks, link=(link,))
 
 
-def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
-    """Return the result with only the first models and families, and with short distinct names."""
+def _shortened(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, RatingOptions]:
     names = shown_names([*(line.model for line in result.ratings.models), options.reference or ""])
 
     def of(table: RatingTable, kept: frozenset[str]) -> RatingTable:
@@ -332,7 +330,6 @@ def _bounded(result: Leaderboard, options: RatingOptions) -> tuple[Leaderboard, 
 
 
 def _chart(table: RatingTable, options: RatingOptions) -> Chart | None:
-    """Return a chart of the ratings that order the models, or None if no rating is defined."""
     ruling = {line.model: line.bradley_terry if line.controlled is None else line.controlled for line in table.models}
     defined = {model: each for model, each in ruling.items() if not math.isnan(each.value)}
     if not defined:

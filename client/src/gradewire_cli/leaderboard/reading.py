@@ -1,4 +1,4 @@
-"""Read judged pairs from gradewire's outputs, or from arenas' rows with conversations."""
+"""Judged pairs from gradewire's outputs, or from arenas' files with conversations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ARENA: Final = tomllib.loads(resources.files(__package__).joinpath("arena.toml").read_text("utf-8"))
 PAIR_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {name: tuple(each) for name, each in _ARENA["columns"].items()}
-"""Columns that may contain each field. If a row contains several of them, the first one is used."""
+"""Columns that may contain each field. If a row contains several of these columns, the first column is used."""
 _WINNERS: Final[Mapping[str, Winner]] = {word: name for name, words in _ARENA["winners"].items() for word in words}
 _ONE_HOT: Final[Mapping[str, Winner]] = {
     column: name for name, columns in _ARENA["winner_columns"].items() for column in columns
@@ -29,7 +29,7 @@ _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie
 _CONTENT_DEPTH = 4
 NAME_CHARACTERS = 200
 """Maximum number of characters in a model's name."""
-# A larger number cannot be an answer's length.
+# No answer has more words.
 _MOST_WORDS = 1e9
 OK = "OK"
 INCONSISTENT = "INCONSISTENT"
@@ -40,7 +40,7 @@ EMPTY = "EMPTY_PREDICTION"
 
 @dataclass(frozen=True, slots=True)
 class JudgedOrder:
-    """The verdict on one order of a pair. `winner` is None if the verdict was unreadable."""
+    """The verdict on one order of a pair. `winner` is None if the verdict is unreadable."""
 
     first: Literal["model_a", "model_b"]
     winner: Winner | None
@@ -51,18 +51,12 @@ class JudgedPair:
     """Two answers to one instruction, with the verdict on them.
 
     Attributes:
-        position: The pair's place in its file, for messages.
         instruction: A key that pairs on the same instruction share.
-        winner: The better answer, or None without a verdict.
         status: OK, or the reason why there is no verdict.
-        orders: Verdicts by order, if known.
-        family: The instruction's family, or "".
         words: Number of words in each answer. NaN means unknown.
         probability_a: The judge's probability that A is better. NaN means unknown.
         by_votes: True if the row names no winner, so the winner is the majority of the votes.
-        by: The judge or metric that chose the winner. "" means unknown.
         round: Index of the judging round that chose the pair, or None for a pair from another file.
-        digest: Digest of both answers, or "" if the row contains no digest.
         turn: Number of the judged turn in the conversation, from 1. 0 means unknown.
     """
 
@@ -120,7 +114,7 @@ def user_turns(said: Any) -> str:
 
 
 def answer_at(said: Any, turn: int = 0) -> str:
-    """Return the model's answer in a turn of a conversation. Return a plain string unchanged, and "" if unreadable.
+    """Return the model's answer in one turn, or "" if nothing is readable. Return a plain string unchanged.
 
     Turns count from 1. Turn 0 and turns beyond the end mean the last turn.
     """
@@ -219,7 +213,7 @@ def judged_pair(record: Record, names: Mapping[str, Sequence[str]]) -> JudgedPai
 
 
 def majority(votes: Sequence[Winner]) -> Winner:
-    """Return the choice of more than half of the votes, or a tie without such a majority."""
+    """Return the winner with more than half of the votes, or "tie" if there is no such winner."""
     return next((winner for winner in set(votes) if 2 * votes.count(winner) > len(votes)), "tie")
 
 
@@ -233,7 +227,6 @@ def _name(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    # An instruction may be a list of turns.
     return user_turns(_conversation(value)) if value is not None else ""
 
 
@@ -267,7 +260,6 @@ def _winner(value: Any, fields: Mapping[str, Any], models: tuple[str, str]) -> W
 
 def _side(value: Any, models: tuple[str, str]) -> Winner:
     text = str(value).strip()
-    # Some files name the winning model.
     named: Winner | None = None if text not in models else "model_a" if text == models[0] else "model_b"
     if found := _WINNERS.get(text.lower()):
         if named not in {None, found} and text.lower() in {"a", "b"}:
@@ -283,7 +275,7 @@ def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
 
 
 def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:
-    """Return a row's verdicts by order. If the row names no orders, assume that A came first in a single verdict."""
+    """Return a row's verdicts by order. If the row has a winner but no orders, A came first."""
     if "orders" not in fields:
         return (JudgedOrder("model_a", winner),) if winner is not None else ()
     given = fields["orders"]

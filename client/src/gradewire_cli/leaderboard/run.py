@@ -100,7 +100,7 @@ class Answers:
         return self.rows.get(pair.instruction, {}).keys() >= set(pair.models)
 
     def show_pictures(self, folder: Path) -> None:
-        """Add digests of the rows' pictures in this folder, so that a changed picture counts as a changed answer."""
+        """Add the digests of the rows' pictures in `folder`, so that a changed picture counts as a changed answer."""
         for rows in self.rows.values():
             rows.update(zip(rows, with_picture_digests(list(rows.values()), folder), strict=True))
 
@@ -110,7 +110,7 @@ class Answers:
         return PairPool(len(models), {key: [numbers[model] for model in rows] for key, rows in self.rows.items()})
 
     def pair(self, chosen: ChosenPair, models: Sequence[str], index: int) -> AnswerPair:
-        """Return the answers of a pair."""
+        """Return the chosen pair with its answers."""
         rows = self.rows[chosen.instruction]
         a, b = models[chosen.first], models[chosen.second]
         return AnswerPair(index=index, model_a=a, model_b=b, a=Answer(rows[a]), b=Answer(rows[b]))
@@ -133,7 +133,7 @@ def texts_digest(pair: AnswerPair) -> str:
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
 
-# Minimum number of instructions. With fewer, the draws hardly differ, so the interval is too narrow.
+# Minimum number of instructions. With fewer instructions, draws hardly differ, so intervals are too narrow.
 LEAST_INSTRUCTIONS = 30
 LEAST_ROUND, ROUNDS = 32, 50
 """Minimum number of pairs in a round, and the number of rounds that a full round robin would need."""
@@ -147,9 +147,7 @@ class PairJudging:
         recorded: Pairs from other files, which are not judged again.
         engine: The engine that judges pairs, created with `texts_digest` and not yet opened.
         pairs: Pairs judged by this run and earlier runs, by instruction and models, in order of their first verdict.
-        models: Names of all models with answers or judged pairs, sorted.
-        before: Number of pairs from earlier runs.
-        outdated: Number of pairs from earlier runs whose answers have changed. They are judged again.
+        outdated: Number of earlier pairs that are judged again, because their answers have changed.
     """
 
     answers: Answers
@@ -176,13 +174,12 @@ class PairJudging:
         self.models = sorted({*self.answers.models, *(model for pair in judged for model in pair.models)})
 
     def _take(self, number: int, line: Mapping[str, Any]) -> None:
-        """Add a pair from a line of the --out file."""
         try:
             pair = judged_pair(Record(number - 1, f"line {number}", line), PAIR_COLUMNS)
         except ValueError as error:
             path = self.engine.journal and self.engine.journal.path
             raise InputError(f"{path}: line {number}: {error}. Use another --out") from error
-        # In other files, an id that looks like a list of turns becomes text. Here it must equal the answers' id.
+        # `judged_pair` decodes an id that looks like a list of turns. Here the id must equal the answers' id.
         if isinstance(instruction := line.get("instruction_id"), str):
             pair = replace(pair, instruction=instruction)
         self.pairs[pair.key] = pair
@@ -192,14 +189,13 @@ class PairJudging:
         return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
 
     async def all_pairs(self, progress: ShowProgress) -> None:
-        """Judge every pair; raise the chooser's GradewireErrors."""
+        """Judge every pair; raise GradewireError from the chooser."""
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
     async def until(self, width: float, most: int | None, progress: ShowProgress) -> None:
         """Judge round by round until every model's rating is certain enough, or no pair is left.
 
-        Earlier rounds determine the next round, and each pair stores its round. So a resumed run completes its last
-        round and ends with the same pairs as an uninterrupted run.
+        A resumed run ends with the same pairs as an uninterrupted run, because each pair stores its round.
 
         Args:
             width: Maximum width of every model's interval (Bradley-Terry, 95 %), in points.
@@ -209,21 +205,20 @@ class PairJudging:
         number = max((pair.round for pair in self.pairs.values() if pair.round is not None), default=-1)
         last = {key for key, pair in self.pairs.items() if pair.round == number}
         before = [pair for key, pair in self.pairs.items() if key not in last]
-        batch = self._round(width, most, before)
+        batch = self._next_round(width, most, before)
         # If models or options have changed, the last round would contain different pairs, so do not complete it.
         if last and last <= {self._key(chosen) for chosen in batch}:
             await self._judge(batch, number, progress)
-        while batch := self._round(width, most, list(self.pairs.values())):
+        while batch := self._next_round(width, most, list(self.pairs.values())):
             number += 1
             await self._judge(batch, number, progress)
 
-    def _round(self, width: float, most: int | None, judged: list[JudgedPair]) -> list[ChosenPair]:
-        """Return the pairs to judge next, given the judged pairs."""
+    def _next_round(self, width: float, most: int | None, judged: list[JudgedPair]) -> list[ChosenPair]:
         pool = self.answers.pool(self.models)
         numbers = {model: number for number, model in enumerate(self.models)}
         verdicts = Verdicts([*self.recorded.pairs, *judged])
         room = pool.pairs if most is None else most - len(judged)
-        uncertain = [numbers[model] for model in self._uncertain(verdicts, width)]
+        uncertain = [numbers[model] for model in self._uncertain_models(verdicts, width)]
         if room <= 0 or not uncertain:
             return []
         known = {
@@ -238,8 +233,7 @@ class PairJudging:
             seed=self.options.seed,
         )
 
-    def _uncertain(self, verdicts: Verdicts, width: float) -> Iterator[str]:
-        """Yield the models with answers if their interval is too wide or they have too few judged instructions."""
+    def _uncertain_models(self, verdicts: Verdicts, width: float) -> Iterator[str]:
         options, lines = self.options, {}
         if verdicts.pairs:
             anchor = options.anchor if options.anchor in verdicts.models else None
@@ -252,7 +246,6 @@ class PairJudging:
                 yield model
 
     async def _judge(self, chosen: Sequence[ChosenPair], number: int | None, progress: ShowProgress) -> None:
-        """Judge the chosen pairs that have no verdict yet."""
         elsewhere = {pair.key for pair in self.recorded.pairs}
         left = [each for each in chosen if (key := self._key(each)) not in elsewhere and key not in self.pairs]
         asked = [self.answers.pair(each, self.models, place) for place, each in enumerate(left)]
@@ -266,7 +259,7 @@ class PairJudging:
 def _is_uncertain(line: ModelRating, instructions: int, width: float) -> bool:
     found = line.bradley_terry
     if line.matches and not line.bounded:
-        # If a model wins or loses all of its matches, more matches tell little. One on each instruction is enough.
+        # If a model wins or loses all matches, further matches tell little. One match on each instruction is enough.
         return found.questions < instructions
     few = found.questions < min(LEAST_INSTRUCTIONS, instructions)
     return few or math.isnan(found.low) or found.high - found.low > width
@@ -329,7 +322,6 @@ class LeaderboardRun:
                 return await self._judged(found, recorded, PairEngine(chooser, journal, texts_digest))
 
     async def _chooser(self, client: AsyncClient, source: InputFile, answers: Answers) -> Chooser:
-        """Return the chooser that --by names."""
         text = str(self.metrics.metrics)
         if is_comparison(text):
             return await self._judge(client, text, source, answers)

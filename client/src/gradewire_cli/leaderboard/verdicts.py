@@ -1,4 +1,4 @@
-"""Convert judged pairs to matches for ratings, and compare them with annotators' preferences."""
+"""Judged pairs as matches for ratings, and a comparison with annotators' preferences."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SCORES: Mapping[Winner | None, float] = {"model_a": 1.0, "model_b": 0.0, "tie":
 
 @dataclass(slots=True)
 class Verdicts:
-    """Judged pairs in file order, and the numbers of rows that are not pairs, by reason."""
+    """Judged pairs in file order, and the number of skipped rows by reason."""
 
     pairs: list[JudgedPair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
     def read(cls, records: Iterable[Record], names: Mapping[str, Sequence[str]]) -> Self:
-        """Read records, and count the rows that are not pairs, by reason."""
+        """Read judged pairs, and count the records that are not pairs."""
         found = cls()
         for record in records:
             try:
@@ -64,7 +64,7 @@ class Verdicts:
         return sum(pair.counted != pair.winner for pair in self.pairs)
 
     def both_orders(self) -> tuple[int, int]:
-        """Return the number of pairs with two readable orders, and the number of these with the same winner in both."""
+        """Return the number of pairs with two readable orders, and how many have the same winner in both orders."""
         read = [
             {order.winner for order in pair.orders}
             for pair in self.pairs
@@ -92,7 +92,7 @@ class Verdicts:
 
 
 def questionable(pairs: Iterable[JudgedPair], *, most: int) -> list[JudgedPair]:
-    """Return pairs with contradicting orders, then pairs without a verdict, then pairs with a probability near 0.5."""
+    """Return up to `most` pairs: contradicting orders first, then missing verdicts, then probabilities near 0.5."""
 
     def doubt(pair: JudgedPair) -> tuple[int, float]:
         apart = abs(pair.probability_a - 0.5)
@@ -125,7 +125,6 @@ def _matches(
 
 _CHOICES: Mapping[Winner | None, Choice] = {"model_a": "A", "model_b": "B", "tie": "tie", None: "tie"}
 _JUDGE = "judge"
-# The name at the start of a metric identifier.
 _METRIC = re.compile(r"\w+")
 _Turn = tuple[tuple[str, frozenset[str]], int]
 
@@ -137,7 +136,6 @@ class HumanAgreement:
     Attributes:
         unmatched: Number of pairs with votes but no verdict.
         without_words: Number of pairs with unknown lengths. If it is not 0, the baseline "longer answer" is omitted.
-        strata: Share of majority votes that the judge reproduces, with baselines.
     """
 
     pairs: int
@@ -148,7 +146,7 @@ class HumanAgreement:
 
 
 def votes_of(pairs: Sequence[JudgedPair]) -> Verdicts:
-    """Merge annotated rows with the same answers and the same turn into one pair. The majority of all votes wins.
+    """Merge annotated rows with the same instruction, models and turn into one pair. The majority of all votes wins.
 
     A row without votes counts as one vote for its winner.
     """
@@ -213,6 +211,5 @@ def human_agreement(judged: Verdicts, people: Verdicts, *, resamples: int, seed:
 
 
 def _name(by: str) -> str:
-    """Return the judge's or metric's name for the table."""
     found = _METRIC.match(by)
     return found[0] if found and found[0] not in {LENGTH, RANDOM} else _JUDGE

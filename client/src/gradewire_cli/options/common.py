@@ -1,4 +1,4 @@
-"""Options that several commands share: files, choices and groups of rows."""
+"""Options for files, choices and groups of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Grouping = tuple[str, ...]
 
 
 class FiniteRange(click.FloatRange):
-    """A finite number within bounds. click.FloatRange alone accepts nan, and inf without an upper bound."""
+    """A finite number within bounds. click.FloatRange alone accepts nan, and also inf if there is no upper bound."""
 
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -37,7 +37,7 @@ class FiniteRange(click.FloatRange):
 
 
 def choice_option(*names: str, among: Sequence[str]) -> Callable[[Command], Command]:
-    """Return an option that accepts one of these values. The first value is its default."""
+    """Return an option that accepts one of these values. The first value is the default."""
     return option(*names, type=click.Choice(among), default=among[0])
 
 

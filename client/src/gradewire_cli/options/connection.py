@@ -19,12 +19,12 @@ from gradewire_cli.options.help import option, stacked
 from gradewire_cli.options.judge import JudgeServer, judge_server_of, judge_server_options
 from gradewire_cli.problems import one_line_errors
 
-# Deadline of one batch of rows. Verbose answers on a slow machine need less, and a server that hangs does not block us.
+# Deadline of one batch of rows. Even verbose answers on a slow machine take less time.
 BATCH_DEADLINE_S = 600.0
 
-# Timeout of the first call. A reachable server answers in time, and a user with a wrong address does not wait long.
+# Timeout of the first call, which keeps the wait short if the address is wrong.
 CONNECT_TIMEOUT_S = 3.0
-# Timeout of a second attempt if the server is reachable but busy.
+# Timeout of a second attempt if the server is busy.
 _BUSY_TIMEOUT_S = 30.0
 
 SERVER_VARIABLE = "GRADEWIRE_SERVER"
@@ -64,7 +64,7 @@ class ConnectionOptions:
     engine_threads: int | None = None
 
     def client(self, transport: Transport | None = None) -> AsyncClient:
-        """Return a client for these options. Tests pass a `transport` that replaces the connection."""
+        """Return a client for these options. `transport` replaces the connection."""
         if transport is not None:
             return AsyncClient(deadline_s=self.deadline_s, transport=transport)
         if self.server is not None:

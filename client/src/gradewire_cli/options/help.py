@@ -23,7 +23,7 @@ HELP: Final = "Help"
 _SHOWS_ALL: Final = "gradewire_cli.shows_all"
 """Key in the context's `meta` that is true while --help-all prints."""
 _FLAG_COLUMNS: Final = 27
-"""Width of a flag and its placeholder in characters. It leaves enough of 100 columns for most help texts."""
+"""Width of a flag and its placeholder in characters. Most help texts fit into the rest of 100 columns."""
 _METAVARS: Final = {"integer": "N", "integer range": "N", "float": "X", "float range": "X"}
 _NOT_SHOWN: Final = ("range", "required")
 """Extras that click adds to a help text. We drop them because error messages contain the same information."""
@@ -34,7 +34,6 @@ class Option(click.Option):
 
     Attributes:
         rare: If true, only --help-all shows the option.
-        group: Title of the option's group in the help.
     """
 
     def __init__(self, *arguments: Any, group: str, rare: bool = False, **attributes: Any) -> None:
@@ -164,7 +163,7 @@ def command(
 
 
 def group_epilog(name: str) -> str:
-    """Return a command group's examples from help.toml. They are shown at the end of the group's help."""
+    """Return a command group's examples from help.toml, for the end of the group's help."""
     return f"\b\nExamples:\n{help_texts()[name]['examples']}"
 
 

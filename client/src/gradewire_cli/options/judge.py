@@ -44,7 +44,6 @@ class JudgeServer:
     """A judge on a remote server.
 
     Attributes:
-        model: The model's name on that server.
         key_variable: Environment variable with the API key. "" means no key.
         reasoning_tokens: Maximum number of reasoning tokens before each answer. None means that the engine's settings
             apply.
@@ -60,7 +59,7 @@ class JudgeServer:
         """Return settings for the engine in this process.
 
         Raises:
-            InputError: This machine lacks the variable with the key, although the command's machine has it.
+            InputError: The variable with the key is not set on this machine.
         """
         key = os.environ.get(self.key_variable, "") if self.key_variable else ""
         if self.key_variable and not key:
@@ -144,7 +143,7 @@ class JudgePrices:
         return (read * self.read + written * self.written) / _MILLION
 
     def text(self, read: int, written: int, *, at_most: bool = False, estimated: bool = False) -> str:
-        """Return the price as text, or the flags to add. `at_most` means that the token numbers are upper bounds."""
+        """Return the price, or the flags that are missing. `at_most` means that the token counts are upper bounds."""
         price = self.price(read, written)
         if price is None:
             return "price unknown (give --judge-prices, the prices of a million tokens read and written)"

@@ -45,7 +45,7 @@ def read_prompt_file(path: Path) -> GivenPrompt:
 
 
 def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> list[Metric]:
-    """Put the text of each --prompt file into the metric that names this prompt, or that names no prompt.
+    """Put each --prompt file's text into its metric, unless the metric names a different prompt.
 
     Raises:
         InputError: A file fits no metric, or two files fit the same metric.
@@ -96,12 +96,12 @@ cascade_options = stacked(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOptions:
-    """The unresolved options that choose metrics. `resolve_plan` turns these options into a plan.
+    """The unresolved options that choose metrics.
 
     Attributes:
         metrics: One metric, or comma-separated metric names and identifiers, which may include `all`.
-        usual: True if the user named no metrics, so `correctness` is omitted if the encoder has no fit for it.
-        reference_set: Name of the prepared reference set, for synthetic = prepared and for corpus statistics.
+        usual: True if the user named no metrics. Then `correctness` is omitted if it has no fit for the encoder.
+        reference_set: Name of the prepared reference set, for --synthetic prepared and for corpus statistics.
         retries: Maximum number of retries for a row that the server reports as retryable.
     """
 
@@ -139,7 +139,7 @@ def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
 
 
 def is_usual(metrics: str) -> bool:
-    """Return True if these are the usual metrics because the current command line names none."""
+    """Return True if these are the usual metrics, because the command line names no metrics."""
     source = click.get_current_context().get_parameter_source("metrics")
     return metrics == USUAL_METRICS and source is click.core.ParameterSource.DEFAULT
 

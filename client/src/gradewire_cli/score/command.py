@@ -1,4 +1,4 @@
-"""`gradewire score`: score the answers in a file."""
+"""The command `gradewire score`."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,6 @@ output_options = stacked(
     fail_on_option,
     quiet_option,
 )
-# Width of the longest status.
 _MIN_CELL_COLUMNS = 17
 
 
@@ -76,10 +75,9 @@ class Output:
     """The output options.
 
     Attributes:
-        path: The file that --out names; None for standard output.
-        rows: The JSONL file for rows: `path`, or a file next to `path` if that is a table.
-        printed_table: True if standard output gets a readable table.
-        manifest: The manifest's path; None if rows go to standard output and no manifest is requested.
+        path: The file that --out names, or None for standard output.
+        rows: The JSONL file for rows. If `path` is a table, `rows` is a file next to it.
+        manifest: The manifest's path, or None if rows go to standard output and no manifest is requested.
     """
 
     path: Path | None
@@ -111,7 +109,7 @@ class Output:
 
     @property
     def written(self) -> list[tuple[str, Path | None]]:
-        """Files that may be written or removed, each with its option, for `check_outputs`."""
+        """Files that may be written or removed, with their options."""
         rows = [] if self.rows is None else [*files_of(self.rows)]
         out = [("--out", path) for path in (self.path, *rows)]
         return [*out, ("--summary-json", self.summary), ("--manifest", self.manifest)]
@@ -168,7 +166,7 @@ class ScoreJob:
         self.grouped = GroupedScores([GroupColumn(grouping) for grouping in self.source.groupings])
 
     async def run(self, *, transport: Transport | None) -> None:
-        """Score the rows and print the summary; tests pass a `transport` that replaces the connection."""
+        """Score the rows and print the summary. `transport` replaces the connection."""
         opened = self.source.open()
         tell(opened.notes)
         clock = RunClock()
@@ -187,7 +185,7 @@ class ScoreJob:
                 # The output records each picture's digest, so that --resume notices changed pictures.
                 read = with_picture_digests(opened.rows, plan.pictures if results else None)
                 if self.output.is_whole:
-                    self._check_whole(read, scorer.lines)
+                    self._check_finished_table(read, scorer.lines)
                     return
                 total = self.source.count() if self.output.resume or not quiet else None
                 rows = self._rows(read, results, scorer, total)
@@ -217,7 +215,6 @@ class ScoreJob:
             self._print_summary(facts, scorer, plan)
 
     def _write_outputs(self, clock: RunClock, facts: RunFacts, scorer: RowScorer) -> None:
-        """Write the files that need all rows, then remove the JSONL next to a table if no later run needs it."""
         self.output.make_table()
         if self.output.summary is not None:
             write_json(self.output.summary, summary_document(self.summary, facts))
@@ -225,8 +222,7 @@ class ScoreJob:
             save_manifest(self.output.manifest, self._manifest(clock, facts, scorer.lines))
         self.output.remove_rows()
 
-    def _check_whole(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
-        """Check that a finished table matches these rows; otherwise raise InputError."""
+    def _check_finished_table(self, rows: Iterator[Row], lines: Mapping[str, str]) -> None:
         if self.output.path is None:
             raise RuntimeError("standard output is not a table")
         statuses = check_whole(self.output.path, rows, lines)
@@ -278,7 +274,6 @@ class ScoreJob:
         return results.left(rows, scorer.lines, self._take_resumed, resume=self.output.resume, input_rows=total)
 
     def _take_resumed(self, row: Row, output: Mapping[str, Any]) -> None:
-        """Count a row that an earlier run scored."""
         self.summary.add(output, row=row)
         self.grouped.add(row, output)
 

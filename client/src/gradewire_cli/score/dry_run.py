@@ -37,11 +37,9 @@ class _JudgeWork:
     """The calls that one metric would make to its judge.
 
     Attributes:
-        view: A function that returns the prompts for an item.
         elsewhere: True if the judge runs on a separate server.
         bounded: True if this process knows the judge's maximum output.
         written: Maximum number of tokens that the judge may write, including thinking tokens if `bounded`.
-        repeated: Number of rows with the same prompts as an earlier row.
         without: Number of rows without a judge call, because a rule decides or the row cannot be judged.
     """
 
@@ -58,7 +56,7 @@ class _JudgeWork:
     without: int = 0
 
     def add(self, item: types_pb2.Item, known: set[int]) -> None:
-        """Count an item's calls; `known` contains hashes of earlier prompts, which need no second call."""
+        """Count an item's calls. `known` contains hashes of earlier prompts, which need no second call."""
         view = self.view(item)
         rounds = view.rounds if view else ()
         costs = [cost for cost in map(self.meter.cost, rounds) if cost is not None]
@@ -80,18 +78,16 @@ class _JudgeWork:
             texts += asked.max_tokens
 
     def text(self) -> str:
-        """Return the calls and tokens as a readable line."""
         beside = [
             f"{count} {what}"
             for count, what in ((self.repeated, "repeated"), (self.without, "without a judge call"))
             if count
         ]
         rows = ", ".join([f"{self.rows} rows", *beside])
-        return f"{self.calls} calls ({rows}), {_tokens([self])}"
+        return f"{self.calls} calls ({rows}), {_token_text([self])}"
 
 
-def _tokens(all_work: Sequence[_JudgeWork]) -> str:
-    """Return the total tokens as text that says if the numbers are counts, estimates or upper bounds."""
+def _token_text(all_work: Sequence[_JudgeWork]) -> str:
     read, written = (sum(getattr(each, name) for each in all_work) for name in ("read", "written"))
     counted = "" if all(each.meter.exact for each in all_work) else "estimated "
     bound = "at most" if all(each.bounded for each in all_work) else "estimated"
@@ -170,7 +166,7 @@ class DryRun:
         calls, read, written = (sum(getattr(each, name) for each in all_work) for name in ("calls", "read", "written"))
         elsewhere = any(asked.elsewhere for asked in all_work)
         if len(all_work) > 1:
-            click.echo(f"total: {calls} calls, {_tokens(all_work)}")
+            click.echo(f"total: {calls} calls, {_token_text(all_work)}")
         if self.prices.are_known or elsewhere:
             estimated = not all(asked.meter.exact and asked.bounded for asked in all_work)
             click.echo(self.prices.text(read, written, at_most=True, estimated=estimated))
@@ -188,7 +184,6 @@ class DryRun:
 
 
 def _judge_metric(metric: Metric) -> Metric:
-    """Return the metric that defines the judge's prompts; for auto, return its judge's metric."""
     if not isinstance(metric, Auto):
         return metric
     values: dict[str, Any] = {"model": metric.judge_model, "caption": metric.caption}

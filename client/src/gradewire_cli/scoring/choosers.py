@@ -42,7 +42,7 @@ _SAME: Final = Pair("Which one?", "the same", "the same")
 
 
 def is_comparison(by: str) -> bool:
-    """Return True if --by names a judge's comparison, False for a metric."""
+    """Return True if --by names a judge's comparison."""
     found = LINE.fullmatch(by.strip())
     return found is not None and found["name"] in COMPARISON_TYPES
 
@@ -81,8 +81,8 @@ class MetricChooser:
     """A `Chooser` that compares the answers' scores.
 
     Attributes:
-        line: The metric identifier that reproduces the choices; "" if unknown.
-        scorer: A scorer for answers without results; None if all answers have results.
+        line: The metric identifier that reproduces the choices, or "" if unknown.
+        scorer: A scorer for answers without results, or None if all answers have results.
     """
 
     name: str
@@ -96,11 +96,11 @@ class MetricChooser:
         return {"by": self.line or self.name, "tie_margin": self.tie_margin}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Implement `Chooser.choose`; with a `scorer`, the yielded pairs contain the answers' results."""
+        """Implement `Chooser.choose`. With a `scorer`, the yielded pairs contain the answers' results."""
         scored: dict[int, Mapping[str, Result]] = {}
         remaining = iter(pairs)
         while True:
-            batch, new = self._batch(remaining, scored)
+            batch, new = self._next_batch(remaining, scored)
             if not batch:
                 return
             scored |= await self._scored(new)
@@ -112,10 +112,9 @@ class MetricChooser:
             preferred = preferences(scores, verdicts, self.tie_margin).tolist()
             yield [(pair, self._choice(pair, side)) for pair, side in zip(batch, preferred, strict=True)]
 
-    def _batch(
+    def _next_batch(
         self, remaining: Iterator[AnswerPair], scored: Container[int]
     ) -> tuple[list[AnswerPair], dict[int, Row]]:
-        """Return the next pairs, and the rows of their unscored answers by index."""
         batch: list[AnswerPair] = []
         new: dict[int, Row] = {}
         for pair in remaining:
@@ -156,11 +155,11 @@ def _numbers(values: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
 
 @dataclass(slots=True)
 class JudgeChooser:
-    """A `Chooser` that asks a judge with `AsyncClient.compare_stream`; create it with `open`.
+    """A `Chooser` that asks a judge with `AsyncClient.compare_stream`. Create it with `open`.
 
     Attributes:
         line: The metric identifier that reproduces the verdicts, with the judge's digest.
-        pictures: The folder of the pictures that the judge sees; None if it sees no pictures.
+        pictures: The folder of the pictures that the judge sees, or None if the judge sees no pictures.
     """
 
     name: str
@@ -174,7 +173,7 @@ class JudgeChooser:
     async def open(
         cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
     ) -> Self:
-        """Open a chooser with the comparison's identifier from the server, without calling the judge.
+        """Open a chooser with the comparison's identifier from the server. The judge is not called.
 
         Raises:
             GradewireError: The server is down, or lacks the judge.
@@ -184,11 +183,11 @@ class JudgeChooser:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The metric identifier, with the digests of the judge and the prompt."""
+        """The metric identifier with its digests."""
         return {"by": self.line}
 
     async def choose(self, pairs: Iterable[AnswerPair]) -> AsyncGenerator[Sequence[Chosen]]:
-        """Implement `Chooser.choose`; verdicts arrive in any order and are yielded in the order of the pairs."""
+        """Implement `Chooser.choose`. Verdicts arrive in any order and are yielded in the order of the pairs."""
         waiting: deque[AnswerPair] = deque()
 
         def sent() -> Iterator[Pair]:

@@ -1,4 +1,4 @@
-"""Corpora for metrics that weigh words: the file's references, or the rows of one request."""
+"""Corpora for metrics that weight words: the file's references, or the rows of one request."""
 
 from __future__ import annotations
 
@@ -34,11 +34,8 @@ class FileReferences:
     """A file's distinct references.
 
     Attributes:
-        entries: Entries for `Client.prepare`.
-        positions: Readable position of each entry's first row.
         entry_of: Position in `entries` by row index.
-        has_synthetic: True if all of the first rows have synthetic answers.
-        notes: Notes for the user about the cells.
+        has_synthetic: True if the first rows all have synthetic answers.
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -78,9 +75,6 @@ async def with_file_corpus(
 ) -> MetricChoice:
     """Prepare the file's references if a metric needs a prepared corpus and the options name no reference set.
 
-    In that case, the file is read again. The file's references are also the default corpus of cider and similar
-    metrics (see `over_a_file`).
-
     Raises:
         InputError: A metric with corpus=request needs more than one request, or standard input would be read twice.
         GradewireError: The server is down, or refuses the call.
@@ -95,7 +89,7 @@ async def with_file_corpus(
         names = ", ".join(metric.name for metric in weighted)
         raise InputError(f"{names} would read standard input twice. Name a file, or use --reference-set")
     entries = FileReferences.read(source).entries
-    # If a metric identifier names this file's set, prepare it again, because this store or server may lack it.
+    # If a metric identifier names this file's set, prepare the set again, because this server may lack it.
     if chosen.reference_set and split_pin(chosen.reference_set)[0] != name_entries(entries):
         return choose_metrics(metrics, MetricDefaults(reference_set=chosen.reference_set))
     with progress("counting references", len(entries), quiet=quiet) as shown:
@@ -112,10 +106,9 @@ async def with_file_corpus(
 
 
 def refuse_part_of_a_request(chosen: MetricChoice, source: InputFile, out: Path, pictures: Path | None = None) -> None:
-    """Refuse to resume if a metric counts the words of one request and only some rows are left.
+    """Refuse to resume if a metric weights words within one request and only some of the rows are left.
 
-    Unreadable rows do not count, because they are never sent. The earlier output `out` need not exist; `pictures` has
-    the same meaning as in `ScorePlan`.
+    Unreadable rows do not count, because they are never sent. The earlier output `out` need not exist.
 
     Raises:
         InputError: Only some rows have a final result, or the output cannot be read. No file was changed.
@@ -157,10 +150,9 @@ def _refuse_many_rows(source: InputFile) -> None:
 
 
 def over_a_file(metric: Metric) -> Metric:
-    """Return the metric with a prepared corpus if it needs a corpus and names none.
+    """Return the metric with a prepared corpus if it needs a corpus but names no corpus.
 
-    The server's default corpus is the items of one request. Here that is a batch of rows, so a row's score would depend
-    on neighbouring rows.
+    With the server's default corpus, the items of one request, a row's score would depend on neighbouring rows.
     """
     corpus = metric.prepared_parameter if metric.needs_corpus else None
     if corpus is None or getattr(metric, corpus) is not None:

@@ -35,10 +35,10 @@ _SHOWN_FLAGS = 10
 
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
-    """Return the label that an option names, either exactly or like in --metrics (smile:v1 names the label smile).
+    """Return the label that `name` identifies. `name` may be a label, or a metric as in --metrics (smile:v1 for smile).
 
     Raises:
-        InputError: No metric has this name; the message lists the labels.
+        InputError: No metric has this name. The message lists the labels.
     """
     if name in labels:
         return name
@@ -58,7 +58,7 @@ class EvaluatorLabels:
     A row counts if it has a score from this metric, and also a verdict if the metric gives verdicts.
 
     Attributes:
-        label: The metric's label in results; "" before the first row.
+        label: The metric's label in results, or "" before the first row.
         left_out: Number of rows that do not count.
     """
 
@@ -95,7 +95,7 @@ class EvaluatorLabels:
         return self._scores[-1]
 
     def verdicts(self) -> NDArray[np.float64]:
-        """Return float64[rows]: 1 right, 0 wrong, NaN without verdicts."""
+        """Return the verdicts, float64[rows]: 1 (right), 0 (wrong) or NaN (if the metric gives no verdicts)."""
         return np.array(self._verdicts)
 
     def summary(self, more: str = "") -> str:
@@ -108,12 +108,12 @@ class LabelledRows:
     """Columns under construction, with one entry per labelled row.
 
     Attributes:
-        rule: Rule that combines annotators' labels. None means the row's own label, else the annotators' mean.
-        against: The evaluator that replaces annotators; None if annotators labelled the rows.
-        tallies: Each metric's tally over labelled rows, by label.
-        first_unreadable: Position and value of the first unreadable label; "" if all are readable.
+        rule: Rule that combines annotators' labels. None means the row's label, or the annotators' mean if the row has
+            no label.
+        against: The evaluator that replaces annotators, or None if annotators labelled the rows.
+        first_unreadable: Position and value of the first unreadable label, or "" if all labels are readable.
         flags: Number of labelled rows by flag, including rows that --without-flag leaves out.
-        server_version: gradewire version of the server that scored the rows; "" if scores were read from files.
+        server_version: gradewire version of the server that scored the rows, or "" if scores were read from files.
     """
 
     rule: LabelRule | None = None
@@ -146,7 +146,7 @@ class LabelledRows:
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield rows with a usable label, and count skipped rows by reason.
 
-        If an evaluator replaces annotators, human labels do not matter, and `add` skips rows that it did not score.
+        If an evaluator replaces annotators, human labels do not matter, and `add` skips rows without its score.
         """
         for row in rows:
             if self.against is not None:
@@ -229,23 +229,23 @@ class LabelledRows:
         return replace(rows, labels=self.against.verdicts())
 
     def certain(self, label: str) -> NDArray[np.bool_]:
-        """Return bool[rows]: False if a metric marks its verdict UNCERTAIN."""
+        """Return bool[rows], False if the metric marks its verdict UNCERTAIN."""
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
-        """Return the labels of rows with several annotators, float64[rows, annotators]; NaN for a missing label."""
+        """Return the labels of rows with several annotators, float64[rows, annotators], NaN for a missing label."""
         try:
             return ratings_of([_numbers(row) for row in self._annotations if len(row) > 1])
         except ValueError as error:
             raise InputError(f"labels: {error}") from error
 
     def lengths_words(self) -> NDArray[np.float64]:
-        """Return float64[rows], the number of words in each prediction; NaN if the row is unreadable."""
+        """Return the number of words in each prediction, float64[rows], NaN if the row is unreadable."""
         return np.array(self._words)
 
     @property
     def people(self) -> People:
-        """Words for the annotators or the evaluator in tables."""
+        """The words that tables use for the annotators or the evaluator."""
         return People() if self.against is None else People.evaluator(self.against.label)
 
     @property
@@ -282,7 +282,7 @@ class LabelledRows:
                 "missing. Use --label-map to map labels to numbers in [0, 1], where 0.5 or more counts as right"
             )
         if self.alone:
-            sentences.append(f"{self.alone} rows have a single label, so --labels {self.rule} keeps it")
+            sentences.append(f"{self.alone} rows have a single label, so --labels {self.rule} keeps this label")
         return sentences
 
     def _agreed(self) -> NDArray[np.float64]:
@@ -304,8 +304,8 @@ def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[t
     """Join rows with earlier outputs by row index, and combine the metrics of several outputs.
 
     Raises:
-        InputError: An output is missing, not JSONL from `gradewire score`, too short, made from other rows, or has a
-            metric that another output has too.
+        InputError: An output is missing, not JSONL from `gradewire score`, too short, made from other rows, or repeats
+            a metric from another output.
     """
     copies = itertools.tee(rows, len(paths))
     for joined in zip(*(_joined(copy, path) for copy, path in zip(copies, paths, strict=True)), strict=True):

@@ -64,8 +64,9 @@ class LabelledRun:
 
     Attributes:
         scores: Outputs of earlier runs to read instead of scoring.
-        labels: Rule that combines annotators' labels. None means the row's own label, else the annotators' mean.
-        against: The metric that replaces annotators; "" if annotators labelled the rows.
+        labels: Rule that combines annotators' labels. None means the row's label, or the annotators' mean if the row
+            has no label.
+        against: The metric that replaces annotators, or "" if annotators labelled the rows.
     """
 
     source: InputFile
@@ -111,8 +112,7 @@ class LabelledRun:
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         check_outputs(outputs, read)
 
-    def _compared(self, labels: Sequence[str]) -> list[str]:
-        """Return the metric labels without the metric that replaces annotators."""
+    def _labels_to_compare(self, labels: Sequence[str]) -> list[str]:
         own = label_named(labels, self.against, "--against") if self.against else ""
         return [label for label in labels if label != own]
 
@@ -131,7 +131,7 @@ class LabelledRun:
             plan = await resolve_plan(
                 client, self.metrics, self.source, has_synthetic=opened.has_synthetic, quiet=self.quiet
             )
-            check(self._compared(plan.chosen.labels))
+            check(self._labels_to_compare(plan.chosen.labels))
             scorer = await RowScorer.open(client, plan, deadline_s=self.connection.deadline_s)
             with progress("scoring", self.source.count(), quiet=self.quiet) as shown:
                 await scorer.score(rows.labelled(opened.rows), take, shown)
@@ -144,14 +144,13 @@ class LabelledRun:
             )
 
 
-# FILE and the options of a `LabelledRun`, for `labelled_run_of`.
 labelled_run_options = stacked(scoring_options, labelled_options(resamples=RESAMPLES), against_option)
 
 
 def labelled_run_of(
     options: Mapping[str, Any], metrics: MetricOptions | None = None, connection: ConnectionOptions | None = None
 ) -> LabelledRun:
-    """Parse the options for a `LabelledRun`; `metrics` and `connection` replace the parsed values."""
+    """Parse the options for a `LabelledRun`. `metrics` and `connection` replace the parsed values."""
     against = options.get("against") or ""
     if against and options["labels"]:
         raise click.UsageError("--labels combines annotators' labels and cannot be used with --against")
@@ -170,7 +169,6 @@ def labelled_run_of(
 
 
 def _with_evaluator(metrics: MetricOptions, against: str) -> MetricOptions:
-    """Add the metric that replaces annotators; raise click.UsageError if it is invalid."""
     written = str(metrics.metrics)
     named, asked = single_metric(against, written, "--against")
     if asked == (named,) and written == without_all(written):
@@ -208,5 +206,5 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
 
 
 def described_draws(resamples: int, seed: int, *, unit: str) -> dict[str, Any]:
-    """Return the intervals' bootstrap settings as JSON values; `unit` names what is resampled."""
+    """Return the intervals' bootstrap settings as JSON values. `unit` names what is resampled."""
     return {"resamples": resamples, "seed": seed, "confidence": 0.95, "unit": unit}

@@ -31,8 +31,8 @@ class Result:
     """A metric's result for an answer.
 
     Attributes:
-        correct: True if the answer counts as right; None if the metric gives no verdict.
-        status: OK, or why there is no score.
+        correct: True if the answer counts as right, or None if the metric gives no verdict.
+        status: OK, or the reason why there is no score.
     """
 
     score: float | None
@@ -67,20 +67,19 @@ class Answer:
     """One model's answer to a question.
 
     Attributes:
-        row: The row with question, references and answer (in `row.item`).
-        results: Results by metric label; empty if no metric was requested.
+        results: Results by metric label. Empty if no metric was requested.
     """
 
     row: Row
     results: Mapping[str, Result] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """Return an item's field as a string; "" if the field is missing."""
+        """Return an item's field as a string, or "" if the field is missing."""
         value = (self.row.item or {}).get(name)
         return "" if value is None else str(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return an item's field as a tuple of strings; empty if the field is missing."""
+        """Return an item's field as strings, or () if the field is missing."""
         value = (self.row.item or {}).get(name)
         return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),) if value else ()
 
@@ -90,7 +89,6 @@ class AnswerPair:
     """Two models' answers to the same question.
 
     Attributes:
-        index: The pair's index in the run, from 0.
         a: The baseline's answer. The question and references in this answer's row count for both answers.
     """
 
@@ -106,7 +104,7 @@ class AnswerPair:
         return self.a.row.id
 
     def with_picture_digests(self, folder: Path | None) -> AnswerPair:
-        """Return the pair with digests of both rows' pictures from `folder`; unchanged without a folder."""
+        """Return the pair with digests of both rows' pictures in `folder`. None means that no picture is shown."""
         a, b = with_picture_digests((self.a.row, self.b.row), folder)
         return replace(self, a=replace(self.a, row=a), b=replace(self.b, row=b))
 
@@ -123,10 +121,9 @@ class Choice:
 
     Attributes:
         winner: None unless `status` is OK.
-        status: OK, or why there is no winner: a `Status`, or INCONSISTENT if the two orders disagree.
-        message: The error and its remedy; "" if `status` is OK.
-        probability_a, probability_b, probability_tie: Means over both orders; None if unknown.
-        orders: The verdict in each order of the answers; empty if the chooser does not depend on order.
+        status: OK, another `Status` if there is no winner, or INCONSISTENT if the two orders disagree.
+        probability_a, probability_b, probability_tie: Means over both orders, or None if unknown.
+        orders: The verdict in each order of the answers. Empty if the chooser does not depend on the order.
     """
 
     winner: Winner | None
@@ -139,7 +136,7 @@ class Choice:
 
     @property
     def may_pass(self) -> bool:
-        """True if the server was down or too slow; --resume then retries the pair."""
+        """True if the server was down or too slow. --resume then retries the pair."""
         return self.status in {Status.UNAVAILABLE, Status.TIMEOUT}
 
     @classmethod
@@ -154,8 +151,7 @@ Chosen = tuple["AnswerPair", "Choice"]
 class Chooser(Protocol):
     """An object that chooses the better of two answers.
 
-    A run passes the chooser only pairs that no earlier run (`--out` with `--resume`) judged, and writes each result
-    immediately. So a chooser needs no state to continue after an interruption.
+    A chooser needs no state for --resume, because it receives only pairs that no earlier run judged.
     """
 
     @property
@@ -165,9 +161,9 @@ class Chooser(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Everything besides the pair that a choice depends on: the identifier `by`, and other JSON values.
+        """Everything that a choice depends on besides the pair: the identifier `by`, and other JSON values.
 
-        Every pair's record contains the identity; --resume refuses records with another identity.
+        Every pair's record contains the identity, and --resume refuses records with a different identity.
         """
         ...
 
@@ -177,7 +173,7 @@ class Chooser(Protocol):
         Pairs are read lazily. A pair that cannot be judged gets a status and does not affect other pairs.
 
         Raises:
-            GradewireError: The server is down or refuses the call; results that were yielded before stay valid.
+            GradewireError: The server is down or refuses the call. Results that were yielded before stay valid.
         """
         ...
 
@@ -187,10 +183,8 @@ class PairEngine:
     """A chooser with the file that stores its verdicts.
 
     Attributes:
-        journal: The file with a record (a line) for each pair; None stores nothing.
-        digest: A function that returns the pair's digest for its record.
-        take: A function called with the line number (from 1) and the content of every valid record: first the records
-            of earlier runs, then new records.
+        journal: The file with one record (line) per pair, or None to store nothing.
+        take: A function called with each valid record's line number (from 1) and content, earlier runs first.
         judged: Number of pairs with a choice so far in the latest call of `judge`.
     """
 
@@ -243,10 +237,10 @@ class PairEngine:
         extra: Mapping[str, Any] | None = None,
         done: Callable[[], object] = lambda: None,
     ) -> list[Chosen]:
-        """Return a choice for every pair; the chooser judges only pairs without an earlier choice.
+        """Return a choice for every pair. The chooser judges only pairs without an earlier choice.
 
         Raises:
-            GradewireError: See `Chooser.choose`; written records stay valid.
+            GradewireError: See `Chooser.choose`. Written records stay valid.
             InputError: The file cannot be written.
         """
         digests = [] if again or not self._known else [(pair.index, self.digest(pair)) for pair in pairs]
@@ -324,7 +318,7 @@ def line_of(pair: AnswerPair, choice: Choice, said: Mapping[str, Any]) -> dict[s
 
 
 def _read_pairs(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Yield (line number, end offset in bytes, record) for each line; nothing if the file does not exist."""
+    """Yield each line's number, its end offset in bytes, and its record. A missing file has no lines."""
     if not path.exists():
         return
     with named_errors(path), path.open("rb") as stream:

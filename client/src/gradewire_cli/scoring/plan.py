@@ -33,13 +33,12 @@ if TYPE_CHECKING:
 ALL_METRICS = "all"
 # Metrics that read the file first cannot be computed on standard input.
 _UNREAD_CORPUS = (
-    "it counts the file's references first, but standard input cannot be read twice. Name a file, or use "
+    "needs to count the file's references first, but standard input cannot be read twice. Name a file, or use "
     "--reference-set"
 )
-_UNREAD_VALUES = "it needs values in all references, but standard input cannot be checked. Name the metric to use it"
+_UNREAD_VALUES = "needs values in all references, but standard input cannot be checked. Name the metric to use it"
 _ALL_ALIKE = "all rows have the same references, so all n-grams weigh the same"
 
-# FILE, its metrics, and the connection.
 scoring_options = stacked(input_options, metric_options, judge_options, cascade_options, connection_options)
 
 
@@ -48,10 +47,8 @@ class ScorePlan:
     """The metrics and settings for every row, with all options resolved.
 
     Attributes:
-        chosen: The metrics with all defaults, and the reference set.
-        synthetic: Default source of synthetic answers for smile.
         judge_elsewhere: True if a judge runs on a separate server, which may charge for calls.
-        pictures: The folder of the rows' pictures if a metric shows them; None otherwise.
+        pictures: The folder of the rows' pictures, or None if no metric shows pictures.
     """
 
     chosen: MetricChoice
@@ -103,7 +100,7 @@ def _items(source: InputFile) -> Iterator[Mapping[str, Any]]:
 
 
 def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[str, Metric]:
-    """Return the metrics by label; a label contains only what the user wrote, without defaults.
+    """Return the metrics by label. A label contains only what the user wrote, without defaults.
 
     Metrics get their prompt files. If auto names neither risk nor judge_budget, it gets the values of --risk and
     --judge-budget.
@@ -125,7 +122,6 @@ def labelled_metrics(written: Sequence[Metric], options: MetricOptions) -> dict[
 
 
 async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
-    """Raise InputError if the server lacks a model, because otherwise every row would fail."""
     named = {
         (_kind_of_model(metric), str(model).partition("@")[0])
         for metric in metrics
@@ -159,7 +155,7 @@ def _advice_and_notes(requested: Sequence[Metric], listed: ModelList) -> list[st
 
 
 def judge_name(metric: Metric) -> str:
-    """Return the judge that a metric names, without its digest; "" for the server's default."""
+    """Return the judge that a metric names, without the judge's digest, or "" for the server's default judge."""
     return str(getattr(metric, metric.judge_parameter or "model", None) or "").partition("@")[0]
 
 
@@ -169,7 +165,7 @@ def runs_elsewhere(listed: ModelList, metric: Metric) -> bool:
 
 
 def judge_notes(listed: ModelList, judges: Collection[str]) -> list[str]:
-    """Return the server's notes on these judges; "" names the default judge."""
+    """Return the server's notes on these judges. The name "" means the default judge."""
     return [f"judge {model.name}: {note}" for model in _judges(listed, judges) for note in model.remarks]
 
 
@@ -182,10 +178,7 @@ def _judges(listed: ModelList, names: Collection[str]) -> Iterator[ModelInfo]:
 def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the metrics that cannot score some or all of these items, with the reasons.
 
-    A metric that needs a question is listed only if no item has a question; otherwise only rows without a question
-    fail. A metric that compares annotators is listed if an item has too few references, and a metric that compares
-    values if an item has no digit in its references. If no item has references, nothing is listed, because every row
-    fails with a message of its own.
+    If no item has references, return {}, because every row then fails with its own message.
     """
     has_question, fewest, has_digits = False, sys.maxsize, True
     first_list, lists_differ = "", False
@@ -247,9 +240,8 @@ async def written_metrics(
 ) -> list[Metric]:
     """Parse --metrics and replace `all` with the server's metrics.
 
-    A bare metric name next to `all` adds no duplicate. Unless `quiet`, metrics that are left out are printed on stderr
-    with the reason: the server cannot compute them, or the items lack what they need. Smile stays even without its
-    encoder, because the rows' results report the problem.
+    Unless `quiet`, print on stderr which metrics are left out and why. Keep smile even without its encoder, because the
+    rows' results report the problem.
     """
     if isinstance(options.metrics, Metric):
         return [options.metrics]
@@ -257,9 +249,9 @@ async def written_metrics(
     written = [None if text.strip() == ALL_METRICS else parse_metric_line(text) for text in texts]
     beside = [metric for metric in written if metric is not None]
     if None not in written:
-        return await _usual(client, options, beside, quiet=quiet) if options.usual else beside
+        return await _usual_metrics(client, options, beside, quiet=quiet) if options.usual else beside
     place = written.index(None)
-    left_out = await _left_out(client, options.model)
+    left_out = await _unavailable_metrics(client, options.model)
     lacking: dict[str, str] = _unread() if items is None else metrics_not_for(items())
     if options.reference_set or any(getattr(metric, "reference_set", None) for metric in beside):
         # The named set is the corpus, so the file's references do not matter.
@@ -275,17 +267,17 @@ async def written_metrics(
     return [*beside[:place], *(metric for metric in every if _with_defaults(metric) not in asked), *beside[place:]]
 
 
-async def _usual(client: AsyncClient, options: MetricOptions, written: list[Metric], *, quiet: bool) -> list[Metric]:
-    """Return the usual metrics; print a note and omit `correctness` if it has no fit for the encoder."""
+async def _usual_metrics(
+    client: AsyncClient, options: MetricOptions, written: list[Metric], *, quiet: bool
+) -> list[Metric]:
     metrics, note = usual_metrics(await client.models(), options.model)
     if note and not quiet:
         click.echo(note, err=True)
     return [metric for metric in written if metrics == USUAL_METRICS or metric != Correctness()]
 
 
-async def _left_out(client: AsyncClient, model: str | None) -> dict[str, str]:
-    """Return the metrics without a judge that the server cannot compute, with the reason."""
-    left_out = {name: "the server lacks it" for name, kind in METRIC_TYPES.items() if not kind.asks_judge()}
+async def _unavailable_metrics(client: AsyncClient, model: str | None) -> dict[str, str]:
+    left_out = {name: "not available on the server" for name, kind in METRIC_TYPES.items() if not kind.asks_judge()}
     listed = await client.models()
     beyond = without_metrics(listed, model)
     for metric in listed.metrics:

@@ -23,7 +23,7 @@ from gradewire_cli.scoring.corpus import BATCH_ROWS
 from gradewire_cli.scoring.plan import ScorePlan
 
 BATCHES_IN_FLIGHT = 4
-# The first request is small, because a judge on a CPU needs seconds per row. On a GPU, it needs a hundredth of that.
+# The first request is small, because a judge on a CPU needs seconds per row, a hundred times as long as on a GPU.
 FIRST_JUDGED_ROWS = 4
 # Requests to a judge grow if they are quick and shrink if they are slow. So progress stays visible, and requests end
 # long before a deadline.
@@ -37,7 +37,7 @@ _ITEM = re.compile(r"^items\[\d+\]")
 class AdaptiveBatchSize:
     """A batch size that starts small for a judge of unknown speed, and adapts to response times.
 
-    Without a judge, requests have the maximum size. `deadline_s` is one request's deadline in seconds.
+    `deadline_s` is one request's deadline in seconds.
     """
 
     def __init__(self, *, judged: bool, deadline_s: float) -> None:
@@ -65,7 +65,7 @@ class RowRetries:
 
     Attributes:
         most: Maximum number of retries of a row.
-        longest_pause_s: Maximum waiting time in seconds; a result with a longer waiting time is not retried.
+        longest_pause_s: Maximum waiting time in seconds. A result with a longer waiting time is not retried.
         scored: Number of retried rows that no longer have an UNAVAILABLE result to retry.
     """
 
@@ -82,7 +82,7 @@ class RowRetries:
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
         """Retry the UNAVAILABLE results, and return the answers with the new results in their place."""
-        waiting = self._waiting(answers) if self.most else []
+        waiting = self._rows_to_retry(answers) if self.most else []
         first = len(waiting)
         self.rows += first
         for _ in range(self.most):
@@ -95,16 +95,15 @@ class RowRetries:
             try:
                 again = await score([items[index] for index in waiting])
             except TransportError:
-                break  # keep the answers so far; --resume can retry
+                break  # keep the answers so far, because --resume can retry these rows
             for index, scores in zip(waiting, again, strict=True):
                 kept = {label: each for label, each in answers[index].items() if not self._may_come(each)}
                 answers[index] = {label: kept.get(label, scores[label]) for label in answers[index]}
-            waiting = self._waiting(answers)
+            waiting = self._rows_to_retry(answers)
         self.scored += first - len(waiting)
         return answers
 
-    def _waiting(self, answers: Sequence[Scores]) -> list[int]:
-        """Return the indices of rows to retry, and print a note on the first result whose waiting time is too long."""
+    def _rows_to_retry(self, answers: Sequence[Scores]) -> list[int]:
         far = [item for scores in answers for item in scores.items() if self._is_far(item[1])]
         if far and not self._reported:
             self._reported = True
@@ -136,8 +135,7 @@ class ScoredRow:
     """A row with its results.
 
     Attributes:
-        output: The output row: id, index, scores by label, and digest of the content.
-        scores: The same scores with their costs; empty for a row from an earlier run.
+        scores: Scores and costs by label. Empty for a row from an earlier run.
     """
 
     row: Row
@@ -147,7 +145,7 @@ class ScoredRow:
 
 @dataclass(slots=True)
 class RowScorer:
-    """An object that scores rows with a client; create it with `open`.
+    """An object that scores rows with a client. Create it with `open`.
 
     Attributes:
         lines: The server's metric identifiers by label.
@@ -171,7 +169,7 @@ class RowScorer:
         deadline_s: float = BATCH_DEADLINE_S,
         known: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
     ) -> Self:
-        """Resolve the metrics on the server before any row is read; `deadline_s` limits each request, in seconds."""
+        """Resolve the metrics on the server before any row is read. `deadline_s` limits each request, in seconds."""
         # A metric that counts words over the request needs all rows in a single request.
         judged = plan.chosen.asks_judge and not counting_over_request(plan.chosen.specs)
         report = await client.score([], **plan.arguments())
@@ -197,7 +195,7 @@ class RowScorer:
         `progress` is called with the number of finished rows, including rows that were finished `already`.
 
         Raises:
-            GradewireError: The server is down or refuses the call; batches that were passed before stay valid.
+            GradewireError: The server is down or refuses the call. Batches that were passed before stay valid.
         """
         async with contextlib.aclosing(self._batches(rows)) as batches:
             async for batch in batches:
@@ -207,7 +205,7 @@ class RowScorer:
                     progress(already, "")
 
     async def _batches(self, rows: Iterable[Row]) -> AsyncGenerator[list[ScoredRow], None]:
-        # The reader's thread may wait hours for standard input; Ctrl-C must not wait for it.
+        # The reader's thread may wait hours for standard input, but Ctrl-C must not wait for it.
         reader = IterableReader(rows)
         remaining = aiter(reader)
         waiting: deque[asyncio.Task[list[ScoredRow]]] = deque()
@@ -279,7 +277,7 @@ class RowScorer:
                 result["message"] = _ITEM.sub(lambda _: row.position, score.message)
             if lack and score.status is Status.INVALID_INPUT and label in self.plan.chosen.image_labels:
                 result["message"] = f"{result.get('message', row.position)} ({lack})"
-            # A row that was never sent also gets the identifier, so that --resume can compare it.
+            # A row that was never sent also gets the identifier, which --resume compares.
             results[label] = {**result, "line": self.lines[label]}
         said = {"file": row.file, "picture_digest": row.picture_digest, "input": dict(row.kept_columns)}
         place = {"id": row.id, "index": row.index} | {name: value for name, value in said.items() if value}

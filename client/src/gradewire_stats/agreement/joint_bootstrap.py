@@ -44,9 +44,8 @@ class PartDraws:
     """A metric's statistics on a part of the table: the point values, and the values in all draws.
 
     Attributes:
-        sample: The part's rows with a score; their questions are numbered from 0 within the part.
-        sums: Column of each sum in `JudgedPart`'s matrix of sums, by name.
-        ranked: The same rows, prepared for ranking; None if no rank statistic is wanted.
+        sample: The part's rows with a score. The part's questions are numbered from 0.
+        ranked: The same rows, prepared for ranking, or None if no rank statistic is wanted.
         questions_of: Number of questions that can vary between draws: "pairs" for statistics of pairs, "judged" for
             statistics of rows with a verdict, and "" for statistics of all rows.
     """
@@ -74,7 +73,7 @@ class PartDraws:
             self._drawn[statistic].append(column)
 
     def draws(self, statistic: Statistic) -> NDArray[np.float64]:
-        """Return a statistic in all draws, float64[draws], NaN if undefined; expensive statistics have fewer draws."""
+        """Return a statistic in all draws, float64[draws], NaN if undefined. Rank statistics have fewer draws."""
         return joined(self._drawn[statistic])
 
     def questions(self, statistic: Statistic) -> int:
@@ -91,8 +90,7 @@ class PartDraws:
 class JudgedPart:
     """A part of the table, with a sample for every metric and for every comparison.
 
-    If a metric has the same rows with and without a comparison, one sample serves both. Failures are rare, so most
-    comparisons need no additional sample.
+    Comparisons on the same rows share a sample.
     """
 
     def __init__(self, columns: NumberedRows, part: Part) -> None:
@@ -123,7 +121,7 @@ class JudgedPart:
             sample = cell.sample
             sums = sums_by_question(sample, cell.wanted, label_scale=self._label_scale, count=len(self._clusters))
             for name, column in sums.items():
-                # Metrics often have equal counts and label sums, so each distinct column is multiplied only once.
+                # Metrics often have equal columns, for example counts, so keep only distinct columns.
                 cell.sums[name] = columns.setdefault(column.tobytes(), len(kept))
                 if cell.sums[name] == len(kept):
                     kept.append(column)
@@ -163,12 +161,11 @@ def _point(
 
 @dataclass(frozen=True, slots=True)
 class StatisticDifference:
-    """A statistic for `metric` minus the same statistic for `baseline`, on rows that both scored.
+    """A statistic for `metric` minus the same statistic for `baseline`, on rows that both metrics scored.
 
     Attributes:
-        rows: Number of rows that both scored; for verdict statistics, that both judged.
+        rows: Number of rows that both metrics scored or, for verdict statistics, judged.
         mean_of_cells: Mean difference over the cells in which both statistics are defined.
-        all_rows: Difference over all rows together.
         cells: Number of cells in `mean_of_cells`.
     """
 
@@ -183,7 +180,7 @@ class StatisticDifference:
 
 
 class PairDraws:
-    """Two metrics on the rows that both scored, for differences between their statistics."""
+    """Two metrics on the rows that both metrics scored, for differences between statistics."""
 
     def __init__(self, parts: Sequence[JudgedPart], names: tuple[str, str], statistics: Sequence[Statistic]) -> None:
         self._names = names
@@ -223,10 +220,10 @@ def _point_difference(sides: Sequence[PartDraws], statistic: Statistic) -> float
 
 
 def mean_over(cells: Sequence[PartDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
-    """Return the mean of a statistic, or if `absolute` of its absolute value, over cells. Call this after all draws.
+    """Return a statistic's mean over cells, or with `absolute` its mean absolute value. Call this after the last draw.
 
-    Cells with an undefined point value are left out. In a draw, the mean is undefined if the statistic is undefined in
-    any remaining cell.
+    Cells with an undefined point value are left out. A draw's mean is undefined if the statistic is undefined in any
+    remaining cell.
     """
     defined = [cell for cell in cells if not math.isnan(cell.values[statistic])]
     values, draws = [cell.values[statistic] for cell in defined], [cell.draws(statistic) for cell in defined]
@@ -247,7 +244,7 @@ def _difference(sides: Sequence[PartDraws], statistic: Statistic) -> NDArray[np.
 
 
 def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the mean over cells in each draw that all cells have, float64[draws]; NaN if any cell has no value."""
+    """Return the mean over cells in each draw that all cells have, float64[draws], NaN if a cell has no value."""
     shortest = min(map(len, cells), default=0)
     if not shortest:
         return np.array([])
@@ -286,11 +283,11 @@ class JointBootstrap:
         return [part.add(metric, statistics) for part in self._parts]
 
     def add_pair(self, names: tuple[str, str], statistics: Sequence[Statistic]) -> PairDraws:
-        """Request the differences between two metrics on the rows that both scored."""
+        """Request the differences between two metrics on the rows that both metrics scored."""
         return PairDraws(self._parts, names, statistics)
 
     def run(self, *, resamples: int, seed: int) -> None:
-        """Compute point values and all draws; rank statistics use the first `RANK_DRAWS` draws."""
+        """Compute point values and all draws. Rank statistics use the first `RANK_DRAWS` draws."""
         for part in self._parts:
             part.settle()
         done = 0
@@ -317,7 +314,7 @@ def _check(rows: JudgedRows) -> None:
 def draws_with_human_rate(
     rows: JudgedRows, parts: Sequence[Part], statistics: Sequence[Statistic], *, resamples: int, seed: int
 ) -> tuple[Sequence[PartDraws], Mapping[str, Sequence[PartDraws]]]:
-    """Return the human rate in every part, and every metric's statistics in every part, from the same draws."""
+    """Return the human rate in every part, and each metric's statistics in every part, from the same draws."""
     bootstrap = JointBootstrap(_with_human(rows), parts)
     human = bootstrap.add_metric(_HUMAN, ["human_rate"])
     tables = {metric: bootstrap.add_metric(metric, statistics) for metric in rows.scores}

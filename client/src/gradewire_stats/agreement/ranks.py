@@ -23,10 +23,10 @@ NUMBERS_AT_A_TIME = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The order of rows by value, in groups of equal values; computed once for all draws.
+    """The order of rows by value, in groups of equal values, computed once for all draws.
 
     Attributes:
-        order: int[rows], row positions by ascending value; None if the rows are already ascending.
+        order: int[rows], row positions by ascending value, or None if the rows are already ascending.
         starts: int[groups], start of each group of equal values in `order`.
         group: int[rows], each row's group.
     """
@@ -37,7 +37,7 @@ class Ordering:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Self:
-        """Order `values`: float64[rows] with at least one row and no NaN."""
+        """Order the values, float64[rows], which must not be empty or contain NaN."""
         order = np.argsort(values, kind="stable")
         ascending = values[order]
         first = np.ones(len(values), dtype=bool)
@@ -63,7 +63,7 @@ class Ordering:
 
 
 def spearman(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[np.float64]:
-    """Return Spearman's rho in every resample, float64[resamples]; NaN if a side is constant."""
+    """Return Spearman's rho in every resample, float64[resamples], NaN if a side is constant."""
     rank_x, rank_y = x.midranks(weights), y.midranks(weights)
     total = weights.sum(axis=1)
     # The mean rank is known without computing it, so centring both sides costs nothing.
@@ -84,15 +84,15 @@ def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[n
         y: Order of the labels.
 
     Returns:
-        float64[resamples]; NaN if a side is constant in the resample.
+        float64[resamples], NaN if a side is constant in the resample.
     """
     lower = np.zeros((len(weights), len(x.starts)))
     surplus = np.zeros(len(weights))
     for level in range(len(y.starts)):
         here = x.totals(weights * (y.group == level))
         cumulative = np.cumsum(lower, axis=1)
-        # Pair rows with rows of a lower label. A pair is concordant if the score is lower too, discordant if the score
-        # is higher.
+        # Pair each row with all rows that have a lower label. A pair is concordant if the score is lower too, and
+        # discordant if the score is higher.
         surplus += (here * (2 * cumulative - lower - cumulative[:, -1:])).sum(axis=1)
         lower += here
     total = weights.sum(axis=1)
@@ -124,7 +124,7 @@ def two_labels(
         upper: bool[rows], rows with the higher label.
 
     Returns:
-        float64[resamples] for each statistic; NaN if the labels or (except for AUC) the scores are constant.
+        float64[resamples] for each statistic, NaN if the labels or (except for AUC) the scores are constant.
     """
     groups = x.totals(weights)
     high = x.totals(weights * upper)
@@ -174,7 +174,7 @@ class RankedSample:
             weights: float64[draws, questions], number of times each question was drawn.
 
         Returns:
-            float64[draws] for each wanted statistic; NaN if undefined. With many distinct labels, Kendall's tau stops
+            float64[draws] for each wanted statistic, NaN if undefined. With many distinct labels, Kendall's tau stops
             after `LOOPED_DRAWS` draws in total.
         """
         step = max(1, NUMBERS_AT_A_TIME // max(1, len(self._sample.scores)))

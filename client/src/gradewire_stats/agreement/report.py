@@ -16,12 +16,10 @@ class CellAgreement:
     """A metric's agreement on a part of the rows: a data set, a model, both together, a group, or all rows.
 
     Attributes:
-        level: The property that the rows share.
         dataset: Data set name, or "" at the levels "model", "group" and "all".
         model: Model name, or "" at the levels "dataset", "group" and "all".
-        group: Group name at the level "group"; "" at other levels.
+        group: Group name, or "" at levels other than "group".
         rows: Number of rows with a score.
-        failed: Number of rows without a score.
         judged: Number of rows with a verdict. Accuracy, F1, precision, recall, positive rate and deviation use only
             these rows.
         questions: Number of questions with scored rows that can vary between draws: all questions, minus one for each
@@ -78,7 +76,7 @@ def agreement(  # noqa: PLR0913 - one table and five options
     defines every statistic.
 
     Args:
-        rows: Scores and labels; at least one row. To compare with an evaluator instead, use
+        rows: Scores and labels of at least one row. To compare with an evaluator instead, use
             `JudgedRows.beside_evaluator`.
         compare: Pairs of metric labels to compare.
         compare_statistics: Statistics to compare.

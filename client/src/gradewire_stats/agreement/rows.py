@@ -20,7 +20,7 @@ def right(labels: NDArray[np.float64]) -> NDArray[np.bool_] | None:
         labels: float64[rows], human labels without NaN.
 
     Returns:
-        bool[rows], True for 0.5 or more; None if a label lies outside [0, 1], because "right" is then undefined.
+        bool[rows], True for 0.5 or more. None if a label lies outside [0, 1], because "right" is then undefined.
     """
     if labels.size and (labels.min() < 0.0 or labels.max() > 1.0):
         return None
@@ -32,15 +32,14 @@ class JudgedRows:
     """Scores by several metrics, with human labels.
 
     Attributes:
-        scores: float64[rows] by metric; NaN for a failed row, which all statistics ignore.
-        verdicts: float64[rows] by metric: 1 right, 0 wrong, NaN without a verdict.
+        scores: float64[rows] by metric. NaN marks a failed row, which all statistics ignore.
+        verdicts: float64[rows] by metric: 1 (right), 0 (wrong) or NaN (no verdict).
         labels: float64[rows] without NaN. Verdict statistics and AUC need labels in [0, 1] and count 0.5 or more as
             right.
         datasets: Each row's data set, or "".
         models: Each row's model under test, or "".
         questions: Key of each row's question. Rows in the same data set with the same key are drawn together, and
-            `pairwise` compares them with each other. Rows with blank keys have separate questions. The question's text
-            is a good key, unless rows have the same question about different images.
+            `pairwise` compares them with each other. Rows with blank keys have separate questions.
         groups: Each row's group (for example a question type), or "". An empty sequence means that there are no groups.
         verdict_labels: float64[rows], labels for verdict statistics and AUC. None means `labels`.
     """
@@ -55,11 +54,11 @@ class JudgedRows:
     verdict_labels: NDArray[np.float64] | None = None
 
     def beside_evaluator(self, verdicts: NDArray[np.float64]) -> Self:
-        """Return the rows with an evaluator's verdicts as `verdict_labels`; `labels` must be the evaluator's scores.
+        """Return the rows with an evaluator's verdicts as `verdict_labels`. `labels` must be the evaluator's scores.
 
         Args:
-            verdicts: float64[rows]: 1 right, 0 wrong. NaN in all rows means that the evaluator gives no verdicts, which
-                leaves AUC and verdict statistics undefined.
+            verdicts: float64[rows]: 1 (right) or 0 (wrong). NaN in all rows means that the evaluator gives no verdicts.
+                AUC and verdict statistics are then undefined.
         """
         return replace(self, verdict_labels=np.where(np.isnan(verdicts), _NO_VERDICT, verdicts))
 
@@ -92,7 +91,6 @@ class Part:
     """All rows, or the rows that share a data set, a model, both, or a group.
 
     Attributes:
-        level: The property that the rows share.
         rows: int[the part's rows], positions in the table.
     """
 
@@ -141,10 +139,10 @@ class Sample:
 
     Attributes:
         scores: float64[rows], finite.
-        verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
+        verdicts: float64[rows]: 1 (right), 0 (wrong) or NaN (no verdict).
         labels: float64[rows].
         verdict_labels: float64[rows], labels to compare verdicts with.
-        positive: bool[rows], True if labelled right; None if a label in the table lies outside [0, 1].
+        positive: bool[rows], True if labelled right. None if a label in the table lies outside [0, 1].
         clusters: int[rows], each row's question.
         failed: Number of the part's rows without a score.
     """

@@ -29,7 +29,7 @@ def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
         positive: bool[rows].
 
     Returns:
-        0 to 1; NaN if one of the two classes is missing.
+        0 to 1, or NaN if one of the two classes is missing.
     """
     positives = int(positive.sum())
     negatives = len(positive) - positives
@@ -47,10 +47,10 @@ def correlations(
     Args:
         scores: float64[rows] without NaN.
         labels: float64[rows] without NaN.
-        statistics: Wanted statistics; names that are not correlations are ignored.
+        statistics: Wanted statistics. Names that are not correlations are ignored.
 
     Returns:
-        The correlations by name; NaN if the scores or the labels are constant, or if there are fewer than two rows.
+        The correlations by name, NaN if the scores or the labels are constant, or if there are fewer than two rows.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -80,7 +80,7 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     sum_xx: NDArray[np.float64],
     sum_yy: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return Pearson's r, float64[resamples], from sums over rows; NaN if a side is constant."""
+    """Return Pearson's r from sums over rows, float64[resamples], NaN if a side is constant."""
     with np.errstate(invalid="ignore", divide="ignore"):
         spread_x = sum_xx - sum_x * sum_x / total
         spread_y = sum_yy - sum_y * sum_y / total
@@ -90,8 +90,8 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
         return np.asarray(np.where(defined, covariance / np.sqrt(spread_x * spread_y), np.nan))
 
 
-# Maximum number of answers to a question for comparing all pairs of answers, for all questions at once. Questions with
-# more answers are sorted one at a time, because the number of pairs grows with the square of the answers.
+# Questions with at most this number of answers are counted together, pair by pair. Questions with more answers are
+# sorted one at a time, because the number of pairs grows with the square of the answers.
 COMPARED_EACH = 32
 
 
@@ -131,7 +131,7 @@ def _compare_each(
     in_order: NDArray[np.float64],
     pairs: NDArray[np.float64],
 ) -> None:
-    """Add each question's counts to `in_order` and `pairs`; rows with the same question must be adjacent."""
+    """Add each question's counts to `in_order` and `pairs`. Rows with the same question must be adjacent."""
     for apart in range(1, COMPARED_EACH):
         same = np.flatnonzero(clusters[apart:] == clusters[:-apart])
         if not len(same):
@@ -205,7 +205,7 @@ def sums_by_question(
 
 
 def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the middle and half width of the values' range; the half width is 1 if all values are equal."""
+    """Return the middle and half width of the values' range. The half width is 1 if all values are equal."""
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
@@ -214,7 +214,7 @@ def scale_of(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def standard(values: NDArray[np.float64], middle: float, half: float) -> NDArray[np.float64]:
-    """Centre and scale values; with their own `scale_of`, they range from -1 to 1."""
+    """Centre and scale the values. With the scale from `scale_of(values)`, the result ranges from -1 to 1."""
     return values / half - middle / half if half > 1 else (values - middle) / half
 
 
@@ -228,7 +228,7 @@ def additive_values(
         statistics: Wanted statistics.
 
     Returns:
-        float64[draws] for each statistic with sums; NaN if undefined in a draw.
+        float64[draws] for each statistic with sums, NaN if undefined in a draw.
     """
     values: dict[Statistic, NDArray[np.float64]] = {}
     with np.errstate(invalid="ignore", divide="ignore"):

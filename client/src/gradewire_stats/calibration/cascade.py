@@ -29,8 +29,8 @@ class CascadeRows:
         denied: bool[rows], True if `correctness?confidence=0.5` gives the warning UNCERTAIN because the answer contains
             a denial.
         right: bool[rows], human labels.
-        judge_verdicts: float64[rows], 1 right, 0 wrong, NaN if the judge was not called or failed.
-        judge_scores: float64[rows], the judge's scores; NaN without a score.
+        judge_verdicts: float64[rows]: 1 (right), 0 (wrong) or NaN (the judge was not called or failed).
+        judge_scores: float64[rows], the judge's scores, NaN without a score.
         questions: Text of each row's question. Blank questions are all different.
     """
 
@@ -93,13 +93,13 @@ class JudgeGain:
     """A judge compared with the cheap metrics, on the rows below a confidence.
 
     Attributes:
-        share: At most this share of all rows has a confidence below `below`.
-        below: Confidence below which the rows lie.
-        rows: Number of judged rows below this confidence.
-        cheap: The cheap metrics' accuracy on these rows; NaN without rows.
-        judge: The judge's accuracy on these rows; NaN without rows.
-        low: Lower bound of the paired interval of `judge` minus `cheap`, over questions; NaN with too few rows.
-        high: Upper bound of this interval.
+        share: Maximum share of rows with a confidence below `below`.
+        below: Upper limit (exclusive) of the rows' confidence.
+        rows: Number of judged rows below this limit.
+        cheap: The cheap metrics' accuracy on these rows, or NaN without rows.
+        judge: The judge's accuracy on these rows, or NaN without rows.
+        low: Lower bound of `judge` minus `cheap`, from draws of questions, or NaN if there are too few rows.
+        high: Upper bound of `judge` minus `cheap`.
         adds: True if the interval lies above 0.
     """
 
@@ -120,9 +120,7 @@ class JudgeGain:
 def judge_gains(rows: CascadeRows, *, resamples: int, seed: int) -> tuple[JudgeGain, ...]:
     """Compare a judge with the cheap metrics on the least certain rows, for each share in SHARES.
 
-    The probability that any interval misses the true value is at most 5 % (Bonferroni correction). `judged_below` uses
-    the largest share with an interval above 0. Without the correction, one of the intervals could easily lie above 0 by
-    chance.
+    The probability that any interval misses the true value is at most 5 % (Bonferroni correction).
     """
     ordered = np.sort(rows.confidence)
     clusters = rows.clusters
@@ -152,14 +150,13 @@ def judge_gains(rows: CascadeRows, *, resamples: int, seed: int) -> tuple[JudgeG
 
 
 def judged_below(gains: Sequence[JudgeGain]) -> float | None:
-    """Return the confidence below which a judge helps, from the largest share with a gain; None without gains."""
+    """Return the confidence below which a judge helps, for the largest share with a gain, or None without a gain."""
     return max((each.below for each in gains if each.adds), default=None)
 
 
 def _interval(
     differences: NDArray[np.float64], clusters: NDArray[np.intp], *, resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Return the interval of the mean difference, from draws of whole questions."""
     _, own = np.unique(clusters, return_inverse=True)
     sums, counts = np.bincount(own, weights=differences), np.bincount(own)
     means = ratio_draws(sums[:, None], counts[:, None], resamples=resamples, seed=seed)
@@ -173,7 +170,7 @@ def exact_p_values(wrong: NDArray[np.intp], accepted: NDArray[np.intp], risk: fl
 
     Args:
         wrong: intp[sets], number of wrong verdicts among the accepted rows, which must be independent.
-        accepted: intp[sets], number of accepted rows; without accepted rows, the p value is 1.
+        accepted: intp[sets], number of accepted rows. If no row is accepted, the p value is 1.
         risk: Above 0 and below 1.
     """
     return np.asarray(scipy_stats().binom.cdf(wrong, accepted, risk), dtype=np.float64)
@@ -186,7 +183,7 @@ def last_rejected(p_values: Sequence[float] | NDArray[np.float64], start: int, d
     data.
 
     Returns:
-        The hypothesis's position; None if the hypothesis at `start` is not rejected.
+        The hypothesis's position, or None if the hypothesis at `start` is not rejected.
     """
     rejected = sum(1 for _ in takewhile(lambda p_value: p_value <= delta, p_values[start:]))
     return start + rejected - 1 if rejected else None
@@ -206,7 +203,7 @@ class FittedRisk:
 
     Attributes:
         risk: Maximum share of wrong verdicts among accepted verdicts.
-        accepts_from: Minimum confidence of accepted verdicts; infinite if no verdict is accepted.
+        accepts_from: Minimum confidence of accepted verdicts, or infinity if no verdict is accepted.
         accepted: Number of tested rows with accepted verdicts, at most one per question.
         wrong: Number of wrong verdicts among `accepted`.
     """
@@ -224,8 +221,7 @@ class CascadeFit:
     Attributes:
         risks: The fitted threshold for each risk in RISKS, by ascending risk.
         budgets: Each budget with the minimum confidence of accepted verdicts, by ascending budget.
-        gains: Gains from a judge on the least certain rows.
-        judged_below: Confidence below which a judge helps; None if a judge never helps.
+        judged_below: Confidence below which a judge helps, or None if a judge never helps.
         delta: Maximum probability that a risk's bound fails.
         form: The JSON document that a model stores.
     """
@@ -245,7 +241,7 @@ def fit_cascade(
 
     Args:
         rows: At least one row. Rows with the same question may depend on each other, but questions must be independent.
-        provenance: Encoder, judge and rows, to store in the form; see docs/reference/auto.md.
+        provenance: Encoder, judge and rows to store in the form (see docs/reference/auto.md).
         delta: Maximum probability that a risk's bound fails, above 0 and below 1.
         resamples: Number of draws for the intervals of the judge's gains.
         seed: Seed for the draws.
@@ -284,7 +280,7 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
     delta² if no verdict is wrong. Neither condition depends on labels. A smaller risk never accepts more verdicts than
     a larger risk.
     """
-    rows = rows.where(_one_of_each(rows.clusters))
+    rows = rows.where(_one_row_per_question(rows.clusters))
     thresholds = _thresholds(rows.confidence)
     taken = rows.confidence[None, :] >= np.array(thresholds)[:, None]
     accepted, wrong = taken.sum(axis=1), (taken & (rows.verdicts != rows.right)).sum(axis=1)
@@ -314,8 +310,7 @@ def budget_threshold(confidence: NDArray[np.float64], budget: float) -> float:
     return float(np.sort(confidence)[most]) if most else 0.5
 
 
-def _one_of_each(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return bool[rows], True for one random row per question."""
+def _one_row_per_question(clusters: NDArray[np.intp]) -> NDArray[np.bool_]:
     order = np.random.default_rng(0).permutation(len(clusters))
     _, first = np.unique(clusters[order], return_index=True)
     kept = np.zeros(len(clusters), dtype=np.bool_)
@@ -343,13 +338,10 @@ class HeldRisk:
     """The result of a fitted risk on held-out rows.
 
     Attributes:
-        risk: Maximum share of wrong verdicts among accepted verdicts.
-        rows: Total number of rows.
         accepted: Number of rows with a verdict that is accepted without the judge.
         wrong: Number of wrong verdicts among `accepted`.
-        judged: Number of rows that the judge decides.
-        accuracy: Share of right verdicts by `auto` over all rows; NaN if a row that the judge decides has no verdict
-            from the judge.
+        accuracy: Share of right verdicts by `auto` over all rows, or NaN if a row for the judge lacks the judge's
+            verdict.
     """
 
     risk: float
@@ -361,7 +353,7 @@ class HeldRisk:
 
     @property
     def wrong_share(self) -> float:
-        """Share of wrong verdicts among accepted verdicts; NaN without accepted verdicts."""
+        """Share of wrong verdicts among accepted verdicts, or NaN if no verdict is accepted."""
         return self.wrong / self.accepted if self.accepted else math.nan
 
     @property
@@ -391,7 +383,7 @@ def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
 
 
 def judged_rows(fit: CascadeFit, rows: CascadeRows, accepts_from: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True if the judge decides the row: its confidence is low, and a judge helps there."""
+    """Return bool[rows], True if the judge decides the row, because its confidence is low and a judge helps."""
     below = fit.judged_below or 0.0
     return np.asarray(rows.confidence < min(accepts_from, below))
 

@@ -16,8 +16,7 @@ RULED_OUT: Final = 0.4
 
 MISTAKEN_FROM: Final = 0.5
 MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c, the band contains at least the share (c - 1/2) 5/4 of the wrong verdicts, for example half of them
-at 0.9."""
+"""At confidence c, the band contains at least the share 1.25 (c - 0.5) of wrong verdicts (half at 0.9)."""
 _ROUNDING_ERROR: Final = 1e-9
 
 
@@ -33,7 +32,7 @@ def log_odds(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.f
     """
     trees, widths = form["trees"], [feature["width"] for feature in form["features"]]
     total = np.full(len(rows), float(form["base"]))
-    # Children come after their parents, so one pass computes each node's share of the row before visiting the node.
+    # Parents come before their children, so one pass is enough.
     reach: dict[int, NDArray[np.float64]] = {root: np.ones(len(rows)) for root in trees["roots"]}
     for node, feature in enumerate(trees["feature"]):
         here = reach.pop(node)
@@ -97,7 +96,7 @@ def _learnt(
 def overruled(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
 ) -> NDArray[np.bool_]:
-    """Return bool[rows], True if a rule calls an answer wrong that the model calls right; see `probabilities`."""
+    """Return bool[rows], True if a rule calls an answer wrong that the model calls right."""
     ruled_out = (rows[:, _rules(form)] >= 1).any(axis=1)
     return np.asarray(ruled_out & (_learnt(form, rows, shapes) >= RIGHT_FROM), dtype=np.bool_)
 
@@ -135,7 +134,7 @@ def ramp(found: NDArray[np.float64], near: float, far: float) -> NDArray[np.floa
 def uncertain(
     form: Mapping[str, Any], probabilities: NDArray[np.float64], confidence: float, shapes: NDArray[np.float64] | None
 ) -> NDArray[np.bool_]:
-    """Return True for each verdict in the band of uncertain probabilities.
+    """Return which verdicts are in the band of uncertain probabilities.
 
     Args:
         form: Result of `serialise_fit.fit_form`.
@@ -163,7 +162,7 @@ def _band(conformal: Mapping[str, Any], confidence: float) -> tuple[float, float
 
 
 def _value(ranks: Mapping[str, Any], beyond: float, none: float) -> float:
-    """Return the quantile beyond which at most the share `beyond` of the rows lies; `none` with too few rows."""
+    """Return the quantile beyond which at most the share `beyond` of rows lies, or `none` if there are too few rows."""
     most = int(beyond * (ranks["count"] + 1) + _ROUNDING_ERROR)
     row = int(np.searchsorted(ranks["ranks"], most, side="right")) - 1
     return float(ranks["values"][row]) if row >= 0 else none

@@ -1,8 +1,7 @@
 """Fit the metric `correctness`: a model of the features, a map from log-odds to probabilities, and a band.
 
-Maps and bands are fitted on rows that their model has not seen. Rows are held out by question, and also by source if
-there are several sources, because users grade answers from new sources. The stored model is fitted on all rows. Boosted
-trees and a linear part each contribute half of its log-odds.
+Maps and bands are fitted on rows that their model has not seen, held out by question and by source. The stored model is
+fitted on all rows. Its log-odds are the mean of boosted trees and a linear model.
 """
 
 from collections import Counter
@@ -33,7 +32,7 @@ from gradewire_stats.calibration.quality import (
 from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, fit_form, neighbourhood, scales, tree_form
 
 _PENALTY: Final = 30.0
-"""Penalty on squared weights of standardised features; chosen by leaving sources out."""
+"""Penalty on squared weights of standardised features, chosen by leaving sources out."""
 _EDGES: Final = (1.0, 99.0)
 """Percentiles at which features are clipped."""
 _LEAST_SPREAD: Final = 1e-6
@@ -60,11 +59,12 @@ MOST_SOURCES: Final = 24
 FEW_OF_A_SOURCE: Final = 50
 LEAST_RAMP: Final = 0.01
 """Minimum distance between near and far, ten times the server's minimum. With a smaller distance, a small change could
-turn an item from near to far."""
+turn a near item into a far item.
+"""
 TRANSFER_WEIGHT: Final = 0.25
 """Weight of a row held out by source, relative to the same row held out by question."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
-"""Percentiles of the distances of held-out rows. Near ends at the percentile NEAR of rows held out by question, and far
+"""Percentiles of held-out rows' distances. Near ends at the percentile NEAR of rows held out by question, and far
 starts at the percentile FAR of all rows. With a single source, nothing is known about new sources, so near ends at
 ALL_NEAR."""
 
@@ -114,7 +114,7 @@ def linear_form(
 
 
 def _scales(values: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Return each feature's lower and upper limit, mean and spread; 0, 0, 0 and 1 for a feature without values."""
+    """Return each feature's lower and upper limit, mean and spread (0, 0, 0 and 1 for a feature without values)."""
     count = values.shape[1]
     low, high, mean, spread = np.zeros(count), np.zeros(count), np.zeros(count), np.ones(count)
     for column in range(count):
@@ -138,9 +138,8 @@ def probability_map(
 ) -> Points:
     """Fit Platt's map, 1 / (1 + exp(-(a x + b))), stored as points at every 0.1 of a x + b.
 
-    The map is linear between points, within 1e-4 of the curve, and constant outside (below 0.00005 and above 0.99995).
-    On the development rows, this map was calibrated as well as isotonic regression, and it ordered rows better because
-    it has no steps.
+    The map is linear between points, within 1e-4 of the curve, and constant outside. Unlike isotonic regression, the
+    map has no steps, so it keeps the rows' order.
     Source: Platt 1999, *Probabilistic Outputs for Support Vector Machines*.
 
     Args:
@@ -164,7 +163,7 @@ def probability_map(
 
 
 def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
-    """Fit the model to these rows; return its stored form with the keys `features`, `base`, `trees` and `linear`."""
+    """Fit a model. Return its stored form with the keys `features`, `base`, `trees` and `linear`."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - the extra `calibrate`, and slow
 
     with one_blas_thread():
@@ -178,7 +177,7 @@ def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
 
 
 def held_out(rows: LabelledFeatures, folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return float64[rows], log-odds from models fitted on the other folds; NaN if those contain a single class."""
+    """Return float64[rows], log-odds from models fitted on the other folds, NaN if those folds have a single class."""
     return _by_the_others(rows, (folds == fold for fold in range(int(folds.max()) + 1)))
 
 
@@ -204,8 +203,7 @@ class CorrectnessFitResult:
         fit: The JSON document that a model stores.
         quality: Quality of the probabilities held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15
             bins of equal mass).
-        transfer: For each source, the quality of a fit on the other sources; empty with a single source.
-        warnings: Warnings for the user, one sentence each.
+        transfer: For each source, the quality of a fit on the other sources. Empty if there is only one source.
     """
 
     fit: dict[str, Any]
@@ -219,7 +217,7 @@ def fit_correctness(
 ) -> CorrectnessFitResult:
     """Fit P(right) to labelled rows. The same rows in the same order give the same fit, bit for bit.
 
-    Every source has the same weight. To test the fit on a source, that source is left out.
+    Every source has the same weight.
 
     Args:
         rows: Result of `checked`.
@@ -246,13 +244,13 @@ def held_out_probabilities(rows: LabelledFeatures, *, parts: int = FOLDS) -> NDA
 
     Args:
         rows: Result of `checked`.
-        parts: Number of parts to split the questions into; each part is left out once.
+        parts: Number of parts to split the questions into. Each part is left out once.
 
     Raises:
         ValueError: The features do not predict the labels.
     """
     (evidence,) = _evidence(rows, parts)
-    return ruled(_crossed(evidence, folds_of_keys(rows.keys, parts)), rows.rules)
+    return ruled(_cross_fitted_probabilities(evidence, folds_of_keys(rows.keys, parts)), rows.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +262,8 @@ class _Evidence:
         log_odds: float64[n], from a model that has not seen the row.
         right: bool[n].
         weights: float64[n].
-        share: float64[n], 0 if the row is near the model's rows, 1 if it is far, and linear in between.
-        edges: Distances at which near ends and far starts; None without shapes.
+        share: float64[n], 0 for rows near the model's rows, 1 for far rows, and linear in between.
+        edges: Distances at which near ends and far starts, or None without shapes.
     """
 
     rows: NDArray[np.intp]
@@ -284,11 +282,10 @@ class _Evidence:
         return self.weights * (self.share if far else 1 - self.share)
 
     def near(self) -> Points:
-        """Return the map for near items; raise ValueError if rows with higher log-odds are not right more often."""
         return probability_map(self.log_odds, self.right, self.weighted(far=False))
 
     def far(self) -> Points | None:
-        """Return the map for far items; None with too few far rows, or if log-odds do not predict right answers."""
+        """Return the map for far items, or None if far rows are too few or do not allow a map."""
         weights = self.weighted(far=True)
         if min(float(weights[self.right].sum()), float(weights[~self.right].sum())) < LEAST_OF_A_CLASS:
             return None
@@ -299,7 +296,6 @@ class _Evidence:
 
 
 def _evidence(rows: LabelledFeatures, *parts: int) -> Iterator[_Evidence]:
-    """Yield the evidence for each number of parts to split the questions into; shared work is done once."""
     by_source = left_out_log_odds(rows)
     apart = None if rows.shapes is None else _distances(rows, rows.shapes)
     for count in parts:
@@ -312,14 +308,6 @@ def _evidence_of(
     by_source: NDArray[np.float64],
     apart: NDArray[np.float64] | None,
 ) -> _Evidence:
-    """Join log-odds from other questions and from other sources.
-
-    Args:
-        rows: The labelled rows.
-        by_question: float64[rows], log-odds of rows held out by question.
-        by_source: float64[rows], log-odds of rows held out by source; NaN with a single source.
-        apart: float64[2 rows], result of `_distances`.
-    """
     count = len(rows.right)
     found = np.concatenate((by_question, by_source))
     share, edges = np.zeros(len(found)), None
@@ -337,7 +325,7 @@ def _evidence_of(
 def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64]:
     """Return float64[2 rows]: each row's distance from the other half of the questions, then from the other sources.
 
-    Distances from other sources are NaN with a single source.
+    Distances from other sources are NaN if there is only one source.
     """
     count = len(rows.right)
     found, scale = np.full(2 * count, np.nan), scales(shapes.values)
@@ -352,8 +340,7 @@ def _distances(rows: LabelledFeatures, shapes: InputKinds) -> NDArray[np.float64
     return found
 
 
-def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return float64[rows], probabilities from models and maps that have not seen the row's question."""
+def _cross_fitted_probabilities(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64]:
     found = np.empty(len(folds))
     for fold in range(int(folds.max()) + 1):
         inside = folds[evidence.rows] == fold
@@ -366,9 +353,8 @@ def _crossed(evidence: _Evidence, folds: NDArray[np.intp]) -> NDArray[np.float64
 
 
 def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the same fit as `fit_correctness`, but without measuring its quality."""
-    # The band uses coarse folds. The design was chosen on the fine folds, which are therefore too optimistic. Coarse
-    # folds give worse results, because their models see only half of the questions.
+    """Return the fit of `fit_correctness` without measuring the fit's quality."""
+    # The band uses coarse folds, because the design was chosen on the fine folds, which are therefore too optimistic.
     evidence, coarse = _evidence(rows, FOLDS, BAND_FOLDS)
     near, far = evidence.near(), evidence.far()
     found = near(coarse.log_odds)

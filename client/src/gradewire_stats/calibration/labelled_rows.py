@@ -19,7 +19,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 def question_key(question: str) -> str:
-    """Return a question's words in NFKC, case-folded and separated by single blanks; "" without words.
+    """Return a question's words in NFKC, case-folded and separated by single blanks, or "" if there are no words.
 
     Questions with the same key count as the same question, for example "Who wrote Hamlet?" and "who  wrote hamlet".
     """
@@ -28,7 +28,7 @@ def question_key(question: str) -> str:
 
 
 def question_keys(questions: Sequence[str]) -> list[str]:
-    """Return each row's question key; blank questions get unique keys."""
+    """Return each row's question key. Blank questions get unique keys."""
     return [question_key(question) or f"\0{row}" for row, question in enumerate(questions)]
 
 
@@ -42,7 +42,7 @@ def half_of(question: str) -> Half:
 
 FOLDS: Final = 8
 LEAST_OF_A_CLASS: Final = 40
-"""Minimum number of right rows, and also of wrong rows, for fitting probabilities."""
+"""Minimum number of right rows, and of wrong rows, for fitting probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,9 @@ class FittedFeature:
     """A column of a fit.
 
     Attributes:
-        name: The feature's name in the metric.
-        monotone: 1 if a higher value never lowers the probability, -1 if a higher value never raises the probability, 0
-            without a constraint.
-        width: Width of the linear transition at a split, in the feature's unit; 0 means hard splits.
+        monotone: 1 if a higher value never lowers the probability, -1 if a higher value never raises the probability,
+            or 0 without a constraint.
+        width: Width of the linear transition at a split, in the feature's unit. 0 means hard splits.
         rules_out: If True, a value of 1 or more makes the answer wrong.
     """
 
@@ -68,7 +67,6 @@ class InputKinds:
     """Numbers that describe each row's type of item, to measure the distance between items.
 
     Attributes:
-        names: Names of the numbers in the metric.
         values: float64[rows, numbers], finite.
     """
 
@@ -86,8 +84,8 @@ class LabelledFeatures:
         right: bool[rows], human labels.
         keys: Each row's question key. Rows with the same key are in the same fold.
         sources: Each row's source. Every source has the same total weight.
-        shapes: Each row's type of item; None if unknown.
-        counting: Weight of each source that does not have weight 1.
+        shapes: Each row's type of item, or None if unknown.
+        counting: Weight by source. Other sources have the weight 1.
     """
 
     features: Sequence[FittedFeature]
@@ -150,17 +148,16 @@ def checked(  # noqa: PLR0913 - one argument per column
     sources: Sequence[str] | None = None,
     shapes: InputKinds | None = None,
 ) -> LabelledFeatures:
-    """Check that rows are sufficient for a fit, and return them.
+    """Check that the columns are sufficient for a fit, and return them as labelled rows.
 
     Args:
         features: The metric's features in order.
         values: float64[rows, features], NaN if a feature does not apply.
-        labels: float64[rows], 0 to 1; 0.5 or more is right.
+        labels: float64[rows], 0 to 1. 0.5 or more is right.
         questions: Text of each row's question. Rows with the same question are in the same fold. Blank questions are
             all different.
         sources: Each row's source. None means a single source.
-        shapes: Each row's type of item, for a fit that measures distances between items; None for a fit without
-            distances.
+        shapes: Each row's type of item, or None for a fit without distances between items.
 
     Raises:
         ValueError: A label lies outside [0, 1], a value is infinite, or there are too few questions, right rows or
@@ -189,10 +186,7 @@ def checked(  # noqa: PLR0913 - one argument per column
 
 
 def folds_of_keys(keys: Sequence[str], count: int = FOLDS) -> NDArray[np.intp]:
-    """Return each row's fold, 0 to `count` - 1. Questions are sorted by a hash and assigned to folds in turn.
-
-    A hash alone could leave folds empty if there are few questions.
-    """
+    """Return each row's fold, 0 to `count` - 1. Questions are sorted by a hash and assigned to folds in turn."""
     dealt = {
         key: number % count
         for number, key in enumerate(sorted(set(keys), key=lambda key: (blake2b(key.encode()).digest(), key)))

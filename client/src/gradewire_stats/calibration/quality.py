@@ -18,8 +18,8 @@ BINS: Final = 15
 def calibration_error(probabilities: NDArray[np.float64], right: NDArray[np.bool_], *, bins: int = BINS) -> float:
     """Return the expected calibration error over bins of equal mass, 0 to 1.
 
-    Rows are sorted by probability and split into `bins` bins of equal size; if sizes differ by one, larger bins come
-    first. The error is the mean of |mean probability - share of right rows| over the bins, weighted by rows. Source:
+    Rows are sorted by probability and split into `bins` bins of equal size (or sizes that differ by one, larger bins
+    first). The error is the mean of |mean probability - share of right rows| over the bins, weighted by rows. Source:
     Nixon et al. 2019, *Measuring Calibration in Deep Learning*.
 
     Args:
@@ -43,7 +43,7 @@ def brier_score(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) ->
 def accuracy_at_coverage(
     probabilities: NDArray[np.float64], right: NDArray[np.bool_], coverages: Sequence[float]
 ) -> list[float]:
-    """Return, for each coverage, the accuracy of the verdicts on the most confident rows that make up this share.
+    """Return the accuracy on the most confident rows, for each share of rows in `coverages`.
 
     A probability of 0.5 or more means the verdict "right". The confidence is max(p, 1 - p). Among rows with equal
     confidence, the first rows are kept.
@@ -75,16 +75,16 @@ LEAST_HELD: Final = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class TransferStatistics:
-    """Quality, on the rows from one source, of a fit on all other sources.
+    """Quality of a fit on all other sources, on the rows from one source.
 
     Attributes:
-        pearson: Correlation of probability and label; NaN if labels or probabilities are all equal.
-        auc: Area under the ROC curve; NaN if labels are all equal.
+        pearson: Correlation of probability and label, or NaN if labels or probabilities are all equal.
+        auc: Area under the ROC curve, or NaN if labels are all equal.
         ece: Expected calibration error over 15 bins of equal mass.
         at_coverage: Accuracy on the most certain share of rows, for each share in COVERAGES.
         uncertain: Share of rows that are UNCERTAIN at the confidence 0.9, because they are in the band or overruled.
-        accuracy_certain: Accuracy on the remaining rows; NaN without such rows.
-        held: Share of the wrong verdicts that are UNCERTAIN; NaN without wrong verdicts.
+        accuracy_certain: Accuracy on the rows that are not UNCERTAIN, or NaN without such rows.
+        held: Share of the wrong verdicts that are UNCERTAIN, or NaN without wrong verdicts.
     """
 
     source: str
@@ -100,14 +100,14 @@ class TransferStatistics:
 
     @property
     def transfers(self) -> bool:
-        """True if `ece` is at most 0.1 and at least a third of the wrong verdicts is UNCERTAIN."""
+        """True if `ece` is at most 0.1 and at least a third of the wrong verdicts are UNCERTAIN."""
         return not (self.ece > MOST_ERROR or self.held < LEAST_HELD)
 
 
 def transfer_statistics(
     rows: LabelledFeatures, fit: Callable[[LabelledFeatures], Mapping[str, Any]]
 ) -> Iterator[TransferStatistics]:
-    """Yield, for each source, the quality of a `fit` on the other sources. The fit leaves out the source's questions.
+    """Yield the quality on each source of a fit on all other sources. The fit also leaves out the source's questions.
 
     A source is skipped if too few right or too few wrong answers remain for the fit.
     """
@@ -125,7 +125,7 @@ def transfer_statistics(
 def measured(
     source: str, found: NDArray[np.float64], right: NDArray[np.bool_], flagged: NDArray[np.bool_]
 ) -> TransferStatistics:
-    """Return the quality of probabilities, float64[rows]; `flagged` is True for UNCERTAIN rows."""
+    """Return the quality of the probabilities `found`, float64[rows]. `flagged` is True for UNCERTAIN rows."""
     hits = (found >= RIGHT_FROM) == right
     one_class = bool(right.all() or not right.any())
     return TransferStatistics(
@@ -143,7 +143,7 @@ def measured(
 
 
 def transfer_warnings(transfer: tuple[TransferStatistics, ...]) -> Iterator[str]:
-    """Yield a warning for each source on which a fit on the other sources is poor."""
+    """Yield a warning for each source on which a fit on all other sources performs poorly."""
     for each in transfer:
         if not each.transfers:
             held = f"{each.held:.0%} of its wrong verdicts are UNCERTAIN (at least {LEAST_HELD:.0%} are needed)"
@@ -163,7 +163,7 @@ class Abstention:
         judged: Number of rows with a verdict and a label.
         uncertain: Number of these rows with an uncertain verdict.
         accuracy: Share of right verdicts over these rows, 0 to 1.
-        accuracy_certain: Share of right verdicts over rows with a certain verdict; NaN without such rows.
+        accuracy_certain: Share of right verdicts over rows with a certain verdict, or NaN without such rows.
     """
 
     judged: int
@@ -178,13 +178,12 @@ def abstention(
     """Compare verdicts with labels.
 
     Args:
-        verdicts: float64[rows]: 1 right, 0 wrong, NaN without a verdict.
+        verdicts: float64[rows]: 1 (right), 0 (wrong) or NaN (no verdict).
         certain: bool[rows], False if the metric marks its verdict as uncertain.
-        labels: float64[rows] in [0, 1]; 0.5 or more is right.
+        labels: float64[rows] in [0, 1]. 0.5 or more is right.
 
     Returns:
-        The accuracy; None if no verdict is uncertain, or if a label lies outside [0, 1], because "right" is then
-        undefined.
+        The accuracy, or None if no verdict is uncertain, or if a label lies outside [0, 1].
     """
     judged = ~np.isnan(verdicts) & ~np.isnan(labels)
     if not judged.any() or certain[judged].all() or labels[judged].min() < 0 or labels[judged].max() > 1:

@@ -20,7 +20,7 @@ _FIRST_RANKS: Final = 128
 _DIGITS: Final = 1e6
 
 KEPT_ROWS: Final = 384
-"""Maximum number of rows in a fit. They are a sample of all rows; each source gets an equal share."""
+"""Maximum number of rows in a fit, sampled from all rows with an equal share from each source."""
 NEAREST: Final = 4
 _LEAST_SPREAD: Final = 0.25
 _DISTANCE_DIGITS: Final = 4
@@ -48,7 +48,6 @@ class DistanceBand:
     """Evidence about items near the fitted rows, or about items far from the fitted rows.
 
     Attributes:
-        points: Map from log-odds to probability.
         probabilities: float64[rows], after the map, for rows that their model has not seen.
         right: bool[rows], human labels, with both classes.
         weights: float64[rows], 0 or more.
@@ -61,7 +60,7 @@ class DistanceBand:
 
 
 def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weight: float = 1.0) -> dict[str, Any]:
-    """Return the trees of several fitted models; their log-odds are averaged.
+    """Return the trees of fitted models, whose log-odds are averaged.
 
     Args:
         models: Instances of scikit-learn's HistGradientBoostingClassifier, for two classes and without categorical
@@ -162,7 +161,7 @@ def _append(trees: dict[str, list[Any]], nodes: NDArray[Any], share: float) -> N
     trees["roots"].append(start)
     for node in (nodes[position] for position in order):
         leaf = bool(node["is_leaf"])
-        threshold = min(float(node["num_threshold"]), _ALWAYS_LEFT)  # infinity only tests if the feature is present
+        threshold = min(float(node["num_threshold"]), _ALWAYS_LEFT)  # infinity separates only missing values
         trees["feature"].append(-1 if leaf else int(node["feature_idx"]))
         trees["threshold"].append(0.0 if leaf else threshold)
         trees["missing_left"].append(bool(node["missing_go_to_left"]) and not leaf)
@@ -179,11 +178,11 @@ def _short(value: float) -> float:
 def _ranks(
     values: NDArray[np.float64], weights: NDArray[np.float64], *, down: bool, whole: bool = False
 ) -> dict[str, Any]:
-    """Return order statistics of weighted rows, from the lowest value up, or from the highest value down.
+    """Return order statistics of weighted rows.
 
-    With `down`, start at the lowest value and round values down; without `down`, start at the highest value and round
-    values up. The count is the effective number of rows. All of the first ranks are kept, and later ranks are thinned
-    out. Ranks end at the middle, because confidences start at one half. With `whole`, ranks end at the last row.
+    With `down`, start at the lowest value and round values down. Otherwise, start at the highest value and round values
+    up. The count is the effective number of rows. Ranks end at the middle, because confidences start at one half, or
+    with `whole` at the last row.
     """
     count = max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
     last = count if whole else count // 2 + 1
@@ -201,7 +200,7 @@ def _ranks(
 
 
 def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each number's standard deviation, at least 0.25, float64[numbers]; `shapes` is float64[rows, numbers]."""
+    """Return each column's standard deviation, at least 0.25, float64[numbers]. `shapes` is float64[rows, numbers]."""
     found: NDArray[np.float64] = np.maximum(shapes.std(axis=0), _LEAST_SPREAD).round(_DISTANCE_DIGITS)
     return found
 
@@ -209,12 +208,12 @@ def scales(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
 def neighbourhood(
     shapes: NDArray[np.float64], scale: NDArray[np.float64], keys: Sequence[str], sources: Sequence[str]
 ) -> dict[str, Any]:
-    """Choose the rows that a fit keeps to measure a new item's distance from them.
+    """Choose the rows that a fit keeps. A new item's distance is measured from these rows.
 
     Args:
         shapes: float64[rows, numbers], finite.
         scale: float64[numbers], from `scales`: the unit for each number.
-        keys: Each row's question key. Hashes of the keys decide which rows are kept.
+        keys: Each row's question key.
         sources: Each row's source. The same number of rows is kept from each source, if available.
 
     Returns:

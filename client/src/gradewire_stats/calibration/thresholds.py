@@ -16,7 +16,7 @@ Objective = Literal["accuracy", "balanced_accuracy", "f1"]
 WeightObjective = Literal["pearson", "auc"]
 
 FOLDS = 5
-# Candidate weights have two decimals, because labelled rows cannot determine more.
+# Candidate weights have two decimals, because labelled rows cannot determine more decimals.
 WEIGHTS = np.round(np.linspace(0.0, 1.0, 101), 2)
 _DECIMALS = (2, 3, 4, 6)
 
@@ -24,9 +24,8 @@ _DECIMALS = (2, 3, 4, 6)
 def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objective: Objective = "accuracy") -> float:
     """Return the minimum score of a right answer that agrees best with labels.
 
-    If several thresholds are equally good, the result lies in the widest gap between two neighbouring scores (the
-    lowest such gap). The result is the gap's middle, rounded to the smallest number of decimals that keeps the result
-    in the middle half of the gap.
+    If several thresholds are equally good, return the middle of the widest gap between two neighbouring scores (the
+    lowest gap if several are equally wide), rounded to as few decimals as possible within the gap's middle half.
 
     Args:
         scores: float64[rows], finite.
@@ -68,11 +67,11 @@ def held_out_verdicts(
     Args:
         scores: float64[rows], finite.
         right: bool[rows].
-        questions: Each row's question; rows with the same `question_key` are in the same fold.
+        questions: Each row's question. Rows with the same `question_key` are in the same fold.
         objective: Same as in `fit_threshold`.
 
     Returns:
-        float64[rows], 1 or 0; NaN if all rows in the other folds are right, or all are wrong.
+        float64[rows], 1 or 0, NaN if all rows in the other folds are right, or all are wrong.
     """
     fold = np.array([_fold(question, row) for row, question in enumerate(questions)])
     verdicts = np.full(len(scores), math.nan)
@@ -90,12 +89,12 @@ def fit_weight(
     labels: NDArray[np.float64],
     objective: WeightObjective = "pearson",
 ) -> float:
-    """Return the weight w, one of 0, 0.01 … 1, for which `w · sentence + (1 - w) · lexical` agrees best with labels.
+    """Return the weight w (0, 0.01 … 1) with which `w · sentence + (1 - w) · lexical` agrees best with labels.
 
     Args:
         sentence: float64[rows], finite.
         lexical: float64[rows], finite.
-        labels: float64[rows] in [0, 1]; for AUC, 0.5 or more is right.
+        labels: float64[rows] in [0, 1]. For AUC, 0.5 or more is right.
         objective: Value to maximise. If several weights are equally good, the middle weight is returned.
 
     Raises:
@@ -117,7 +116,7 @@ def fit_weight(
 
 
 def balanced_accuracy(verdicts: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return the mean accuracy over right and over wrong answers; NaN if there are no right or no wrong answers."""
+    """Return the mean accuracy over right and over wrong answers, or NaN if all answers are right or all wrong."""
     judged = ~np.isnan(verdicts)
     agree = (verdicts == 1) == right
     sides = [agree[judged & side] for side in (right, ~right)]
@@ -148,7 +147,7 @@ def _between(low: float, high: float) -> float:
 def _fold(question: str, row: int) -> int:
     # Blank questions are all different.
     key = question_key(question) or f"row {row}"
-    # The digest must differ from the one in `half_of`, because otherwise each half would fill only some folds.
+    # The digest must differ from `half_of`'s digest, because otherwise each half would fill only some folds.
     return hashlib.blake2b(key.encode("utf-8"), digest_size=8, person=b"fold").digest()[0] % FOLDS
 
 

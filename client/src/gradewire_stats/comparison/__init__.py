@@ -1,4 +1,4 @@
-"""Compare scores of models, runs, data sets or groups without labels. No function uses files or the terminal.
+"""Comparison of models, runs, data sets or groups by their scores, without labels.
 
 `compare_results` compares two runs, `compare_pairs` pairs of answers, and `compare_groups` groups of rows. The
 bootstrap draws questions instead of rows, because answers to the same question depend on each other.

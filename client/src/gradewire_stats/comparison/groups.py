@@ -16,10 +16,9 @@ class GroupedRows:
     """Scores by several metrics, with each row's group and question.
 
     Attributes:
-        scores: float64[rows] by metric; NaN without a score.
-        groups: int[rows], each row's group number; -1 for a row without a group.
-        names: Each group's name, indexed by group number. A name contains the values that the group's rows share, one
-            for each grouping column.
+        scores: float64[rows] by metric, NaN without a score.
+        groups: int[rows], each row's group number, -1 for a row without a group.
+        names: Each group's name, by group number: the value that the group's rows share in each grouping column.
         questions: int[rows], each row's question number, from 0 without gaps.
         strata: int[questions], each question's data set number. Draws are stratified by data set.
     """
@@ -59,13 +58,11 @@ _LEAST_DRAWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """A group minus its baseline, on questions with a score in both.
+    """A group minus its baseline, on questions with a score in both groups.
 
     Attributes:
-        baseline: Name of the baseline group.
-        questions: Number of questions with a score in both groups.
-        mean: Mean over these questions of the difference between the groups' mean scores for the question. If questions
-            are weighted by their rows, this is the difference between the groups' means over rows.
+        mean: Mean difference between the groups' mean scores for a question. If questions are weighted by their rows,
+            this is the difference between the groups' means over rows.
     """
 
     baseline: tuple[str, ...]
@@ -79,7 +76,7 @@ class GroupStatistics:
 
     Attributes:
         mean: Mean over the scored rows.
-        paired: Difference from the baseline; None for a baseline, or without a shared question.
+        paired: Difference from the baseline, or None for a baseline, or without a shared question.
     """
 
     group: tuple[str, ...]
@@ -91,7 +88,7 @@ class GroupStatistics:
 
 @dataclass(slots=True)
 class _Ratio:
-    """A ratio of two sums over questions, and the ratio in all draws so far.
+    """A ratio of two sums over questions, with its values in all draws so far.
 
     Attributes:
         questions: int[n], question numbers, each at most once.
@@ -115,7 +112,7 @@ class _Ratio:
             self.drawn.append(np.where(below > 0, taken @ self.above / below, np.nan))
 
     def free(self, strata: NDArray[np.intp]) -> int:
-        """Return `free_clusters` of the questions, but faster, because each question occurs once."""
+        """Return `free_clusters` of the questions, but faster, because questions are distinct."""
         return len(self.questions) - max(0, len(np.unique(strata[self.questions])) - 1)
 
 
@@ -140,8 +137,8 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
         by_row: Weight each question by its rows, so that a difference equals the difference between the groups' means.
             Both groups then need the same number of scored rows for each question. By default, all questions have the
             same weight.
-        resamples: Number of draws of whole questions, stratified by data set with `one_fewer` (see `bootstrap.draws`);
-            reduced for more than 100 000 questions.
+        resamples: Number of draws of whole questions, stratified by data set with `one_fewer` (see `bootstrap.draws`).
+            With more than 100 000 questions, the number is reduced.
         seed: Seed for the draws.
 
     Returns:
@@ -155,10 +152,10 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
     first = rows.names[0][column] if baseline is None else baseline
     if all(name[column] != first for name in rows.names):
         raise ValueError(f"no group has the baseline {first!r}")
-    baselines = _baselines(rows.names, first, column)
+    baselines = _baseline_numbers(rows.names, first, column)
     members = _members(rows)
     means = {metric: [_mean(rows, scores, where) for where in members] for metric, scores in rows.scores.items()}
-    pairs = {metric: _pairs(means[metric], baselines, by_row=by_row) for metric in rows.scores}
+    pairs = {metric: _baseline_differences(means[metric], baselines, by_row=by_row) for metric in rows.scores}
     ratios = [ratio for table in (means, pairs) for found in table.values() for ratio in found if ratio is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
     # Draw only ratios that get an interval. If each group is a single ID, no ratio gets an interval.
@@ -187,8 +184,7 @@ def _members(rows: GroupedRows) -> list[NDArray[np.intp]]:
     return [order[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def _baselines(names: Sequence[tuple[str, ...]], first: str, column: int) -> dict[int, int]:
-    """Return the number of each group's baseline, by group number. Only groups with a baseline are included."""
+def _baseline_numbers(names: Sequence[tuple[str, ...]], first: str, column: int) -> dict[int, int]:
     numbers = {name: number for number, name in enumerate(names)}
     others = {number: (*name[:column], first, *name[column + 1 :]) for name, number in numbers.items()}
     return {number: numbers[other] for number, other in others.items() if other in numbers and numbers[other] != number}
@@ -201,8 +197,9 @@ def _mean(rows: GroupedRows, scores: NDArray[np.float64], where: NDArray[np.intp
     return _Ratio(questions, total, np.bincount(places, minlength=len(questions)).astype(np.float64))
 
 
-def _pairs(means: Sequence[_Ratio], baselines: Mapping[int, int], *, by_row: bool) -> list[_Ratio | None]:
-    """Return each group's difference from its baseline; None without a baseline or a shared question."""
+def _baseline_differences(
+    means: Sequence[_Ratio], baselines: Mapping[int, int], *, by_row: bool
+) -> list[_Ratio | None]:
     return [
         _difference(mean, means[baselines[number]], by_row=by_row) if number in baselines else None
         for number, mean in enumerate(means)

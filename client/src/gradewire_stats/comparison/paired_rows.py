@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from gradewire_stats.bootstrap import question_clusters, strata_of
 
 TieMargin = float | Literal["verdict"]
-"""Maximum difference between tied scores; "verdict" means that answers with the same verdict tie."""
+"""Maximum difference between tied scores, or "verdict" if answers with the same verdict tie."""
 TIE_MARGIN: Final = 0.2
 """Default margin, in units of the score. With this margin, smile and correctness reproduce most of the annotators' ties
 (docs/guides/compare-runs.md)."""
-# Differences between scores have rounding errors: 0.5 - 0.3 is more than 0.2.
+# Differences between scores have rounding errors. For example, 0.5 - 0.3 is more than 0.2.
 _ROUNDING = 1e-9
 
 
@@ -25,9 +25,9 @@ def preferences(
     """Return the preferred answer in each pair.
 
     Args:
-        scores: float64[pairs, 2], scores of the baseline's and of the candidate's answer; NaN without a score.
-        verdicts: float64[pairs, 2], 1 right, 0 wrong; NaN without a verdict.
-        tie_margin: In units of the score, 0 or more; or "verdict".
+        scores: float64[pairs, 2], scores of the baseline's and of the candidate's answer, NaN without a score.
+        verdicts: float64[pairs, 2]: 1 (right), 0 (wrong) or NaN (no verdict).
+        tie_margin: "verdict", or a number of at least 0, in units of the score.
 
     Returns:
         float64[pairs]: 1 if the candidate's answer is preferred, -1 if the baseline's answer is preferred, 0 for a tie,
@@ -63,12 +63,12 @@ class PairedRows:
     """Results of a baseline and a candidate, with a row for each pair of answers to the same question.
 
     Attributes:
-        scores: float64[pairs, 2] by metric, the baseline's and the candidate's scores; NaN without a score.
-        verdicts: float64[pairs, 2] by metric, 1 right and 0 wrong; NaN without a verdict.
+        scores: float64[pairs, 2] by metric, the baseline's and the candidate's scores, NaN without a score.
+        verdicts: float64[pairs, 2] by metric: 1 (right), 0 (wrong) or NaN (no verdict).
         empty: bool[pairs, 2] by metric, True if the answer has no score because it is empty.
         failed: bool[pairs, 2] by metric, True if the answer has no score for another reason.
         preferred: float64[pairs] by chooser, with the values that `preferences` returns.
-        questions: int[pairs], each pair's question number, from 0 without gaps; the bootstrap draws questions.
+        questions: int[pairs], each pair's question number, from 0 without gaps. The bootstrap draws questions.
         strata: int[questions], each question's data set number. Draws are stratified by data set.
     """
 
@@ -131,5 +131,5 @@ class PairedRows:
 
 
 def _numbers(values: Sequence[float | None]) -> NDArray[np.float64]:
-    """Return float64[pairs, 2] from a list that alternates between baseline and candidate."""
+    """Return float64[pairs, 2] from alternating values for baseline and candidate."""
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64).reshape(-1, 2)

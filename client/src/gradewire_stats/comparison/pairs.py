@@ -33,10 +33,10 @@ _OUTCOMES = {"wins": 1.0, "ties": 0.0, "losses": -1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictDifference:
-    """A metric's verdicts on the pairs with a verdict on both answers.
+    """A metric's verdicts on pairs with verdicts on both answers.
 
     Attributes:
-        pairs: Number of these pairs.
+        pairs: Number of pairs with verdicts on both answers.
         baseline, candidate: Share of right answers on each side.
         difference: Candidate minus baseline.
         both: Number of pairs with two right answers.
@@ -84,7 +84,7 @@ class MetricDifference:
         empty_as_wrong: Means and difference with every empty answer counted as a score of 0.
         empty: Number of empty answers from baseline and from candidate.
         failed: Number of nonempty answers without a score, from baseline and from candidate.
-        verdicts: Difference in verdicts; None if the metric gives no verdicts.
+        verdicts: Difference in verdicts, or None if the metric gives no verdicts.
     """
 
     pairs: int
@@ -105,7 +105,6 @@ class Outcomes:
     Attributes:
         pairs: Number of pairs with a winner or a tie.
         undecided: Number of pairs with neither a winner nor a tie.
-        wins, ties, losses: Numbers of pairs that the candidate wins, ties and loses.
         win_share, tie_share, loss_share: Wins, ties and losses as shares of `pairs`.
         p_value: p value of the exact two-sided sign test, which assumes independent pairs: the probability that wins
             and losses split at least as unevenly if both sides are equally good. 1 if all pairs are ties, NaN without
@@ -135,7 +134,7 @@ class PairComparison:
 def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0) -> PairComparison:
     """Compute differences for all metrics and outcomes for all choosers.
 
-    `compare_groups` computes the intervals and differences, from draws of whole questions, stratified by data set.
+    Intervals come from draws of whole questions, stratified by data set.
 
     Raises:
         ValueError: There are no pairs.
@@ -152,7 +151,6 @@ def compare_pairs(rows: PairedRows, *, resamples: int = RESAMPLES, seed: int = 0
 
 
 def _columns(rows: PairedRows) -> GroupedRows:
-    """Return every statistic as a column over the baseline's answers, followed by the candidate's answers."""
     columns: dict[str, NDArray[np.float64]] = {}
     filled = {label: np.where(rows.empty[label], 0.0, scores) for label, scores in rows.scores.items()}
     for kind, table in (("mean", rows.scores), ("filled", filled), ("right", rows.verdicts)):
@@ -197,7 +195,7 @@ def _verdicts(verdicts: NDArray[np.float64], found: list[GroupStatistics]) -> Ve
         only_baseline=only_baseline,
         only_candidate=only_candidate,
         neither=int((~before & ~after).sum()),
-        p_value=_even_split(only_baseline, only_candidate),
+        p_value=_even_split_p_value(only_baseline, only_candidate),
     )
 
 
@@ -214,7 +212,7 @@ def _outcomes(preferred: NDArray[np.float64], found: Mapping[str, list[GroupStat
         win_share=win_share,
         tie_share=tie_share,
         loss_share=loss_share,
-        p_value=_even_split(losses, wins) if decided else np.nan,
+        p_value=_even_split_p_value(losses, wins) if decided else np.nan,
     )
 
 
@@ -225,8 +223,7 @@ def _sides(found: list[GroupStatistics]) -> _Sides:
     return {"baseline": baseline.mean, "candidate": candidate.mean, "difference": apart}
 
 
-def _even_split(one: int, other: int) -> float:
-    """Return the exact two-sided p value for the hypothesis that both outcomes are equally likely."""
+def _even_split_p_value(one: int, other: int) -> float:
     return float(scipy_stats().binomtest(one, one + other).pvalue) if one + other else 1.0
 
 
@@ -241,8 +238,8 @@ class OrderStatistics:
         pairs: Number of pairs with a verdict in both orders.
         consistent: Number of pairs with the same winner, or a tie, in both orders.
         consistency: Share of consistent pairs, 0 to 1.
-        position_bias: Share of verdicts for the answer shown first minus share for the answer shown second, -1 to 1; 0
-            without bias.
+        position_bias: Share of verdicts for the answer shown first minus share for the answer shown second, -1 to 1. 0
+            means no bias.
     """
 
     pairs: int
@@ -259,11 +256,11 @@ def order_statistics(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> OrderStatistics | None:
-    """Return a judge's consistency between orders; None if no pair has a verdict in both orders.
+    """Return a judge's consistency between orders, or None if no pair has a verdict in both orders.
 
     Args:
-        orders: Each pair's verdict in each order. `first` names the answer shown first, and `winner` the better answer;
-            `winner` is "tie" for a tie and None without a verdict.
+        orders: Each pair's verdict in each order. `first` names the answer shown first. `winner` names the better
+            answer, or is "tie" for a tie and None without a verdict.
         questions: Each pair's question number, as in `GroupedRows`. Whole questions are drawn.
         strata: Each question's data set number, as in `GroupedRows`.
         resamples: Number of draws.
@@ -291,7 +288,7 @@ def order_statistics(
 
 
 def _leaning(order: Mapping[str, object]) -> float:
-    """Return 1 if the answer shown first won, -1 if it lost, 0 for a tie."""
+    """Return 1 if the answer shown first won, -1 if this answer lost, and 0 for a tie."""
     if order["winner"] == "tie":
         return 0.0
     return 1.0 if order["winner"] == order["first"] else -1.0

@@ -29,13 +29,13 @@ class ScoredItem(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowColumns:
-    """Columns that describe the items in two runs; empty if unknown.
+    """Columns that describe the items in two runs. Unknown columns are empty.
 
     Attributes:
         questions: Key of each item's question. Items with the same question are drawn together. If empty, every item
             has its own question.
         datasets: Each item's data set. Draws are stratified by data set. If empty, there is a single data set.
-        groups: Each item's group, for separate comparisons; "" for no group.
+        groups: Each item's group, for separate comparisons, or "" for no group.
     """
 
     questions: Sequence[str] = ()
@@ -48,8 +48,7 @@ class RunComparison:
     """A comparison of two runs.
 
     Attributes:
-        overall: Comparison on all questions.
-        groups: Comparison on each group's questions, in order of first occurrence; empty without groups.
+        groups: Comparison on each group's questions, in order of first occurrence. Empty if there are no groups.
     """
 
     overall: PairComparison
@@ -71,7 +70,7 @@ def compare_results(  # noqa: PLR0913 - two runs and four options
         baseline: Results of one run, for example a `ScoreReport`.
         candidate: Results of the other run, for the same questions in the same order.
         columns: Questions, data sets and groups. None means a question for each item, one data set, and no groups.
-        tie_margin: Maximum difference between tied scores; "verdict" means that answers with the same verdict tie.
+        tie_margin: See `TieMargin`.
         resamples: Number of draws.
         seed: Seed for the draws.
 

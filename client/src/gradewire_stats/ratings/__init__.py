@@ -1,4 +1,4 @@
-"""Ratings of models from verdicts on pairs of answers, computed with numpy and without files or the terminal.
+"""Ratings of models from verdicts on pairs of answers.
 
 The bootstrap draws instructions instead of matches, because verdicts on the same instruction depend on each other.
 """

@@ -18,10 +18,10 @@ class Matches:
         b: int[matches], number of the model that gave answer B, which differs from `a`.
         score_a: float64[matches]: 1 if A won, 0 if B won, 0.5 for a tie.
         instructions: int[matches], number of the instruction. Matches with the same instruction are drawn together.
-        shown_first: int[matches]: 1 if the judge saw A first, -1 if it saw B first, 0 if the verdict covers both orders
-            or the order is unknown.
-        words: float64[matches, 2], number of words in answers A and B; NaN if unknown.
-        weights: float64[matches], weight in fits: 0.5 if the two orders of a pair are separate matches, else 1.
+        shown_first: int[matches]: 1 if the judge saw A first, -1 if the judge saw B first, 0 if the verdict covers both
+            orders or the order is unknown.
+        words: float64[matches, 2], number of words in answers A and B, NaN if unknown.
+        weights: float64[matches], weight in fits: 0.5 if the two orders of a pair are separate matches, otherwise 1.
     """
 
     models: Sequence[str]
@@ -45,7 +45,7 @@ class Matches:
         shown_first: ArrayLike | None = None,
         words: ArrayLike | None = None,
     ) -> Self:
-        """Convert sequences of numbers to matches of weight 1; words and orders are optional.
+        """Convert sequences of numbers to matches of weight 1. Orders and words are optional.
 
         Raises:
             ValueError: Columns differ in length, a match has the same model twice, a model's number is out of range, or
@@ -99,7 +99,7 @@ class PairCounts:
 
     Attributes:
         won: float64[draws, models, models], weight of matches that the row's model won against the column's model.
-        tied: float64[draws, models, models], weight of ties between both models; symmetric.
+        tied: float64[draws, models, models], weight of ties between the two models (symmetric).
     """
 
     won: NDArray[np.float64]
@@ -117,7 +117,7 @@ class PairCounts:
 
     @property
     def win_shares(self) -> NDArray[np.float64]:
-        """float64[draws, models], each model's points divided by its matches; NaN without a match."""
+        """float64[draws, models], each model's points divided by its matches, NaN without a match."""
         points = self.points
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(points.sum(axis=2) / (points + points.transpose(0, 2, 1)).sum(axis=2))

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from gradewire_stats.ratings.matches import PairCounts
 from gradewire_stats.ratings.strengths import bradley_terry
 
-# Information about a model without matches, equal to that from one match against a model of equal strength.
+# Information about a model without matches, as from one match against an equally strong model.
 _PRIOR_INFORMATION = 0.25
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ChosenPair:
-    """Numbers of two models, the lower number first, and the key of the instruction to compare them on."""
+    """An instruction's key and two models' numbers, the lower number first."""
 
     instruction: str
     first: int
@@ -62,10 +62,9 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
     """Choose pairs one after the other, each as if all earlier pairs were already judged.
 
     A pair's value is the expected reduction in the variances of the uncertain models' ratings, from the Fisher
-    information in Bradley and Terry's model. Matches between models of about equal strength, and matches with models
-    that have few matches, are most informative. Two models are compared on the instruction with the fewest comparisons
-    of either model, among those on which they were not yet compared; a seeded order breaks ties. The reason is that
-    answers to many instructions are more informative than many verdicts on the same answer.
+    information in Bradley and Terry's model. Two models are compared on a new instruction, and preferably on the
+    instruction with the fewest comparisons of either model, because answers to many instructions are more informative
+    than many verdicts on the same answer. A seeded order breaks ties.
 
     Args:
         pool: All pairs.
@@ -76,7 +75,7 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
         seed: Seed for the order of instructions.
 
     Returns:
-        Distinct pairs that are not in `judged`; fewer than `at_most` if no informative pairs are left.
+        Distinct pairs that are not in `judged`, fewer than `at_most` if no informative pairs are left.
     """
     open_ = _OpenInstructions(pool, judged, seed)
     strengths = np.nan_to_num(bradley_terry(counts).values[0])
@@ -125,7 +124,7 @@ class _OpenInstructions:
             has[row, list(models)] = 1
         keys = list(pool.answered)
         self._answered = [{keys[row] for row in np.flatnonzero(column)} for column in has.T]
-        # Number of remaining instructions for every two models; the row is the lower model number.
+        # Number of remaining instructions for every two models. The row is the lower model number.
         self.left = np.triu(has.T @ has, 1)
         for pair in self._known:
             self._times.update(((pair.instruction, pair.first), (pair.instruction, pair.second)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gradewire_stats.ratings.matches import Matches, PairCounts, pair_counts
 
 K, BASE, SCALE, START = 4.0, 10.0, 400.0, 1000.0
-# Maximum number of matches, over all draws, to process at a time; each needs 32 bits.
+# Maximum number of matches, over all draws, to process at a time. Each match needs 32 bits.
 _STEPS_AT_A_TIME = 1 << 24
 # Additional seed that makes the orders of matches independent of other draws with the same seed.
 _ORDERS = 1
@@ -42,11 +42,11 @@ def elo_ratings(matches: Matches, *, seed: int = 0) -> NDArray[np.float64]:
     score 0.5.
 
     Args:
-        matches: Matches; their weights are ignored.
+        matches: Matches. Their weights are ignored.
         seed: Seed for the order.
 
     Returns:
-        float64[models]; NaN for a model without a match.
+        float64[models], NaN for a model without a match.
     """
     order = np.random.default_rng([seed, _ORDERS]).permutation(len(matches))
     (found,) = _passes(matches, order[:, None])
@@ -54,15 +54,15 @@ def elo_ratings(matches: Matches, *, seed: int = 0) -> NDArray[np.float64]:
 
 
 def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: int = 0) -> NDArray[np.float64]:
-    """Return the Elo ratings in every draw of instructions; every draw has a different order of matches.
+    """Return the Elo ratings in every draw of instructions. Every draw has a different order of matches.
 
     Args:
-        matches: Matches; their weights are ignored.
+        matches: Matches. Their weights are ignored.
         draws: Chunks of float64[draws, instructions], number of times each instruction was drawn.
         seed: Seed for the orders.
 
     Returns:
-        float64[draws, models]; NaN for a model without a match in the draw.
+        float64[draws, models], NaN for a model without a match in the draw.
     """
     random = np.random.default_rng([seed, _ORDERS])
     numbers = np.arange(len(matches), dtype=np.int32)
@@ -90,10 +90,7 @@ def elo_draws(matches: Matches, draws: Iterable[NDArray[np.float64]], *, seed: i
 
 
 def _passes(matches: Matches, orders: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the ratings after each draw's matches, float64[draws, models]; `orders` is int[steps, draws].
-
-    A match's result depends on earlier matches, so all draws advance together, one match at a time.
-    """
+    """Return the ratings after each draw's matches, float64[draws, models]. `orders` is int[steps, draws]."""
     models, draws = len(matches.models), orders.shape[1]
     # A draw without remaining matches lets an additional model tie with itself, which changes nothing.
     a = np.append(matches.a, models)
@@ -124,7 +121,7 @@ class Strengths:
     """Strengths in each draw.
 
     Attributes:
-        values: float64[draws, models], with mean 0 over the models with a match in the draw; NaN for other models.
+        values: float64[draws, models], NaN for models without a match in the draw. The mean is 0.
         regularised: bool[draws], True if wins do not connect all models in both directions, so that the likelihood has
             no finite maximum. Each model then gets an additional half win and half loss against a model of strength 0.
     """
@@ -133,13 +130,13 @@ class Strengths:
     regularised: NDArray[np.bool_]
 
     def ratings(self, anchor: int | None = None) -> NDArray[np.float64]:
-        """Return the strengths on Elo's scale, float64[draws, models]; the anchor (or the mean) has the rating 1000."""
+        """Return the strengths on Elo's scale, float64[draws, models]. The anchor (or the mean) has the rating 1000."""
         zero = 0.0 if anchor is None else self.values[:, anchor : anchor + 1]
         return np.asarray(START + ELO_PER_NAT * (self.values - zero))
 
 
 def bradley_terry(counts: PairCounts) -> Strengths:
-    """Return the models' strengths; a tie counts as half a win for each side.
+    """Return the models' strengths. A tie counts as half a win for each side.
 
     Raises:
         NotConvergedError: No maximum was found, which cannot happen with finite counts.
@@ -203,9 +200,8 @@ def connected(points: NDArray[np.float64], played: NDArray[np.bool_]) -> NDArray
 def held_together(counts: PairCounts) -> NDArray[np.bool_]:
     """Return bool[draws, models], True for the largest group of models that wins connect in both directions.
 
-    Matches determine the differences within the group. The distance to other models, such as a model that won or lost
-    all its matches or never played against the group, depends only on the regularisation. If the two largest groups are
-    equally large, all values are False.
+    Matches determine the differences within the group. The distance to other models, such as a model that won all its
+    matches, depends only on the regularisation. If the two largest groups are equally large, all values are False.
     """
     leads = _reach(counts.points > 0)
     sizes = (leads & leads.transpose(0, 2, 1)).sum(axis=2) * counts.played
@@ -224,15 +220,14 @@ class NotIdentifiedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ControlledFit:
-    """Ratings and effects: first for all matches, then for each draw of instructions.
+    """Ratings and effects, first for all matches, then for each draw of instructions.
 
     Attributes:
-        controls: Controlled properties.
-        ratings: float64[1 + draws, models] on Elo's scale; NaN for a model without a match, and for all models in a
+        ratings: float64[1 + draws, models] on Elo's scale, NaN for a model without a match, and for all models in a
             draw without a maximum.
         effects: float64[1 + draws, controls], an answer's gain in log-odds of winning: from a relative difference in
             words of one standard deviation ("length"), or from being shown first ("position").
-        regularised: True if wins in all matches do not connect the models; see `Strengths`.
+        regularised: True if wins over all matches do not connect the models (see `Strengths`).
     """
 
     controls: Sequence[Control]
@@ -261,7 +256,7 @@ def controlled_fit(
     *,
     anchor: int | None = None,
 ) -> ControlledFit:
-    """Fit strengths with controls by maximum likelihood; a tie counts as half a win for each side.
+    """Fit strengths with controls by maximum likelihood. A tie counts as half a win for each side.
 
     Args:
         matches: Matches with their weights. The control "position" needs a separate match for each order.
@@ -308,7 +303,7 @@ class _Fit:
     def maximum(
         self, counts: NDArray[np.float64], start: NDArray[np.float64], *, check_rank: bool = False
     ) -> NDArray[np.float64] | None:
-        """Return strengths (NaN for models without a match) followed by effects; None without a finite maximum."""
+        """Return strengths (NaN for models without a match), then effects; return None without a finite maximum."""
         matches, models = self._matches, self._models
         weights = counts[matches.instructions] * matches.weights
         where = np.flatnonzero(weights)

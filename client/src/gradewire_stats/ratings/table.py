@@ -23,7 +23,7 @@ from gradewire_stats.ratings.strengths import (
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """The advantage of answers with a property (shown first, or longer) over answers without it.
+    """The advantage of answers with a property (shown first, or longer) over answers without this property.
 
     Attributes:
         matches: Total weight of decided matches in which exactly one answer has the property.
@@ -47,7 +47,7 @@ def length_bias(matches: Matches, *, resamples: int = 1000, seed: int = 0) -> Bi
 
 
 def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int) -> Bias:
-    """Measure the advantage of a property that only A has (`side` is 1) or only B has (-1); draw whole instructions."""
+    """Measure the advantage of a property that only A has (`side` is 1) or only B has (-1)."""
     counted = np.flatnonzero(matches.decided & (side != 0))
     if not len(counted):
         return Bias(0.0, estimate(np.nan, np.array([]), questions=0))
@@ -61,13 +61,10 @@ def _bias(matches: Matches, side: NDArray[np.intp], *, resamples: int, seed: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRanks:
-    """Correlation between a judge's ratings and annotators' ratings, over models that both rate.
+    """Correlations between a judge's and annotators' ratings, over the models that both the judge and annotators rate.
 
     Attributes:
-        models: Number of models that both rate.
-        kendall: Kendall's tau-b; NaN with fewer than three models.
-        spearman: Rank correlation; NaN with fewer than three models.
-        pearson: Linear correlation; NaN with fewer than three models.
+        models: Number of compared models. With fewer than three models, the correlations are NaN.
     """
 
     models: int
@@ -112,16 +109,14 @@ class ModelRating:
     """A model's ratings.
 
     Attributes:
-        won: Number of matches that the model won.
-        elo: Median Elo rating over the draws, with its interval; `elo_once` without draws.
-        elo_once: Elo rating after one pass over all matches.
-        bradley_terry: Bradley-Terry rating by maximum likelihood, on Elo's scale; no interval unless `bounded`.
+        elo: Median Elo rating over the draws, with its interval, or `elo_once` without draws.
+        bradley_terry: Bradley-Terry rating by maximum likelihood, on Elo's scale. It has no interval unless `bounded`.
         bounded: True if the matches determine `bradley_terry` (see `held_together`). If not, for instance because the
             model won all its matches, the distance to other models depends only on the regularisation.
-        controlled: Bradley-Terry rating controlled for length or position; None without controls.
-        win_share: Share of the model's matches that it won, with ties counted as half wins.
-        against_reference: Share of the model's decided matches against the reference that it won; undefined without
-            these matches.
+        controlled: Bradley-Terry rating controlled for length or position, or None without controls.
+        win_share: Share of matches that the model won, with ties counted as half wins.
+        against_reference: Share of decided matches against the reference that the model won. Undefined without such
+            matches.
     """
 
     model: str
@@ -139,7 +134,7 @@ class ModelRating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """A control's effect: the factor by which the property multiplies an answer's odds of winning."""
+    """The factor by which a controlled property multiplies an answer's odds of winning."""
 
     control: Control
     odds: Estimate
@@ -154,10 +149,8 @@ class RatingTable:
             Models without a match come last.
         regularised: True if wins do not connect all models (see `Strengths`). Ratings are then pulled towards the mean,
             and models that wins do not connect are not comparable.
-        regularised_draws: Number of draws in which wins do not connect all models.
         won: float64[models, models] in the order of `models`, number of matches that the row's model won against the
             column's model.
-        tied: float64[models, models], number of ties.
     """
 
     models: Sequence[ModelRating]
@@ -281,8 +274,6 @@ def rate(  # noqa: PLR0913 - the matches, and options for fits and draws
 
 @dataclass(frozen=True, slots=True)
 class _DrawnRatings:
-    """Counts and ratings in each draw of a chunk; all but `counts` and `regularised` are float64[draws, models]."""
-
     counts: PairCounts
     ratings: NDArray[np.float64]
     win_shares: NDArray[np.float64]
@@ -304,7 +295,6 @@ class _DrawnRatings:
 
 
 def _medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each model's median over the draws with a value; NaN if no draw has a value."""
     there = np.where(np.isnan(values).all(axis=0), 0.0, values)
     return np.asarray(np.where(np.isnan(values).all(axis=0), np.nan, np.nanmedian(there, axis=0)))
 
