@@ -124,7 +124,7 @@ def bench_command() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit."""
-    # Otherwise gRPC logs a line for every broken header that a caller sends, and we cannot limit these lines.
+    # Otherwise gRPC logs a line for every broken header from a caller, without any limit.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         with traced_command(sys.argv[1:]):
@@ -139,7 +139,7 @@ def main() -> NoReturn:
     except click.ClickException as error:
         fail(error, error.exit_code)
     except OSError as error:
-        # Errors on files contain a file name. An error without one comes from standard output, e.g. on a full disk.
+        # An error without a file name comes from standard output, e.g. on a full disk.
         silence_stdout()
         fail(error, ExitCode.UNUSABLE, hint="" if error.filename else "writing to standard output")
     sys.exit(code if isinstance(code, int) else ExitCode.DONE)

@@ -1,4 +1,4 @@
-"""Import a command's module only when the command is called, so that --help loads none of these modules."""
+"""Import a command's module only when the command is called, which keeps --help fast."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -18,9 +18,9 @@ _EXTRAS = {
     "jinja2": "agree",
     "prometheus_client": "load",
 }
-"""Optional packages that commands import, with the extra that installs each package."""
+"""Extra that installs each optional package."""
 _OWN_EXTRAS = {"load": "load"}
-"""Extras by command, for commands whose extra installs everything that they import."""
+"""Extras of commands whose own extra installs everything that the command imports."""
 
 
 class LazyGroup(click.Group):
@@ -60,10 +60,10 @@ class LazyGroup(click.Group):
 
 
 class MountedGroup(click.Group):
-    """A group with the commands of another program, which `commands_of` imports when you call one."""
+    """A group with another program's commands. `commands_of` imports the commands when you call one."""
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
-        # The mounted program itself decides which defaults its help shows.
+        # The mounted program chooses which defaults its help shows.
         super().__init__(*arguments, context_settings={"show_default": False}, **options)
         self._commands_of = commands_of
 

@@ -60,7 +60,11 @@ def _model(model: ModelInfo) -> Iterator[str]:
     yield f"{model.kind} {model.name}{default}: {model.state}{f', digest {model.digest}' if model.digest else ''}"
     if known := ", ".join(filter(None, facts)):
         yield f"  {known}"
-    for line in (model.message, model.how_to_get and f"to get it, run there: {model.how_to_get}", *model.remarks):
+    for line in (
+        model.message,
+        model.how_to_get and f"to get this model, run there: {model.how_to_get}",
+        *model.remarks,
+    ):
         if line:
             yield f"  {line}"
     for metric, reason in sorted(model.without_metrics.items()):
@@ -70,7 +74,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
 def _sight(model: ModelInfo) -> str:
     if model.sees_images:
         return "sees pictures"
-    # Before the server has called a judge, it may not know whether the judge sees pictures.
+    # Before the first call of a judge, the server may not know whether the judge sees pictures.
     return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 
@@ -88,11 +92,7 @@ def _limits(limits: Limits) -> Iterator[str]:
 
 
 def _mounted() -> click.Command:
-    """Return the model repository's `list` command.
-
-    Raises:
-        InputError: The server packages are not installed.
-    """
+    """Return the model repository's `list` command; raise InputError if the server packages are not installed."""
     command: click.Command = server_module("gradewire_models.cli.group").models.commands["list"]
     return command
 

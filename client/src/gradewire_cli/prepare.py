@@ -60,12 +60,12 @@ def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
 
 
 def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
-    """Before any work, raise InputError if the output cannot be written."""
+    """Raise InputError if the output cannot be written."""
     if source.is_stdin:
-        raise InputError("--out reads the rows twice, which standard input does not allow. Name a file")
+        raise InputError("--out reads the rows twice, which standard input does not allow. Save the input to a file")
     check_outputs([("--out", out), ("--out", _part_of(out))], source.named_paths)
     if out.exists() and not overwrite:
-        raise InputError(f"{out} exists. Use --overwrite or another file")
+        raise InputError(f"{out} exists. Use --overwrite or another --out FILE")
 
 
 def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
@@ -77,7 +77,7 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
 
 
 def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
-    """Write a file's rows. Each row gets all of its synthetic answers, or none if one is missing.
+    """Write a file's rows. Each row gets all of its synthetic answers, or no answers if any is missing.
 
     Returns:
         A sentence with the numbers of written, copied and skipped rows.
@@ -104,7 +104,7 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
     except (OSError, UnicodeEncodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "a string is not valid Unicode"
         raise InputError(
-            f"{path}: {reason or error}. The set has stored the answers. Run the same command again to write the file"
+            f"{path}: {reason or error}. The reference set has the answers. To write the file, run the command again"
         ) from error
     sentences = [f"{rows} rows, {whole} of them with synthetic answers"]
     if unread:
@@ -171,7 +171,6 @@ async def _prepared(
     generation: SyntheticGeneration | None,
     deadline_s: float | None,
 ) -> PrepareReport:
-    """Prepare all entries and show the progress."""
     names = ("metrics", "preset", "synthetic", "model")
     named = MetricOptions(**{name: options[name] for name in names}, usual=options["usual"])
     quiet = options["quiet"]
@@ -180,7 +179,7 @@ async def _prepared(
     async with connection as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
-            # Warn the user if the judge is meant for tests only.
+            # Warn the user if the judge is only for tests.
             tell(judge_notes(await client.models(), {generation.judge.partition("@")[0]}))
         with progress("preparing", len(found.entries), quiet=quiet) as shown:
 

@@ -34,7 +34,7 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
 
 
 def _named(fitted: StoredCalibration) -> str:
-    """Return the identifier of the metric that a fit is for, with its parameters."""
+    """Return the identifier of a fit's metric, with its parameters."""
     values = "&".join(f"{name}={value}" for name, value in fitted.parameters)
     return f"{fitted.metric}?{values}" if values else fitted.metric
 
@@ -50,7 +50,7 @@ def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]
 
 
 def correctness_shape() -> tuple[str, ...]:
-    """Return the names of the numeric features from which `correctness` derives an item's input kind."""
+    """Return the names of the numeric features that determine an item's input kind for `correctness`."""
     from gradewire_server.metrics.correctness.features import INPUT_KIND  # noqa: PLC0415 - for fitting alone
 
     return INPUT_KIND

@@ -1,6 +1,6 @@
 """Read the server's settings and start the server. Commands import this module only when they need it.
 
-Only a process that serves requests imports the engine, so the supervisor of several such processes stays small.
+Only processes that serve requests import the engine, which keeps their supervisor small.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def print_settings(values: Mapping[str, Any]) -> str:
 
 
 def missing_synonyms() -> str:
-    """Return the reason why a server on this machine cannot compute `meteor` and the remedy, or "" if it can.
+    """Return the reason why `meteor` is unavailable on this machine and the remedy, or "" if it is available.
 
     Raises:
         InvalidRequest: A setting on this machine is invalid.
@@ -69,7 +69,7 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
 
 
 def _check_rewards(settings: Settings) -> None:
-    """Raise InvalidRequest at the start if the HTTP API could not answer reward requests."""
+    """Raise InvalidRequest if the HTTP API could not answer reward requests."""
     given = asdict(settings.http_api.rewards)
     del given["slime_key"]
     try:

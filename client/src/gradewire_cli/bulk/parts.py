@@ -30,12 +30,12 @@ def is_object_store(system: Any) -> bool:
 
 
 def hidden_name(name: str, kind: str) -> str:
-    """Return a unique temporary name. Kind `new` is for a file being written, and `old` for a file being replaced."""
+    """Return a unique temporary name. Kind "new" is for a file being written, "old" for a file being replaced."""
     return f".{name}.{uuid.uuid4().hex}.{kind}"
 
 
 def named_of(name: str) -> str:
-    """Return the file name from which a hidden name was derived. Return other names unchanged."""
+    """Return the original name of a hidden file. Return other names unchanged."""
     hidden = _HIDDEN.fullmatch(name)
     return hidden["name"] if hidden else name
 
@@ -45,9 +45,9 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
 
     On object stores, and on file systems that rename onto existing files (SFTP), readers see either the old file or the
     complete new file. On file systems that refuse to replace files (SMB, WebHDFS), the file is missing for a moment. If
-    the process is killed at this moment, the old file stays under a hidden name, and `put_back` restores it. File
-    systems that move by copying (fsspec's default) copy the new file over the old file. Then readers may see only the
-    new file's beginning, and a killed process may leave only this beginning.
+    the process is killed at this moment, `put_back` restores the old file. On file systems that move by copying
+    (fsspec's default), readers may see only the new file's beginning, and a killed process may leave only this
+    beginning.
 
     Raises:
         Exception: Any error of the file system. The old file still exists, unless the new file was copied over it.
@@ -68,7 +68,7 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
 
 
 def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
-    """Restore files that a process was replacing when it was killed. Such files have hidden names."""
+    """Restore the files that a killed process was replacing."""
     there = set(names)
     for hidden in sorted(names):
         if hidden.endswith(".old") and (name := named_of(hidden)) not in there:
@@ -86,7 +86,7 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
             raise
         found = system.cat_file(target)
         if found != data and data.startswith(found):
-            system.rm_file(target)  # remove a copy that may be incomplete
+            system.rm_file(target)  # the copy may be incomplete
             raise
     else:
         if not _exists(system, unfinished):
@@ -94,13 +94,12 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
         found = system.cat_file(target)  # WebHDFS raises no error even if it moved nothing
     if found != data:
         return True
-    # Another worker wrote the same content, or the file system copied the source but could not remove it.
+    # Another worker wrote the same content, or the file system copied the file but could not remove the source.
     _remove(system, unfinished)
     return False
 
 
 def _replace(system: Any, unfinished: str, target: str, aside: str, data: bytes) -> None:
-    """Move a file to the name of an existing file, which it replaces."""
     system.mv(target, aside)
     try:
         if _refused(system, unfinished, target, data):
@@ -128,7 +127,7 @@ _LOCK: Final = "lock"
 RUN_NAME: Final = "run.manifest.json"
 """Name of the file that describes the parts' run."""
 FOLDER_MANIFEST: Final = "manifest.json"
-"""Name of the manifest of a finished run whose output is the folder."""
+"""Name of a finished run's manifest if the output is a folder."""
 _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
@@ -153,7 +152,7 @@ class PartRows:
 
 @dataclass(frozen=True, slots=True)
 class PartStore:
-    """The folder that contains a run's parts. Each process has its own `PartStore`."""
+    """The folder that contains a run's parts."""
 
     path_or_url: str
 
@@ -174,8 +173,8 @@ class PartStore:
     def held(self) -> Iterator[None]:
         """Create the folder and lock it against other runs. Only folders on this machine can be locked.
 
-        Check everything again after locking, because another run may have finished in the meantime. If a new folder is
-        still empty at the end, remove it.
+        After locking, check everything again, because another run may have finished in the meantime. A new folder that
+        stays empty is removed at the end.
 
         Raises:
             InputError: Another run uses the folder.
@@ -193,7 +192,7 @@ class PartStore:
                 yield
         finally:
             if not was_there:
-                with contextlib.suppress(OSError):  # the folder contains files or no longer exists
+                with contextlib.suppress(OSError):  # the folder has files, or is missing
                     local.rmdir()
 
     def names(self) -> set[str]:
@@ -205,10 +204,7 @@ class PartStore:
         return set()
 
     def parts(self) -> dict[PartId, bool]:
-        """Return the existing parts. The value is True if all rows of the part are answered.
-
-        If a part has two files, the answered file takes precedence.
-        """
+        """Return the existing parts. The value is True if all of the part's rows are answered."""
         found: dict[PartId, bool] = {}
         for name in self.names():
             if match := _NAME.fullmatch(name):
@@ -228,14 +224,14 @@ class PartStore:
 
     def read_latest(self, part: PartId) -> bytes:
         """Return a part's bytes, answered or not; raise InputError if the part cannot be read."""
-        # A worker may have been killed between writing the answered file and reporting it.
+        # A killed worker may have written the answered file without reporting it.
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file in the folder.
+        """Write or replace a file in the folder. On this machine, the write is durable.
 
-        On this machine and in object stores, readers always see either the old file or the complete new file. See
-        `write_atomically` for other file systems. On this machine the write is durable.
+        On this machine and in object stores, readers see either the old file or the complete new file. See
+        `write_atomically` for other file systems.
         """
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)
@@ -261,8 +257,8 @@ class PartStore:
     def empty(self) -> None:
         """Remove the run's files, but no other files.
 
-        Remove the folder's manifest first and the run's description last, so that the folder stays consistent if the
-        process is killed.
+        If the process is killed, the folder stays consistent, because the folder's manifest goes first and the run's
+        description last.
         """
         order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
         for name in sorted(filter(_is_own, self.names()), key=lambda name: (order.get(name, 1), name)):
@@ -308,12 +304,12 @@ def missing_parts(found: Collection[PartId], parts_by_file: Mapping[int, int]) -
 
 
 def parts_folder(output: str) -> str:
-    """Return the folder for an output's parts: OUTPUT.parts, or the output itself if it is a folder."""
+    """Return the folder for an output's parts: OUTPUT.parts, or OUTPUT if it is a folder."""
     return output.rstrip("/") if is_folder(output) else f"{output}.parts"
 
 
 def is_folder(output: str) -> bool:
-    """Return True if an output ends in / and is therefore a folder of parts."""
+    """Return True if an output ends in /, which makes it a folder of parts."""
     return output.endswith("/")
 
 

@@ -35,12 +35,9 @@ _AUTH_MODE: Final = "RAY_AUTH_MODE"
 
 
 def _check_connection(address: str) -> None:
-    """Check that a HOST:PORT accepts connections, because Ray itself would retry for minutes.
+    """Raise UnreachableError if a HOST:PORT accepts no connections, because Ray itself would retry for minutes.
 
     Ray checks addresses in other formats.
-
-    Raises:
-        UnreachableError: The address does not accept connections.
     """
     if (found := _HOST_PORT.fullmatch(address)) is None:
         return
@@ -54,7 +51,7 @@ def _check_connection(address: str) -> None:
 
 def import_ray() -> Any:
     """Import and return Ray; raise InputError if the extra is not installed."""
-    # Ray sends usage reports to its developers unless this is set before the import.
+    # Without this setting before the import, Ray sends usage reports to its developers.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Keep Ray's output out of the progress lines. Ray's log files still contain the output.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
@@ -68,8 +65,8 @@ def import_ray() -> Any:
     return ray
 
 
-def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
-    """Connect to Ray or start it. Retry, because on a busy machine Ray's node may start more slowly than Ray allows."""
+def _init_with_retries(ray: Any, address: str, settings: dict[str, Any]) -> None:
+    """Connect to Ray or start Ray. Retry, because Ray's node may start too slowly on a busy machine."""
     for tries_left in reversed(range(_START_TRIES)):
         try:
             ray.init(address=address, **settings)
@@ -83,7 +80,7 @@ def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
 
 
 def cores_by_machine(ray: Any) -> list[int]:
-    """Return each machine's number of cores, or [1] if no machine runs. A cluster may start a machine on demand."""
+    """Return each machine's number of cores, or [1] if no machine runs yet."""
     cores = (int(machine["Resources"].get("CPU", 0)) for machine in ray.nodes() if machine["Alive"])
     return [each for each in cores if each] or [1]
 
@@ -103,9 +100,9 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     if address is None:
         settings |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
-        _init(ray, "local" if address is None else address, settings)
+        _init_with_retries(ray, "local" if address is None else address, settings)
     except ConnectionError as error:
-        # Ray sends the user's token to a named address only if the mode is set.
+        # Ray sends the user's token to this address only if the mode is set.
         hint = "" if _AUTH_MODE in os.environ else f". If the cluster needs Ray's token, set {_AUTH_MODE}=token"
         raise UnreachableError(f"--ray-address {address}: {error}{hint}") from error
     except Exception as error:
@@ -146,10 +143,7 @@ class FileReader:
     pictures: Path | None = None
 
     def read(self) -> Iterator[PartRows | FileEnd]:
-        """Yield the unfinished parts in order, then the file's end; raise InputError if the file cannot be read.
-
-        Read the rows of finished parts too, to find the start of the next part.
-        """
+        """Yield the unfinished parts in order, then the file's end; raise InputError if the file cannot be read."""
         opened = self.source.open_file(self.file, self.rows_before, self.path_or_url)
         remaining = iter(with_picture_digests(opened.rows, self.pictures))
         rows = 0
@@ -182,12 +176,11 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Number of parts that a worker scores concurrently. It sends requests while another part's last answers arrive."""
+"""Number of parts that a worker scores concurrently. One part's requests go out while another's last answers arrive."""
 _BLOCK_BYTES: Final = 1
-"""Block size. It is so small that Ray Data ends a block after every part and passes the part on immediately."""
+"""Block size, so small that Ray Data ends a block after every part and passes the part on immediately."""
 _START_DEATHS: Final = 4
-"""Maximum number of consecutive worker deaths at start. On a busy cluster, Ray loses some workers before they run our
-code, so retries hide no error of ours."""
+"""Maximum number of consecutive worker deaths at start. A busy cluster loses some workers before our code runs."""
 
 
 class RayWorker:
@@ -197,7 +190,7 @@ class RayWorker:
         self._scorer = PartScorer(setup)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Score a batch. Each pickled `PartRows` becomes a `PartRecord`, and each `FileEnd` stays unchanged."""
+        """Score a batch of pickled `PartRows` and return pickled `PartRecord`s. Keep each `FileEnd` unchanged."""
         return {"item": [self._scored(data) for data in batch["item"]]}
 
     def _scored(self, data: bytes) -> bytes:
@@ -217,7 +210,7 @@ def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
 def run_parts(
     ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
-    """Score all parts in any order. Yield their records and the files' ends. A file's end may precede its parts.
+    """Score all parts, in any order. Yield their records and the files' ends. A file's end may come before its parts.
 
     Raises:
         InputError: A file cannot be read, or Ray fails.
@@ -264,7 +257,6 @@ def _reason(error: Exception) -> str:
 
 
 def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
-    """Return the readers as a Ray datasource. The class is local because its base class must be imported from Ray."""
     from ray.data.block import BlockMetadata  # noqa: PLC0415 - in the extra
     from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - in the extra
 

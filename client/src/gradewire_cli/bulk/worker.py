@@ -44,11 +44,11 @@ class PartRecord:
     """A worker's report on one part.
 
     Attributes:
-        rows: Number of rows, or 0 if the run stopped before the worker started the part.
+        rows: Number of rows, or 0 if the run stopped before the part started.
         unanswered: Number of rows to score again with --resume.
         error: Reason why the part could not be scored, or "".
-        unreachable: True if the part failed because the server was down. Then a retry may succeed.
-        texts: Number of encoded texts by source, see `Summary.texts`.
+        unreachable: True if the part failed because the server was down.
+        texts: Numbers of encoded texts, see `Summary.texts`.
         seconds: Seconds by stage, see `Summary.seconds`.
         paid: Judge tokens by metric.
         worker: The process that scored the part, as HOST:PID.
@@ -80,7 +80,7 @@ class PartRecord:
 
 
 def costs_of(summary: Summary) -> dict[str, Any]:
-    """Return the cost fields of a `PartRecord`, from a summary of the part's rows."""
+    """Return the cost fields of a `PartRecord`."""
     return {
         "texts": dict(summary.texts),
         "seconds": dict(summary.seconds),
@@ -161,7 +161,7 @@ def absolute_connection(connection: ConnectionOptions) -> ConnectionOptions:
     """Return a connection with absolute paths."""
     return replace(
         connection,
-        # Paths may start with ~, the home directory.
+        # Paths may start with ~.
         cache_dir=connection.cache_dir and connection.cache_dir.expanduser().absolute(),
         models_dir=connection.models_dir and connection.models_dir.expanduser().absolute(),
         tls=connection.tls and _absolute_tls(connection.tls),
@@ -186,7 +186,7 @@ class WorkerSetup:
     """The settings that the command sends to every worker.
 
     Attributes:
-        lines: The server's metric identifiers by label. A worker that gets different identifiers scores nothing.
+        lines: Metric identifiers by label. A worker with different identifiers scores nothing.
         unanswered: Parts of earlier runs with rows to score again.
     """
 
@@ -290,10 +290,10 @@ class PartScorer:
         )
 
     def _earlier(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
-        """Return an earlier run's final results by `Row.key`, or {} unless the run left rows of the part unanswered."""
+        """Return an earlier run's final results by `Row.key`, or {} if this part had no unanswered rows."""
         if part.part not in self.setup.unanswered:
             return {}
-        # If a process was killed during `write_atomically`, the last line may be incomplete.
+        # A killed process may have left an incomplete last line.
         lines = whole_lines(self.setup.store.read_latest(part.part).splitlines(keepends=True))
         rows = [with_lines(json.loads(line), self.setup.lines) for _, _, line in lines]
         return {result_key(row): row for row in rows if not may_pass(row)}

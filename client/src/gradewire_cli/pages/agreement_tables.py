@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 CELL_KINDS = {"dataset": "Data set", "model": "Model", "group": "Group"}
-# Maximum numbers of values and of lines per metric in the table of cells, and of paired differences.
+# Maximum number of values in the table of cells, of this table's lines per metric, and of paired differences.
 CELL_VALUES = 6000
 _CELL_LINES = 200
 DIFFERENCE_LINES = 300
@@ -56,16 +56,16 @@ def overview_table(agreement: AgreementReport) -> Table:
 
 
 def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) -> Table:
-    """Return a table with a line for each metric and cell. A cell is named after its rows' data set, model or group.
+    """Return a table with a line for each metric and cell (a data set, model or group).
 
-    Above `most_values` values, show only the largest cells, the same for every metric.
+    If there are more than `most_values` values, show only the largest cells, the same for every metric.
     """
     statistics = defined_statistics(agreement)
     kinds = [
         kind for kind in CELL_KINDS if any(getattr(cell, kind) for metric in agreement.metrics for cell in metric.cells)
     ]
     most = min(_CELL_LINES, most_values // max(1, len(agreement.metrics) * len(statistics)))
-    shown = [(metric.metric, cell) for metric in agreement.metrics for cell in _largest(metric.cells, most)]
+    shown = [(metric.metric, cell) for metric in agreement.metrics for cell in _largest_in_order(metric.cells, most)]
     rows: list[list[Cell]] = [
         [
             metric,
@@ -92,14 +92,13 @@ def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) ->
     )
 
 
-def _largest(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
-    """Return the largest cells in their original order."""
+def _largest_in_order(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
     by_size = sorted(range(len(found)), key=lambda place: -found[place].rows - found[place].failed)
     return [found[place] for place in sorted(by_size[:most])]
 
 
 def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES) -> Table:
-    """Return a table with a line for each pair of metrics and each statistic, at most `most` lines."""
+    """Return a table with at most `most` lines, each for a pair of metrics and a statistic."""
     pairs, there = agreement.comparisons[:most], len(agreement.comparisons)
     rows: list[list[Cell]] = [
         [
@@ -136,7 +135,7 @@ def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
 
 
 def explanations(agreement: AgreementReport) -> list[tuple[str, str]]:
-    """Return the name and the meaning of every statistic, with the number of draws for its intervals."""
+    """Return every statistic's name and meaning, with the number of draws for its intervals."""
     written = []
     for statistic in defined_statistics(agreement):
         estimates = [
@@ -177,7 +176,7 @@ def _mean(metric: MetricAgreement, statistic: Statistic) -> Value:
 
 
 def _over_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """If a mean covers only some of the cells, add a note with their number."""
+    """Return the value with a note on the number of cells if a mean covers only some cells."""
     if cells == cells_in_all or math.isnan(value.value):
         return value
     return replace(value, notes=(*value.notes, f"over {cells:,} of {cells_in_all:,} cells"))

@@ -16,9 +16,9 @@ from gradewire_stats import scipy_stats
 from gradewire_stats.agreement.rows import RIGHT_FROM, right
 
 Direction = Literal["high", "low"]
-# Evidence of a disagreement: the metric's verdict, or the score's rank if the metric returns no verdict.
+# Evidence of a disagreement. Rank is for metrics without verdicts.
 Basis = Literal["verdict", "rank"]
-# A row's rank is far off if the row's relative positions by score and by label differ by at least this share of rows.
+# Minimum difference between a row's relative positions by score and by label at which its rank is far off.
 FAR = 0.25
 _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200
@@ -28,10 +28,9 @@ _PART_CHARACTERS = 100
 _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# Fields of a result that the page omits. A judge's tokens explain nothing, its labels appear with their probabilities,
-# nobody reads forty features, and the metric identifier names the fit.
+# Fields of a result that the page omits. Labels already appear with their probabilities.
 _NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
-# Fields that explain a verdict. Each may be as long as a whole line of other fields.
+# Fields that explain a verdict and may be as long as a whole line.
 _EXPLANATIONS = {"reason"}
 
 
@@ -45,6 +44,7 @@ class Disagreements:
         score_ranks: float[shown], the row's position among scored rows by score, from 0 (lowest) to 1 (highest).
         label_ranks: float[shown], the row's position by label, in the same range. Rows with equal labels share their
             middle position.
+        totals: Number of disagreeing rows by evidence.
     """
 
     rows: NDArray[np.intp]
@@ -59,12 +59,11 @@ def worst(
 ) -> dict[Direction, Disagreements]:
     """Return the rows on which a metric and annotators disagree, with the largest gap between score and label first.
 
-    A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or if labels lie outside
-    [0, 1] and so are neither right nor wrong, a row disagrees if its rank is far off. That means two things: The row's
-    positions by score and by label differ by at least a quarter of the rows. Also, some row with a better label has a
-    lower score ("high"), or some row with a worse label has a higher score ("low"). Ranks make metrics with different
-    ranges comparable. If too many rows are equally bad, the returned rows are spread evenly over the file, so that they
-    do not all come from one question.
+    A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or with labels outside
+    [0, 1], a row disagrees if its rank is far off. This means that the row's positions by score and by label differ by
+    at least a quarter of the rows, and that some row with a better label has a lower score ("high"), or some row with a
+    worse label has a higher score ("low"). If too many rows are equally bad, the returned rows are spread evenly over
+    the file, because neighbouring rows may come from one question.
 
     Args:
         scores: float64[rows]. NaN marks failed rows, which are skipped.
@@ -116,7 +115,7 @@ def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each row the lowest value among rows with a larger label, or infinity if there are no such rows."""
+    """Return, for each row, the lowest value among rows with a larger label, or infinity without such rows."""
     levels, level = np.unique(labels, return_inverse=True)
     least = np.full(len(levels) + 1, np.inf)
     np.minimum.at(least, level, values)
@@ -155,7 +154,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ShownReference:
-    """A reference. `matched_by` names the metrics that matched it with a score above 0."""
+    """A reference, with the names of metrics that matched it with a score above 0."""
 
     number: int
     text: ShownText
@@ -176,7 +175,7 @@ class ResultLine:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer on which a metric and annotators disagree. `side` is the label's: "right", "wrong", or ""."""
+    """An answer on which a metric and annotators disagree. `side` is the label's side: "right", "wrong", or ""."""
 
     row: ReportRow
     id: str
@@ -256,7 +255,7 @@ def _case(report: ReportInput, album: Album, position: int, found: Sequence[Foun
 
 
 def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
-    """Return the prediction with one metric's best window marked, and a note. Prefer a metric that disagrees."""
+    """Return the prediction with one metric's best window marked, and a note. Prefer a metric in `first`."""
     text = normal_form(row.prediction)
     windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
     metric = next((metric for metric in [*first, *windows] if metric in windows), None)
@@ -271,10 +270,10 @@ def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
 
 
 def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
-    """Return all matched references and as many others as fit, and the number of omitted references."""
+    """Return all matched references, as many other references as fit, and the number of omitted references."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        # If no reference matches, the score is 0, and the result nevertheless names the first reference.
+        # If no reference matches, the score is 0, but the result still names the first reference.
         if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS

@@ -1,4 +1,4 @@
-"""The elements of an HTML page (texts, tables, charts and answers), and their rendering as one self-contained file."""
+"""The elements of an HTML page, and their rendering as one self-contained file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_BYTES: Final = 1_900_000
 
 
 def template_of(name: str) -> jinja2.Template:
-    """Return the template with this name. It escapes all inserted values."""
+    """Return the template with this name. The template escapes all inserted values."""
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError as error:
@@ -64,7 +64,13 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell with its text, its sort key ("" sorts last), small texts below, and for a share a shade from 0 to 10."""
+    """A cell.
+
+    Attributes:
+        order: Sort key. "" sorts last.
+        small: Small texts below the cell's text.
+        shade: Shade from 0 to 10 for a share, or None.
+    """
 
     text: str
     order: str
@@ -117,7 +123,7 @@ def page_assets(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, str]
 
 
 def policy(script: str, style: str) -> str:
-    """Return a content security policy that allows only this script and style, even if rows contain more of them."""
+    """Return a content security policy that allows only this script and style, even if rows contain scripts."""
     allowed = {"script-src": script, "style-src": style}
     digests = {
         kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()
@@ -157,7 +163,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Names, each with a text. `style` is the CSS class: "facts", "explained" or "lines" (code)."""
+    """Names with their texts. `style` is the CSS class: "facts", "explained" or "lines" (code)."""
 
     style: str
     entries: Sequence[tuple[str, str]]
@@ -165,7 +171,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks that are initially hidden below their summary."""
+    """Blocks that are hidden below a summary until the reader opens it."""
 
     summary: str
     blocks: Sequence[Block]
@@ -173,7 +179,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A box that selects rows of a table by one of the filter's values."""
+    """A box that selects a table's rows by one of the listed values."""
 
     name: str
     label: str
@@ -182,7 +188,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table with its HTML id. `is_shaded` colours numbers from 0 to 1."""
+    """A table with its HTML ID. `is_shaded` colours numbers from 0 to 1."""
 
     id: str
     table: Table
@@ -305,5 +311,5 @@ def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.
 
 
 def today() -> str:
-    """Return today's date (UTC) for a headline. Pages themselves read no clock."""
+    """Return today's date (UTC) for a headline."""
     return dt.datetime.now(tz=dt.UTC).date().isoformat()

@@ -12,11 +12,11 @@ import numpy as np
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _RUN = re.compile(r"\S+")
 _WORD = re.compile(r"\w(?:\S*\w)?")
-# Maximum number of words to search. The server takes windows only from the first 1,024 words.
+# Maximum number of words to search. The server's windows lie within the first 1,024 words.
 _MAX_WORDS = 1024
-# Maximum number of a window's words to align. So many words are enough to find the window's beginning.
+# Maximum number of a window's words to compare. These words are enough to find the window.
 _MAX_ALIGNED = 64
-# Maximum number of a word's characters to compare. A text may be a single word of a megabyte.
+# Maximum number of a word's characters to compare. A single word may have a megabyte.
 _MAX_COMPARED = 64
 # Minimum mean similarity (0 to 1) between a passage's words and the window's words.
 _LEAST_LIKENESS = 0.5
@@ -37,8 +37,8 @@ class FoundWindow:
     """A passage of the raw text, from `start` up to but not including `end`.
 
     Attributes:
-        exact: True if the passage's normalised words equal the window's words. Otherwise some words differ, for example
-            because the window contains lemmas.
+        exact: True if the passage's normalised words equal the window's words. The words may differ if, for example,
+            the window contains lemmas.
     """
 
     start: int
@@ -130,7 +130,7 @@ def visible(text: str) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return the text in NFC, the form that metrics see. Positions in a text refer to this form."""
+    """Return the text in NFC, like metrics see the text. Positions in a text refer to NFC."""
     return unicodedata.normalize("NFC", text)
 
 

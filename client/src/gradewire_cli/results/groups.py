@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import GroupStatistics, PairedDifference
 
 
-# Settings are equal for all answers, so their means are useless.
+# Settings are equal for all answers, so tables omit their means.
 _SETTINGS = frozenset({"band_lower", "band_upper"})
-# A column of IDs makes one group per row, so tables show only the first groups. The JSON contains all groups.
+# Tables show only the first groups, because a column of IDs makes one group per row.
 SHOWN_GROUPS = 60
 COMPARED_GROUPS = 1000
 
@@ -38,7 +38,7 @@ class GroupTally(MetricTally):
         """Count one of an output row's results."""
         super(GroupTally, self).add(label, result, identifier=identifier, row=row)
         for name, value in result.items() if result["score"] is not None else ():
-            # Integers are counts, positions and bins, whose means are useless.
+            # Integers are counts, positions and bins. Their means are useless.
             if isinstance(value, float) and name != "score" and name not in _SETTINGS:
                 total, count = self.parts.get(name, (0.0, 0))
                 self.parts[name] = total + value, count + 1
@@ -60,7 +60,7 @@ class GroupColumn:
 
     Attributes:
         numbers: Each group's index, by the values that define the group, in order of appearance.
-        groups: Group index of each row; -1 if the row lacks a value.
+        groups: Group index of each row, or -1 if the row lacks a value.
     """
 
     grouping: Grouping
@@ -74,7 +74,7 @@ class GroupColumn:
         return self.groups.count(-1)
 
     def add(self, row: Row, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Count a row; `results` are its results by metric label."""
+        """Count a row with its results by metric label."""
         values = tuple(row.grouping.get(column, "") for column in self.grouping)
         if not all(values):
             self.groups.append(-1)
@@ -89,10 +89,10 @@ class GroupColumn:
 
 @dataclass(slots=True)
 class GroupedScores:
-    """All groupings of a run, stored in about 12 bytes per row, 8 bytes per score and 150 bytes per question.
+    """All groupings of a run.
 
     Attributes:
-        scores: Score of each row, by metric label; NaN if missing.
+        scores: Score of each row, by metric label. NaN means a missing score.
         questions: Question index of each row.
         datasets: Data set index of each question.
     """
@@ -130,7 +130,7 @@ class GroupMetric:
     """One metric's values in one group.
 
     Attributes:
-        statistics: Intervals and the difference from the baseline; None with too many groups or without numpy.
+        statistics: Intervals and the difference from the baseline, or None with too many groups or without numpy.
     """
 
     group: tuple[str, ...]
@@ -140,12 +140,12 @@ class GroupMetric:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """One grouping, with each metric's values in each group. The baseline's groups come first; the rest are sorted.
+    """One grouping, with each metric's values in each group. The baseline's groups come first, then sorted groups.
 
     Attributes:
         outside: Number of rows that belong to no group.
-        unknown_baseline: The requested baseline if no group has that name; else None.
-        requested: True for --group-by; False for the question types of official files, which always make groups.
+        unknown_baseline: The requested baseline if no group has that name, otherwise None.
+        requested: True for --group-by, False for official files' question types.
     """
 
     columns: Grouping
@@ -191,7 +191,6 @@ class Breakdown:
             yield from (f"by {by}: {note}" for note in self._interval_notes())
 
     def _interval_notes(self) -> list[str]:
-        """Return notes on bootstrap draws and missing intervals."""
         from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
 
         estimates = []
@@ -207,7 +206,7 @@ class Breakdown:
 
 
 def check_comparable(source: InputFile) -> None:
-    """Raise MissingExtra before scoring if --group-by needs numpy for intervals and numpy is not installed.
+    """Raise MissingExtra if --group-by needs numpy for intervals and numpy is not installed.
 
     Official files are grouped by question type even without --group-by. Without numpy, these groups get no intervals.
     """
@@ -224,7 +223,7 @@ def breakdowns(collected: GroupedScores, baseline: str | None, *, requested: boo
     """Return each grouping's statistics, compared with the baseline.
 
     If no group has the baseline's name, the first group is the baseline. Groupings without a group are skipped unless
-    `requested`.
+    `requested` is True.
     """
     columns = (column for column in collected.columns if requested or column.numbers)
     return [_breakdown(collected, column, baseline, requested=requested) for column in columns]
@@ -246,13 +245,13 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
         ]
         for label in collected.scores
     }
-    # All rows are scored by now, so an unknown baseline must not discard the statistics.
+    # All rows are scored by now, so keep the statistics even if the baseline is unknown.
     unknown = baseline if baseline is not None and first != baseline else None
     return Breakdown(column.grouping, column.outside, lines, unknown, requested)
 
 
 def compared_column(grouping: Grouping) -> int:
-    """Return the index of the column whose values are compared: model, else file, else the first column."""
+    """Return the index of the column to compare by: "model", otherwise "file", otherwise the first column."""
     return next((grouping.index(name) for name in ("model", "file") if name in grouping), 0)
 
 
@@ -302,7 +301,7 @@ def _table(title: str, columns: Grouping, lines: Sequence[GroupMetric]) -> Table
 
 
 def _columns(lines: Sequence[GroupMetric], columns: Grouping) -> Iterator[tuple[str, Callable[[GroupMetric], Value]]]:
-    """Yield each non-empty column's head, with a function that returns the column's cell for a group."""
+    """Yield each column's head, with a function that returns the column's cell for a group."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
     yield "scored", lambda line: count(len(line.tally.scores))
@@ -327,7 +326,7 @@ def _paired(line: GroupMetric) -> PairedDifference | None:
 
 
 def _of_paired(line: GroupMetric, cell: Callable[[PairedDifference], Value]) -> Value:
-    """Return a cell about the paired difference, which is blank for baselines and groups without shared questions."""
+    """Return a cell about the paired difference, or a blank cell without a paired difference."""
     paired = _paired(line)
     return Value("") if paired is None else cell(paired)
 

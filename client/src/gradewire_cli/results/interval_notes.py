@@ -22,7 +22,7 @@ _FEW_QUESTIONS = (
     "needs one more; use --map question_id=COLUMN to tell questions apart)"
 )
 _UNDEFINED = "no interval and no p value, because the statistic is undefined in more than half of the draws"
-# Notes list only the first places, because a file may have any number of cells.
+# Maximum number of places in a note. A file may have any number of cells.
 _SHOWN_PLACES = 6
 _PLACE_CHARACTERS = 80
 
@@ -32,7 +32,7 @@ class NamedEstimate(NamedTuple):
 
     Attributes:
         metric: Name of a metric, a metric pair or an evaluator.
-        cell: Name of the rows that the estimate covers: a cell, a model or "all rows".
+        cell: Name of the estimate's rows: a cell, a model or "all rows".
     """
 
     metric: str
@@ -107,7 +107,7 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
 
 
 def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Yield a sentence for each reason why values have no interval, with the rows that these values cover.
+    """Yield a sentence for each reason why values have no interval, with the rows of these values.
 
     The sentence names metrics or statistics only if other metrics or statistics have an interval over the same rows.
     """
@@ -121,7 +121,7 @@ def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
 
 def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
     others = {(each.statistic, each.cell) for each in defined if each not in bare}
-    # Statistics by place (`shared`) and by metric and place (`own`); True means that the note names the statistic.
+    # Statistics by place, and by metric and place. True means that the note names the statistic.
     shared: dict[str, dict[str, bool]] = {}
     own: dict[tuple[str, str], dict[str, bool]] = {}
     for each in defined:
@@ -136,7 +136,7 @@ def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
 
 
 def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
-    """Return the name, followed by the statistics marked True unless all are marked."""
+    """Return the name. If only some statistics are marked True, append them."""
     marked = [statistic for statistic, is_marked in statistics.items() if is_marked]
     return name if len(marked) == len(statistics) else f"{name} ({', '.join(marked)})"
 

@@ -13,8 +13,7 @@ from gradewire_cli.results.journal import replacing
 from gradewire_cli.results.table_formats import plain
 
 FORMAT: Final = "gradewire-manifest/1"
-"""Value of the file's first field. Its number grows if older versions of gradewire would misread the file. New fields
-do not raise the number, because older versions keep unknown fields in `RunManifest.others`."""
+"""Value of the file's first field. Increase its number if older versions of gradewire would misread the file."""
 _OTHERS: Final = "others"
 _JSON_NAMES: Final[Mapping[type, str]] = {
     dict: "an object",
@@ -32,8 +31,8 @@ class InputDigest:
     """A file that a run read or wrote.
 
     Attributes:
-        bytes: Size in bytes; None for standard input, pipes and files on other machines.
-        sha256: SHA-256 of the content, in 64 hex digits; "" if `bytes` is None.
+        bytes: Size in bytes, or None for standard input, pipes and files on other machines.
+        sha256: SHA-256 of the content in 64 hex digits, or "" if `bytes` is None.
     """
 
     path: str
@@ -47,7 +46,7 @@ class Versions:
 
     Attributes:
         gradewire: Version of the client that ran the command.
-        server: Version of the engine or server that scored the rows; "" if unknown.
+        server: Version of the engine or server that scored the rows, or "" if unknown.
         protocol: Package name of the wire format, for example gradewire.v1.
     """
 
@@ -59,11 +58,11 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """Number of rows by outcome, including rows kept from earlier runs.
+    """Numbers of rows by outcome, including rows kept from earlier runs.
 
     Attributes:
-        scored_now: Number of rows that this run scored; None means all.
-        failed: Number of rows with at least one failure; an empty prediction is not a failure.
+        scored_now: Number of rows that this run scored. None means all rows.
+        failed: Number of rows with at least one failure. An empty prediction is not a failure.
         unscored: Number of rows that lack at least one score.
     """
 
@@ -77,13 +76,13 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Tokens that judges used in this run, and their price in the user's currency.
+    """Tokens that judges used in this run, and the tokens' price in the user's currency.
 
     Attributes:
         unknown_rows: Number of rows for which the judge's server reported no tokens.
-        read_price: Price per million tokens read; None if not given.
-        written_price: Price per million tokens written; None if not given.
-        price: Price of the reported tokens; None unless both prices per million are given.
+        read_price: Price per million tokens read, or None if not given.
+        written_price: Price per million tokens written, or None if not given.
+        price: Price of the reported tokens, or None unless both prices per million are given.
     """
 
     read_tokens: int
@@ -100,7 +99,7 @@ class RunTimes:
 
     Attributes:
         wall_s: Seconds from `began_at` (UTC, ISO 8601) to the end.
-        cpu_s: CPU seconds of the command's process and its finished child processes, not of a server.
+        cpu_s: CPU seconds of the command's process and its finished child processes, without a server's CPU seconds.
     """
 
     began_at: str
@@ -110,13 +109,13 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The machine that ran the command; the server may run elsewhere.
+    """The machine that ran the command. The server may run on another machine.
 
     Attributes:
-        cores: Logical cores that the process may use.
-        memory_bytes: The machine's memory; None if unknown.
+        cores: Number of logical cores that the process may use.
+        memory_bytes: The machine's memory, or None if unknown.
         system: Kernel and architecture.
-        load_before: Mean number of runnable processes in the minute before the run; None if unknown.
+        load_before: Mean number of runnable processes in the minute before the run, or None if unknown.
     """
 
     processor: str
@@ -133,15 +132,15 @@ class RunManifest:
 
     Attributes:
         command: The subcommand, for example "score" or "bench load".
-        metrics: Metric identifiers by label. An identifier contains everything that is needed to reproduce the
-            metric: parameters, and digests of models and prompts.
+        metrics: Metric identifiers by label. An identifier contains everything that reproduces the metric: parameters,
+            and digests of models and prompts.
         models: Encoders, graders and judges in the metric identifiers, in the format NAME@DIGEST.
         prompts: Prompts in the metric identifiers, in the format NAME@DIGEST.
-        output: The finished output file; None unless the output is a single file on this machine that
-            `gradewire compare` can read.
+        output: The finished output, or None unless the output is a single file on this machine that `gradewire compare`
+            can read.
         parameters: Other options that affect the result, as JSON values by name.
-        cost: Cost of judge calls; None if no paid judge was called.
-        reproduce: A command that reproduces the result, without secrets; "" if unknown.
+        cost: Cost of judge calls, or None if no paid judge was called.
+        reproduce: A command that reproduces the result, without secrets, or "" if unknown.
         notes: Notes for the user about the input.
         results: The command's statistics as JSON values.
         others: Unknown fields from a newer gradewire, kept unchanged.
@@ -171,7 +170,7 @@ class ManifestError(ValueError):
 
 
 def write_manifest(path: Path, manifest: RunManifest) -> None:
-    """Write a manifest, so that readers always see the old file or the complete new file.
+    """Write a manifest. Readers always see the old file or the complete new file.
 
     Raises:
         OSError: The file cannot be written.
@@ -183,7 +182,7 @@ def write_manifest(path: Path, manifest: RunManifest) -> None:
 
 
 def encode_manifest(manifest: RunManifest) -> bytes:
-    """Return the content of a manifest's file; NaN and infinities become null.
+    """Return the content of a manifest's file. NaN and infinities become null.
 
     Raises:
         TypeError: A value in `parameters` or `results` cannot be converted to JSON.

@@ -1,6 +1,6 @@
 """Write results as a table: CSV, TSV or Parquet with a column for each value.
 
-A run first writes JSONL next to the table, so that it can be resumed, and converts the JSONL at the end.
+For --resume, a run first writes JSONL next to the table, and converts the JSONL at the end.
 """
 
 import contextlib
@@ -21,13 +21,12 @@ from gradewire_cli.rows.row import Row
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 _PARQUET: Final = frozenset({".parquet", ".pq"})
 TABLE_SUFFIXES: Final = frozenset(_DELIMITERS) | _PARQUET
-"""Suffixes of outputs that are tables, in lower case."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ""})
 _BATCH_ROWS: Final = 4096
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _HEAD: Final = ("id", "index")
 _TAIL: Final = ("picture_digest", "digest")
-"""Columns that only programs read; they come last."""
+"""Last columns, which only programs read."""
 
 
 def is_table(path: Path) -> bool:
@@ -72,7 +71,7 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
     """Check that a table has exactly these rows and metrics, and return each row's statuses.
 
     Raises:
-        InputError: The table has different rows or metrics; the message says how they differ.
+        InputError: The table has different rows or metrics.
     """
     statuses: list[set[str]] = []
     remaining = iter(rows)
@@ -91,8 +90,8 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
             if next(remaining, None) is None:
                 return statuses
     raise InputError(
-        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input, which has changed "
-        "since. Use another --out, or --overwrite"
+        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input, which has changed. "
+        "Use another --out, or --overwrite"
     )
 
 
@@ -105,7 +104,7 @@ def _named_format_errors(path: Path) -> Iterator[None]:
 
 
 def _cells(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield a table's rows, each as cells by column name."""
+    """Yield a table's rows as cells by column name."""
     if path.suffix.lower() in _PARQUET:
         _, parquet = _pyarrow(path)
         with parquet.ParquetFile(path) as file:
@@ -118,7 +117,7 @@ def _cells(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield an output file's rows; only the first row has metric identifiers."""
+    """Yield an output file's rows. Only the first row has metric identifiers."""
     for place, (_, row) in enumerate(read_results(path)):
         yield row if place == 0 else without_lines(row)
 
@@ -128,7 +127,7 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     cells = {name: row.get(name) for name in (*_HEAD, "digest")}
     cells |= {name: row[name] for name in ("file", "picture_digest") if name in row}
     for column, value in row.get("input", {}).items():
-        # An input column may share its name with an output column of this row or another row.
+        # An input column may share its name with any row's output column.
         taken = column in cells or column in _TAIL or column.startswith(tuple(f"{label}." for label in row["scores"]))
         cells[f"input.{column}" if taken else column] = value
     for label, result in row["scores"].items():
@@ -172,9 +171,9 @@ def _write_parquet(path: Path, kinds: Mapping[str, set[str]], rows: Iterator[Map
         "list of int": pa.list_(pa.int64()),
         "list of str": pa.list_(pa.string()),
     }
-    # Mixed types become JSON, because readers expect one type in a column.
+    # Readers expect one type in a column, so mixed types become JSON.
     chosen = {column: _of_all(found) for column, found in kinds.items()}
-    # Column names may contain surrogates too. Escaping, unlike replacing, keeps names distinct.
+    # Column names may contain surrogates too. Escape them, because replacing could make two names equal.
     names = {column: column.encode(errors="backslashreplace").decode() for column in chosen}
     schema = pa.schema({names[column]: types.get(kind, pa.string()) for column, kind in chosen.items()})
     with parquet.ParquetWriter(path, schema) as writer:
@@ -198,7 +197,7 @@ def _cell(value: Any, kind: str) -> Any:
         case "json":
             return printable(_json(value))
         case "float":
-            return float(value)  # pyarrow accepts only integers that a float represents exactly
+            return float(value)  # pyarrow rejects integers that a float cannot represent
         case "str":
             return printable(value)
         case "list of str":

@@ -1,9 +1,8 @@
 """The output file: complete JSON lines in input order, which a run can continue after an interruption.
 
-An interrupted run continues at the end of the file. Rows in the middle may need scoring again, because the server was
-down or the input changed. The file is then cut before the first such row, and finished rows after it wait in
-FILE.resume for their turn. This keeps the file in order and loses no score: results of rows that are no longer in the
-input stay in FILE.resume.
+If the server was down or the input changed, rows in the middle may need scoring again. The file is then cut before the
+first of these rows, and later finished rows wait in FILE.resume for their turn. Results without an input row stay in
+FILE.resume.
 """
 
 import contextlib
@@ -27,14 +26,14 @@ from gradewire_proto.wire_rules import current, split_pin
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """Parameters of cider and bertscore that name the corpus for word weights."""
 _NAMING: Final = ("line", "decided_by")
-"""Result fields whose values begin with a metric's name."""
-# Metrics whose score is the verdict in old output files, which lack `correct`.
+"""Result fields with values that begin with a metric's name."""
+# Old output files lack `correct`. These metrics' scores are verdicts.
 BINARY_METRICS = frozenset({"exact_match", "easy_match"})
 _OTHER_INPUT = "it was made from another input. Use that input, another --out, or --overwrite"
 
 
 def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return a row's metric identifiers by label; only the first row of an output contains them."""
+    """Return a row's metric identifiers by label. Only an output's first row contains identifiers."""
     return {label: result["line"] for label, result in row["scores"].items() if "line" in result}
 
 
@@ -48,7 +47,7 @@ def with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_lines(row: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return the row with metric identifiers added; existing identifiers stay."""
+    """Return the row with metric identifiers added. Existing identifiers stay."""
     known = {label: {"line": lines[label]} if label in lines else {} for label in row["scores"]}
     return {**row, "scores": {label: {**result, **known[label]} | result for label, result in row["scores"].items()}}
 
@@ -64,11 +63,10 @@ def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
     """Refuse to extend an output file with scores of other metrics.
 
-    Metrics with equal identifiers can use different corpora, if the reference set grows and the identifiers lack its
-    digest.
+    Metrics with equal identifiers can use different corpora if the identifiers lack the reference set's digest.
 
     Raises:
-        InputError: The metrics differ, or may differ; the message says how.
+        InputError: The metrics differ or may differ.
     """
     there = {label: score.get("line", "") for label, score in row["scores"].items()}
     _refuse_former(path, there)
@@ -87,7 +85,6 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
         )
     differing = next(label for label in there if there[label] != lines[label])
     difference = _difference(there[differing], lines[differing])
-    # Options cannot restore an old version.
     same = "" if "version" in difference and there[differing] and lines[differing] else "the same options, "
     raise InputError(
         f"{path}: {differing} differs in {' and '.join(difference) or 'the identifier'}: the file has "
@@ -102,7 +99,7 @@ def _difference(there: str, here: str) -> list[str]:
 
 
 def line_parts(line: str) -> dict[str, str]:
-    """Return the parts of a metric identifier: preset, version, and each parameter by name."""
+    """Return a metric identifier's parts: preset, version, and each parameter by name."""
     definition, _, version = line.partition("?")[0].partition("/")
     return {"preset": definition.partition(":")[2], "version": version, **_parameters(line)}
 
@@ -112,7 +109,7 @@ def _parameters(line: str) -> dict[str, str]:
 
 
 def counts_over_unknown(line: str) -> bool:
-    """Return True if a metric counts words in a prepared corpus that may grow, because no digest pins it."""
+    """Return True if a metric counts words in a prepared corpus that may grow, because no digest pins the corpus."""
     parameters = _parameters(line)
     counts = any(parameters.get(name) == "prepared" for name in CORPUS_PARAMETERS)
     return counts and not split_pin(unquote(parameters.get("reference_set", "")))[1]
@@ -132,7 +129,7 @@ def encode_row(row: Mapping[str, Any]) -> bytes:
 
 
 def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
-    """Encode rows without metric identifiers; with `first`, the first row keeps its identifiers."""
+    """Encode rows without metric identifiers. If `first` is True, the first row keeps its identifiers."""
     return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
 
 
@@ -140,7 +137,7 @@ def output_files(output: Path) -> list[Path]:
     """Return an output's files: the file itself, or the sorted parts in a `gradewire bulk` folder."""
     if not output.is_dir():
         return [output]
-    # If a part was scored again, both its files may exist: prefer "done", which sorts before "unanswered".
+    # If a part has two files, prefer "done", which sorts before "unanswered".
     found: dict[str, Path] = {}
     for part in sorted(output.glob("part-*.jsonl")):
         found.setdefault(part.name.partition(".")[0], part)
@@ -148,13 +145,12 @@ def output_files(output: Path) -> list[Path]:
 
 
 def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (end offset in bytes, row) for each row of an output file; skip a partial last line.
+    """Yield (end offset in bytes, row) for each row of an output file. Skip a partial last line.
 
-    All rows get the first row's metric identifiers and current metric names. With `to_go_on`, files with former metric
-    names are refused, because new rows would have current names.
+    All rows get the first row's metric identifiers and current metric names.
 
     Raises:
-        InputError: A line is not an output row, or has former names with `to_go_on`.
+        InputError: A line is not an output row, or `to_go_on` is True and the file has former metric names.
     """
     lines: dict[str, str] = {}
     with path.open("rb") as stream:
@@ -191,7 +187,7 @@ def count_results(path: Path) -> int:
 
 
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Return a result's verdict, or None; in older files, a score of 1 from a binary metric counts as right."""
+    """Return a result's verdict, or None. In older files, a score of 1 from a binary metric counts as right."""
     if result["score"] is None:
         return None
     if "correct" in result:
@@ -201,7 +197,7 @@ def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
 
 
 def may_pass(row: Mapping[str, Any]) -> bool:
-    """Return True if a result failed because the server was down or too slow, so that a retry may help."""
+    """Return True if a result failed because the server was down or too slow, so that another try may help."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
 
 
@@ -257,7 +253,7 @@ class ResultsFile:
         resume: bool,
         input_rows: int | None = None,
     ) -> Iterator[Row]:
-        """Start the file, or continue it if `resume` is True; return the rows that still need scores."""
+        """Start the file, or continue it if `resume` is True. Return the rows that still need scores."""
         if not resume:
             self.create()
             return rows
@@ -271,14 +267,14 @@ class ResultsFile:
         *,
         input_rows: int | None = None,
     ) -> Iterable[Row]:
-        """Continue the file after its finished rows; an error leaves it unchanged.
+        """Continue the file after its finished rows. An error leaves the file unchanged.
 
         Returns:
-            Rows that were read from `rows` but not kept: at most one if the file starts with finished rows, otherwise
-            all rows up to the first finished row.
+            Rows that were read from `rows` but not kept: at most one row if the file starts with finished rows,
+            otherwise all rows up to the first finished row.
 
         Raises:
-            InputError: The file was made with other settings, from another input, or cannot be written.
+            InputError: The file was made with other settings or from another input, or cannot be written.
         """
         pending: list[Row] = []
         finished: dict[tuple[int, str], tuple[Path, int]] = {}
@@ -317,7 +313,7 @@ class ResultsFile:
         return pending
 
     def _there(self) -> Iterator[tuple[Path, int, int, dict[str, Any]]]:
-        """Yield (file, start, end, result) for the output and then FILE.resume; start and end are byte offsets."""
+        """Yield (file, start, end, result) for the output and then FILE.resume. Start and end are byte offsets."""
         for source in filter(Path.exists, (self.path, self.aside_path)):
             begin = 0
             for end, result in read_results(source, to_go_on=True):
@@ -375,7 +371,7 @@ class ResultsFile:
                     self._aside[key] = at
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
-        """Return the result in FILE.resume for a row with the same index and content, or None."""
+        """Return a row's result from FILE.resume, or None."""
         offset = self._aside.get(row.key)
         if offset is None or self._aside_stream is None:
             return None
@@ -392,7 +388,7 @@ class ResultsFile:
         """Complete the file after its last row.
 
         Returns:
-            A sentence on earlier results that match no input row and stay in FILE.resume; "" if all match.
+            A sentence on earlier results that match no input row and stay in FILE.resume, or "".
 
         Raises:
             InputError: The file cannot be written.

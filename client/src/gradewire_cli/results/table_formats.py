@@ -40,7 +40,7 @@ _LATEX_ESCAPES = {
 _LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX_ESCAPES)))
 # LaTeX joins two of these characters into one dash or quotation mark.
 _LATEX_LIGATURE = re.compile(r"([-',])(?=\1)")
-# A minus sign, unlike a hyphen, precedes a digit and follows a space, a bracket or nothing.
+# A minus sign precedes a digit, and follows a space, a bracket or nothing.
 _LATEX_MINUS = re.compile(r"(?<![^\s\[(])-(?=\.?\d)")
 
 
@@ -60,7 +60,7 @@ def to_markdown(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
 
 
 def _markdown_row(cells: Sequence[Cell]) -> str:
-    # Metric identifiers and data set names may contain anything, but must not end a cell or a row.
+    # Metric identifiers and data set names must not end a cell or a row.
     escaped = (" ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|").split()) for cell in cells)
     return f"| {' | '.join(escaped)} |"
 
@@ -79,7 +79,7 @@ def to_tidy_csv(tables: Iterable[Table]) -> str:
 
 
 def _csv_lines(table: Table) -> Iterator[list[str]]:
-    # A column without a head contains ranks, which change with every new model. Leave it out.
+    # Leave out columns without a head. They contain ranks, which change with every new model.
     naming = [place for place in range(table.heads) if table.columns[place]] or range(table.heads)
     for row in table.rows:
         named = ", ".join(str(row[place]) for place in naming)
@@ -92,7 +92,7 @@ def _csv_lines(table: Table) -> Iterator[list[str]]:
 def _exact(value: float) -> str:
     if not math.isfinite(value):
         return ""
-    # The shortest text that parses to this number.
+    # the shortest text that parses to this number
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
@@ -143,7 +143,7 @@ def _written(text: str) -> str:
 
 
 def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
-    """Return the files that `table_file_options` name, by option."""
+    """Return the output files by option of `table_file_options`."""
     names = {"--json": "json_path", "--markdown": "markdown", "--csv": "csv_path", "--latex": "latex"}
     return {option: options[name] for option, name in names.items()}
 
@@ -168,17 +168,13 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a UTF-8 file; lone surrogates become question marks.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
+    """Write a UTF-8 file; raise InputError on failure. Lone surrogates become question marks."""
     with named_errors(path):
         path.write_text(text, encoding="utf-8", errors="replace")
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types; NaN and infinities become None."""
+    """Convert a value to JSON types. NaN and infinities become None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -51,7 +51,7 @@ def display_names(paths: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def file_errors(path_or_url: str) -> Iterator[None]:
-    """Turn any error of a file system into an InputError that names the file or its URL.
+    """Turn a file system's errors into InputErrors that name the file or its URL.
 
     Raises:
         InputError: The file cannot be read or written.
@@ -93,7 +93,7 @@ def protocols(system: Any) -> tuple[str, ...]:
 
 
 def local_path(path_or_url: str) -> Path | None:
-    """Return the local path of a file or folder given by path or URL; None if it is not local."""
+    """Return the local path of a file or folder given by path or URL, or None if the file is not local."""
     if not is_url(path_or_url):
         return Path(path_or_url)
     system, path = file_system(path_or_url)
@@ -115,7 +115,7 @@ def matching_urls(url: str) -> Sequence[str]:
 
 
 def check_encoding(name: str | None) -> str:
-    """Return Python's name for an encoding; "" for None.
+    """Return Python's name for an encoding, or "" for None.
 
     Raises:
         InputError: Python does not know the encoding.
@@ -155,7 +155,7 @@ def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
 
 def _open(path: str) -> Any:
     if path == STDIN:
-        # The caller closes this stream like a file; the real standard input stays open.
+        # The caller closes this stream, but standard input must stay open.
         return open(sys.stdin.fileno(), "rb", closefd=False)
     if is_url(path):
         return io.BufferedReader(open_url(path))
@@ -175,10 +175,8 @@ def _encoding(path: str, begins: bytes) -> str:
 
 
 class _Recoded(io.RawIOBase):
-    """A UTF-8 byte stream converted from a stream in another encoding."""
-
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
-        # Keep all line endings unchanged, because CSV cells may contain line breaks of any type.
+        # Keep all line endings, because CSV cells may contain any line breaks.
         self._text = io.TextIOWrapper(stream, encoding=encoding, newline="")
         self._rest = b""
 
@@ -194,7 +192,7 @@ class _Recoded(io.RawIOBase):
         return len(taken)
 
     def close(self) -> None:
-        # The code that opened the inner stream closes it.
+        # Do not close the inner stream, because its owner does.
         if not self.closed:
             with contextlib.suppress(ValueError):
                 self._text.detach()

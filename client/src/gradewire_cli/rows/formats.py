@@ -48,7 +48,7 @@ _MARK = b"\xef\xbb\xbf"
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 _EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
-"""The first line that some spreadsheets write to name the delimiter."""
+"""The first line in which some spreadsheets name the delimiter."""
 _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
 """Words that table libraries, databases and spreadsheets write for missing values. These words are never answers."""
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
@@ -62,14 +62,13 @@ class Record:
     """A row with the values that the file contains.
 
     Attributes:
-        index: Row index from 0 over all files; blank lines in JSONL and CSV do not count.
+        index: Row index from 0 over all files. Blank lines in JSONL and CSV do not count.
         position: Readable position: "line 7", or "row 7" if the format has no lines.
-        fields: Values by column; None if the row cannot be read.
-        problem: Why the row cannot be read, else "".
-        raw: An unreadable row's content, for its digest; bytes that are not UTF-8 are lone surrogates. "" if the row
-            can be read.
-        file: The file's display name if several files are read; else "".
-        id: The id of an unreadable row, if known; else "".
+        fields: Values by column, or None if the row cannot be read.
+        problem: Reason why the row cannot be read, or "".
+        raw: An unreadable row's content, with lone surrogates for bytes that are not UTF-8. "" if the row can be read.
+        file: The file's display name if several files are read, otherwise "".
+        id: An unreadable row's ID, or "" if unknown.
     """
 
     index: int
@@ -87,7 +86,7 @@ def printable(text: str) -> str:
 
 
 def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
-    """Yield the rows of a file with one JSON object per line; other lines become rows with a problem."""
+    """Yield the rows of a file with one JSON object per line. Other lines become rows with a problem."""
     lines = ((number, line) for number, line in enumerate(stream, 1) if not line.isspace())
     for index, (number, line) in enumerate(lines):
         yield _json_record(index, f"line {number}", line.removeprefix(_MARK) if number == 1 else line)
@@ -147,11 +146,11 @@ def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: s
     """Yield the rows of a CSV file with a header line.
 
     Raises:
-        InputError: The header is unreadable, or repeats a column.
+        InputError: The header is unreadable or repeats a column.
     """
-    # A cell may be a whole document, but the csv module's default limit is 128 kB.
+    # The csv module's default limit of 128 kB is too small for a document.
     csv.field_size_limit(sys.maxsize)
-    # Bytes that are not UTF-8 become surrogates, so that only the row with these bytes fails.
+    # Only rows with bytes that are not UTF-8 must fail, so these bytes become surrogates.
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         first, skipped = text.readline(), 0
         if named := _EXCEL_DELIMITER.match(first):
@@ -185,7 +184,7 @@ def _delimiter(header: str, known: Container[str]) -> str:
         names = next(csv.reader([header], delimiter=delimiter), [])
         return sum(name.strip().casefold() in known for name in names), len(names) * (delimiter != "|")
 
-    # If delimiters tie, max returns the first, so the comma is the default.
+    # The comma is the default, because max returns the first of equal delimiters.
     return max(DELIMITERS, key=found)
 
 
@@ -275,7 +274,7 @@ def _parquet_file(path: str) -> Iterator[ParquetFile]:
 
 def _refuse_stdin(path: str) -> None:
     if path == STDIN:
-        raise InputError("Parquet and Arrow files cannot be read from standard input. Name a file")
+        raise InputError("Parquet and Arrow files cannot be read from standard input. Name the file")
 
 
 @contextlib.contextmanager
@@ -296,9 +295,9 @@ class Reading:
 
     Attributes:
         encoding: Encoding of text files. "" means UTF-8, or UTF-16 if the first bytes look like UTF-16.
-        delimiter: CSV delimiter; "" means that the delimiter is detected in the header line.
+        delimiter: CSV delimiter. "" means that the delimiter is detected in the header line.
         columns: Additional column names that help to recognize the header's delimiter.
-        read: Reader for another program's files; None for plain rows.
+        read: Reader for another program's files, or None for plain rows.
     """
 
     format: Format | None = None
@@ -309,7 +308,7 @@ class Reading:
 
 
 def format_of(path: str, chosen: Format | None) -> Format:
-    """Return the chosen format, else the suffix's format; standard input is JSONL by default.
+    """Return the chosen format, or the format of the path's suffix. Standard input is JSONL by default.
 
     Raises:
         InputError: The suffix is unknown, or belongs to a spreadsheet.
@@ -336,7 +335,7 @@ def format_of(path: str, chosen: Format | None) -> Format:
 
 
 def read_file(path: str, reading: Reading) -> Iterator[Record]:
-    """Yield a file's rows lazily; only JSON files are read into memory as a whole.
+    """Yield a file's rows lazily. Only JSON files are read into memory as a whole.
 
     Raises:
         InputError: The file is missing, unreadable, or in another format.

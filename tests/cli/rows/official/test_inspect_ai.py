@@ -258,8 +258,8 @@ def test_a_sample_that_was_scored_despite_its_error_is_a_row(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "is not a log from inspect: it has no eval and status .its fields: list"),
-        ('{"a": 1}', "it has no eval and status .its fields: a"),
+        ("[]", "is not a log from inspect: eval or status is missing .its fields: list"),
+        ('{"a": 1}', "eval or status is missing .its fields: a"),
         ('{"eval": 3, "status": "success", "samples": []}', "eval is missing"),
         ('{"eval": {}, "status": "success"}', "Run inspect without --no-log-samples"),
         ("{", "is not a log from inspect, which is one JSON object"),

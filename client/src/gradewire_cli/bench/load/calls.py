@@ -31,16 +31,16 @@ OK: Final = "OK"
 REFUSED: Final = "RESOURCE_EXHAUSTED"
 UNAVAILABLE: Final = "UNAVAILABLE"
 HANGING: Final = "HANGING"
-"""The code of a call that has no result even some seconds after its deadline."""
+"""The code of a call that has no result 5 s after its deadline."""
 STOPPED: Final = "STOPPED"
-"""The code of a call that was in flight when the user interrupted the run."""
+"""The code of a call that the user interrupted."""
 
 
 def percentile_s(latencies_s: array[float], percentile: float) -> float:
-    """Return the lowest latency, in seconds, that `percentile` % of calls do not exceed, or NaN without calls."""
+    """Return a percentile of latencies in seconds (a member of `latencies_s`), or NaN without latencies."""
     if not latencies_s:
         return math.nan
-    # numpy's percentile chooses the next rank if the product is inexact, e.g. for 99.9 % of 1000.
+    # Subtract 1e-9, because the product may be slightly too large, e.g. for 99.9 % of 1000.
     rank = max(1, math.ceil(percentile / 100 * len(latencies_s) - 1e-9))
     return float(np.sort(latencies_s)[rank - 1])
 
@@ -50,7 +50,7 @@ class CallResult(NamedTuple):
 
     Attributes:
         code: Name of the gRPC status code, `HANGING` or `STOPPED`.
-        hinted: True if the server's refusal says when to retry.
+        hinted: True if the server's refusal says when to try again.
         statuses: Number of metric results by status, or None if the call failed.
     """
 
@@ -69,11 +69,12 @@ class Objective:
     """The conditions under which a server keeps up.
 
     Attributes:
-        p99_s: Maximum 99th percentile of scored calls' latency from their due time, in seconds.
+        p99_s: Maximum 99th percentile of scored calls' latencies, in seconds from each call's due time.
         max_refused: Maximum share of refused calls.
         max_failed: Maximum share of calls that fail but are not refused.
-        min_in_time: Minimum share of calls scored at most `p99_s` after the step's end. With fewer, work piles up.
-        max_lag_s: Maximum 99th percentile of delays before sending, in seconds. Above it, the client is the bottleneck.
+        min_in_time: Minimum share of calls that are scored at most `p99_s` after the step's end.
+        max_lag_s: Maximum 99th percentile of delays before sending, in seconds. Above this maximum, the client is the
+            bottleneck.
     """
 
     p99_s: float
@@ -83,7 +84,6 @@ class Objective:
     max_lag_s: float
 
     def __str__(self) -> str:
-        """Return the conditions as text."""
         return (
             f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused, at most "
             f"{self.max_failed:.1%} failed, at least {self.min_in_time:.0%} scored in time"
@@ -95,9 +95,9 @@ class StepCounts:
     """Counts of one step's calls.
 
     Attributes:
-        in_time: Number of scored calls whose reply came at most `Objective.p99_s` after the step's end.
-        latency_s: Latencies of scored calls from their due time.
-        lag_s: Delays of all calls between due time and sending.
+        in_time: Number of scored calls with a reply at most `Objective.p99_s` after the step's end.
+        latency_s: Latencies of scored calls, in seconds from each call's due time.
+        lag_s: Delays of all calls between due time and sending, in seconds.
         stopped: True if the user interrupted the step.
     """
 
@@ -133,7 +133,7 @@ class StepCounts:
         self.lag_s.extend(other.lag_s)
 
     def count(self, result: CallResult, *, items: int, latency_s: float, in_time: bool) -> None:
-        """Count a call of `items` items that returned `latency_s` after it was due."""
+        """Count a call of `items` items that returned `latency_s` after its due time."""
         self.codes[result.code] += 1
         self.hinted += result.hinted and result.code == REFUSED
         if result.statuses is not None:
@@ -149,14 +149,14 @@ _LIST: Final = "/gradewire.v1.Models/List"
 CONNECTIONS: Final = 2
 """Number of connections to each process of the server."""
 _TRIES: Final = 16
-"""Maximum number of connections to try for each one that is kept. The system chooses each connection's process."""
+"""Maximum number of connections to open for each connection to keep. The operating system chooses their processes."""
 _OPTIONS: Final = (
-    ("grpc.use_local_subchannel_pool", 1),  # otherwise this process's channels share a connection
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise the channels share a connection
     ("grpc.enable_retries", 0),  # count refusals instead of retrying
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
-# A call hangs if it has no result this long after its deadline.
+# A call counts as hanging if it has no result this long after its deadline.
 _HANGS_AFTER_S: Final = 5.0
 _STATUS_NAMES: Final = {number: name.removeprefix("STATUS_") for name, number in types_pb2.Status.items()}
 
@@ -167,7 +167,7 @@ class LoadCaller:
     def __init__(self, endpoint: Endpoint, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
         self._endpoint = endpoint
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
-        # Encode the metrics once and append them to every request. This works because protobuf concatenates fields.
+        # Encode the metrics once, and append the bytes to every request. Protobuf allows this concatenation.
         self._tail = scoring_pb2.ScoreRequest(metrics=metrics, omit_diagnostics=True).SerializeToString()
         self._deadline_s = deadline_s
         self._open: list[grpc.aio.Channel] = []
@@ -208,7 +208,7 @@ class LoadCaller:
     async def _spread_channels(self) -> list[grpc.aio.Channel]:
         """Open channels until each process of the server has `CONNECTIONS` channels.
 
-        If the operating system does not choose a process in many tries, this process gets fewer channels.
+        A process gets fewer channels if the operating system does not choose it in many tries.
         """
         kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
         wanted = CONNECTIONS
@@ -241,10 +241,7 @@ Send = Callable[[float], Coroutine[Any, Any, None]]
 
 
 def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
-    """Return the due times of Poisson arrivals, which have independent exponential gaps like independent callers.
-
-    The standard deviation of the number of calls is its square root. The same seed returns the same times.
-    """
+    """Return the due times of Poisson arrivals, which have independent exponential gaps like independent callers."""
     source = np.random.default_rng(seed)
     most = int(rate_per_s * duration_s + 10 * (rate_per_s * duration_s) ** 0.5 + 20)
     offsets: Offsets = np.cumsum(source.exponential(1 / rate_per_s, most))
@@ -261,7 +258,7 @@ async def open_loop(due_s: Iterable[float], send: Send) -> None:
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as calls:
         for due in due_s:
-            # Sleep even when late. Otherwise the loop reads no answers in between, and all later calls are late too.
+            # Sleep even when late. Otherwise the loop reads no replies in between, and all later calls are late too.
             await asyncio.sleep(max(0.0, due - loop.time()))
             calls.create_task(send(due))
 
@@ -271,7 +268,7 @@ class Sender:
     """A sender of calls that records their results in `counts`.
 
     Attributes:
-        in_time_until_s: The time until which a scored call counts as in time, on the event loop's clock.
+        in_time_until_s: The last time at which a scored call counts as in time, on the event loop's clock.
     """
 
     caller: LoadCaller
@@ -285,7 +282,7 @@ class Sender:
         await open_loop(due_s, self.send)
 
     async def closed(self, until_s: float, in_flight: int) -> None:
-        """Keep `in_flight` calls in flight, so that their rate approximates the server's capacity."""
+        """Keep `in_flight` calls in flight until `until_s`, a time on the event loop's clock."""
         clock = asyncio.get_running_loop().time
 
         async def one_after_another() -> None:

@@ -111,10 +111,10 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 
 
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
-    """Run the load. Return the results, and the error that ended the run early (None if it did not end early).
+    """Run the load. Return the results, and the error that ended the run early, or None.
 
     Raises:
-        BaseException: The error, if it occurred before the first step ended.
+        BaseException: An error occurred before the first step ended.
     """
     result = LoadResult()
     try:
@@ -152,7 +152,7 @@ def _own_rows(options: Mapping[str, Any]) -> OwnRows:
         items.append(item)
     if not items:
         raise InputError(f"{options['files'][0]} has no rows")
-    # Files are often sorted by data set or length, so without shuffling the steps would differ.
+    # Files are often sorted by data set or length. Without shuffling, each step would get different rows.
     random.Random(options["seed"]).shuffle(items)  # noqa: S311 - test data, not a secret
     return OwnRows(items)
 
@@ -225,7 +225,6 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _show_step(step: Step) -> None:
-    """Print a line to standard error after a step."""
     counts = step.counts
     click.echo(
         f"{step.rate_per_s:.4g} calls/s{' (twice the knee)' if step.over_knee else ''}: {counts.due} calls, p50 "

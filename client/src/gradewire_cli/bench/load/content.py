@@ -20,7 +20,7 @@ _SHORT_WORDS: Final = 6
 
 _TEXTS: Final = tomllib.loads(resources.files(__package__).joinpath("mixes.toml").read_text("utf-8"))
 _WORDS: Final[Mapping[str, list[str]]] = {kind: words.split() for kind, words in _TEXTS["words"].items()}
-# A test set has few questions with references. So do these, and the server soon caches all references.
+# A test set has few questions. These are few too, so the server soon caches all references.
 _QUESTIONS: Final = tuple(
     (template.format(thing), _WORDS[kind][position % len(_WORDS[kind])])
     for template, kind in _TEXTS["questions"].items()
@@ -44,8 +44,7 @@ class Mix:
     Attributes:
         min_words: Minimum number of words in an answer. An answer of more than 6 words consists of sentences.
         max_words: Maximum number of words in an answer.
-        repeat_share: Share of items from a pool of 500 items, which are sent once before measuring. At most 1 % of the
-            remaining items repeat by chance.
+        repeat_share: Share of items that come from a pool of 500 items. The pool is sent once before measuring.
     """
 
     min_words: int
@@ -53,7 +52,7 @@ class Mix:
     repeat_share: float = 0.0
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield the items of client process `part`. Each process gets other items, the same for the same seed."""
+        """Yield the items of client process `part`. The seed and the process determine the items."""
         del parts
         source = random.Random(f"{seed}/{part}")  # noqa: S311 - test data, not a secret
         pool = self.pool()
@@ -76,7 +75,6 @@ class Mix:
 
 
 MIXES: Final = {name: Mix(**mix) for name, mix in _TEXTS["mixes"].items()}
-"""The mixes by name."""
 
 
 class OwnRows:
@@ -96,10 +94,10 @@ class OwnRows:
         return len(self._encoded)
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield every `parts`-th row in rounds, so that each row comes once before any row is repeated."""
+        """Yield every `parts`-th row in rounds. Each row comes once before any row is repeated."""
         del seed
         own = range(part, len(self), parts)
-        # If there are fewer rows than processes, a process without rows sends all rows and marks them as repeated.
+        # A process without rows of its own sends all rows and marks them as repeated.
         is_new = bool(own)
         while True:
             for position in own or range(len(self)):
@@ -108,7 +106,7 @@ class OwnRows:
             is_new = False
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return an empty list, because a row sent before measuring would no longer be new."""
+        """Return an empty list, because rows sent before measuring would no longer be new."""
         return []
 
 
@@ -128,7 +126,6 @@ def _short_answer(source: random.Random, words: int) -> str:
 
 
 def _verbose_answer(source: random.Random, words: int, reference: str) -> str:
-    """Return sentences with `words` words, including the reference."""
     made: list[str] = []
     while len(made) < words:
         made += ["The", *(source.choice(_WORDS.get(kind, [kind])) for kind in _SENTENCE)]

@@ -34,7 +34,7 @@ _PROMISE: Final = "at twice the knee: "
 
 
 def step_table(result: LoadResult) -> Table:
-    """Return the table of all steps by rate. Include the server's CPU time and memory if the run read them."""
+    """Return the table of all steps by rate, with the server's CPU time and memory if the run read them."""
     heads = ["calls/s", "step", *(f"p{each:g}" for each in PERCENTILES), "max", "calls", "scored\nin time"]
     heads += ["refused", "failed", "client lag\np99"]
     with_server = any(step.before is not None for step in result.steps)
@@ -74,8 +74,8 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     if _missing_rows(result, given):
         notes.append(_missing_rows_note(result, given))
     notes.append(
-        f"{given.batch} answers per call, deadline {given.deadline_s:g} s; {given.client_processes} client "
-        f"processes with {CONNECTIONS} connections each to every server process; metrics "
+        f"{given.batch} answers per call, deadline {given.deadline_s:g} s; {given.client_processes} client processes, "
+        f"each with {CONNECTIONS} connections to every server process; metrics "
         f"{', '.join(given.metrics.labels)}; seed {given.seed}"
     )
     if loads := [step.load for step in result.steps if not math.isnan(step.load)]:
@@ -133,7 +133,7 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
 
 
 def latency_chart(result: LoadResult) -> Chart | None:
-    """Return a chart of p50 and p99 by offered rate, with the objective and the knee, or None without scored calls.
+    """Return a chart of p50 and p99 by offered rate, or None without scored calls.
 
     If a rate was tried twice, the chart shows the second try.
     """
@@ -203,7 +203,7 @@ def load_manifest(
 
 
 def _missing_rows(result: LoadResult, given: LoadOptions) -> int:
-    """Return the number of items that the run had to repeat because the files have too few rows."""
+    """Return the number of items that the run repeated because the files have too few rows."""
     return 0 if given.file_rows is None else max(0, result.sent_items - given.file_rows)
 
 
@@ -212,7 +212,7 @@ def _missing_rows_note(result: LoadResult, given: LoadOptions) -> str:
     repeated = sum(step.counts.repeated for step in result.steps)
     return (
         f"too few rows: {' '.join(given.files)} has {given.file_rows}, but this run needs about {result.sent_items}. "
-        f"So {repeated / max(1, sent):.0%} of the measured answers had been sent before, which costs the server less. "
+        f"Therefore {repeated / max(1, sent):.0%} of the answers had been sent before and cost the server less. "
         "Add rows, or measure one --rate for a shorter --duration"
     )
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
 
-# Time from an order to its first call, so that all processes receive the order before this call.
+# Time from an order to its first call, in which all processes receive the order.
 _START_AFTER_S: Final = 0.3
 _STOP_POLL_S: Final = 0.2
 _PROBE_IN_FLIGHT: Final = 8
@@ -46,9 +46,9 @@ class LoadOptions:
         step_s: Duration of a step in seconds. None means 10 s, or up to 60 s if a step needs longer for 500 calls.
         rate_per_s: Rate of the single step in calls per second. None means a search for the knee.
         start_per_s: First rate of the search. None means half the rate that a short closed loop reaches.
-        metrics_url: Address of the server's metrics, or None.
+        metrics_url: Address of the server's metrics page, or None.
         parameters: Options that affect the results, by name.
-        outputs: Files of the output options. None for an option that was not given.
+        outputs: Output files by option. None means that the option was not given.
     """
 
     endpoint: Endpoint
@@ -76,7 +76,7 @@ class LoadOptions:
 
 
 class _Order(NamedTuple):
-    """An order to a client process. Without `offsets`, it runs a closed loop, which estimates the server's capacity.
+    """An order to a client process. Without `offsets`, the process runs a closed loop.
 
     Times are on the monotonic clock, which all processes of a machine share.
     """
@@ -98,7 +98,6 @@ class LoadProcesses:
         ]
 
     def __enter__(self) -> Self:
-        """Start the processes, and return when all processes are connected."""
         try:
             self.probe(0.0)
         except BaseException:
@@ -109,7 +108,6 @@ class LoadProcesses:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End the processes."""
         self.close()
 
     def close(self) -> None:
@@ -128,7 +126,7 @@ class LoadProcesses:
 
         Args:
             offsets: Due times of the calls, relative to the start.
-            in_time_after_s: The time until which a scored call counts as in time, relative to the start.
+            in_time_after_s: The last time at which a scored call counts as in time, relative to the start.
 
         Raises:
             ClientProcessError: A process ended early.
@@ -157,14 +155,14 @@ class LoadProcesses:
 
 
 class _Worker:
-    """The state of a client process: its connections and unsent answers."""
+    """The state of a client process."""
 
     _current: ClassVar[_Worker]
 
     def __init__(self, options: LoadOptions, number: int, stop: Event) -> None:
         # The controlling process handles Ctrl-C.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # epoll waits in whole milliseconds, which would delay calls by up to 1 ms.
+        # epoll would delay calls by up to 1 ms, because it waits in whole milliseconds.
         self.runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector()))
         self._options = options
         self._items = options.rows.supply(options.seed, number, options.client_processes)
@@ -179,7 +177,7 @@ class _Worker:
         return worker.runner.run(worker.count_calls(order))
 
     async def count_calls(self, order: _Order) -> StepCounts:
-        """Send an order's calls until they end or the run stops. The first order also connects."""
+        """Send an order's calls until they end or the run stops. Connect first if this order is the process's first."""
         options = self._options
         if self._caller is None:
             self._caller = LoadCaller(options.endpoint, options.metrics.specs, options.deadline_s)

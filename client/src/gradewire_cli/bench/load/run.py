@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S: Final = 10.0
-# Errors that the parser raises for an invalid page, because it does not validate its input.
+# Errors from reading an invalid page. The parser does not validate its input.
 _UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """Total resources of all the server's processes. A value is 0 if the metrics page lacks it."""
+    """Resources of all the server's processes. A value is 0 if the metrics page lacks it."""
 
     cpu_s: float
     resident_bytes: float
@@ -83,7 +83,7 @@ class Step:
         rate_per_s: Offered rate in calls per second.
         duration_s: Duration in seconds, without the wait for the last replies.
         before: The server's usage before the step, or None if it was not read.
-        after: The server's usage after the step's last call, or None.
+        after: The server's usage after the step's last call, or None if it was not read.
         load: Load average of this machine in the last minute of the step.
     """
 
@@ -112,7 +112,7 @@ class Step:
 
     @property
     def client_limited(self) -> bool:
-        """True if the client was the bottleneck, so the step shows nothing about the server."""
+        """True if the client was the bottleneck. The step then shows nothing about the server."""
         return self.lag_s > self.objective.max_lag_s
 
     @property
@@ -180,7 +180,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A promise that was checked at twice the knee. `holds` is None if the promise could not be checked."""
+    """A promise that was checked at twice the knee. `holds` is None if the check was impossible."""
 
     name: str
     measured: str
@@ -188,7 +188,6 @@ class Check:
     holds: bool | None
 
     def __str__(self) -> str:
-        """Return the check on one line."""
         verdict = {True: "pass", False: "FAIL", None: "not measured"}[self.holds]
         return f"{verdict}: {self.name}: {self.measured} (promised: {self.promised})"
 
@@ -230,7 +229,7 @@ _UP: Final = 1.5
 _NEAR: Final = 1.1
 _LEAST_PER_S: Final = 0.01
 _PROBE_S: Final = 3.0
-# The closed loop's rate approximates the server's capacity, which is above the knee. So start below that rate.
+# Start below the closed loop's rate, which approximates the server's capacity and is above the knee.
 _START_SHARE: Final = 0.5
 _STEP_S: Final = 10.0
 _STEP_CALLS: Final = 500
@@ -242,10 +241,10 @@ class Knee:
     """The result of the search.
 
     Attributes:
-        rate_per_s: The highest rate that the server kept up with, or None if it kept up with no rate.
-        client_limited: True if the client could not send calls at a higher rate, so the server's knee is higher.
+        rate_per_s: The highest rate that the server kept up with, or None.
+        client_limited: True if the client could not send calls at a higher rate. The server's knee is then higher.
         at_most: True if the search ended at the maximum rate.
-        lost: True if the server became unavailable, so the search is incomplete.
+        lost: True if the server became unavailable and the search is therefore incomplete.
     """
 
     rate_per_s: float | None
@@ -263,8 +262,8 @@ class Knee:
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
     """Raise the rate by 50 % until the server misses the objective, then bisect until both ends differ by at most 10 %.
 
-    A rate that misses is tried again, because a good rate sometimes misses on a busy machine. The second try's outcome
-    counts. If the first rate misses, the search lowers the rate. If the second try loses the server, the search ends.
+    If the first rate misses, the search lowers the rate. A rate that misses is tried again, because a good rate
+    sometimes misses on a busy machine, and the second try counts. If the second try loses the server, the search ends.
     """
     low: float | None = None
     high: float | None = None
@@ -352,7 +351,7 @@ class LoadRun:
             lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self.options.most_per_s
         )
         knee = result.knee_step
-        # If the client limits the rate, twice this rate is less than twice the server's knee.
+        # If the client limits the rate, the server's knee is higher, and this step would not reach twice the knee.
         if knee is not None and result.knee.is_known:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
@@ -362,7 +361,7 @@ class LoadRun:
         options, result, objective = self.options, self.result, self.options.objective
         duration_s = options.step_s or min(max(_STEP_S, _STEP_CALLS / rate_per_s), _LONGEST_STEP_S)
         if over_knee:
-            # The server promises at most twice the latency under overload, so the client may be twice as late.
+            # Under overload, the server promises at most twice the latency. The client may be twice as late too.
             objective = replace(objective, p99_s=2 * objective.p99_s, max_lag_s=2 * objective.max_lag_s)
         before = self._usage()
         offsets = poisson(rate_per_s, duration_s, options.seed + len(result.steps))
@@ -388,17 +387,15 @@ class LoadRun:
         return counts
 
     def _probe(self) -> float:
-        """Return the first rate of the search, which is a share of a closed loop's rate."""
         counts = self._counted(self.processes.probe(_PROBE_S))
         return _START_SHARE * max(1, len(counts.latency_s)) / _PROBE_S
 
     def _usage(self) -> ServerUsage | None:
-        """Return the server's usage, or None if --metrics-url is missing or unreadable."""
         if self.options.metrics_url is None:
             return None
         try:
             return read_usage(self.options.metrics_url)
         except InvalidRequest as error:
-            # The page was readable before the run. If the server is down, the steps themselves show it.
+            # The page was readable before the run. If the server is down now, the steps show it.
             self.result.unread = str(error)
             return None

@@ -25,10 +25,10 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_UNPACKED_BYTES: Final = 1 << 30
-"""Maximum size of an unpacked workbook. A workbook is a zip archive; larger archives are refused before unpacking."""
+"""Maximum size of an unpacked workbook, which is a zip archive."""
 _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
-"""Excel's limits for a sheet. A cell may claim any position, and openpyxl fills the gap before the cell."""
+"""Excel's limit for a sheet. A cell may claim any position, and openpyxl fills the gap before the cell."""
 _NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
 """VLMEvalKit's file name, MODEL_DATASET. Both names may contain underscores, so the pattern does not split them."""
 TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
@@ -37,7 +37,7 @@ _FAILED: Final = "Failed to obtain answer"
 
 
 def workbook_records(path: str) -> Iterator[Record]:
-    """Yield the non-empty rows below the first sheet's header; formulas stay text.
+    """Yield the non-empty rows below the first sheet's header. Formulas stay text.
 
     Raises:
         InputError: The file is missing, not a workbook, too large, or repeats a column; or openpyxl is missing.
@@ -49,7 +49,7 @@ def workbook_records(path: str) -> Iterator[Record]:
             f"{path}: workbooks need openpyxl. Run: pip install 'gradewire[xlsx]'; or have VLMEvalKit write TSV with "
             "PRED_FORMAT=tsv"
         ) from error
-    open_zip(path, kind="workbook", most_bytes=MAX_UNPACKED_BYTES, way_out="Save it as TSV").close()
+    open_zip(path, kind="workbook", most_bytes=MAX_UNPACKED_BYTES, way_out="Save the sheet as TSV").close()
     try:
         book = openpyxl.load_workbook(path, read_only=True)
         try:
@@ -63,7 +63,7 @@ def workbook_records(path: str) -> Iterator[Record]:
 
 
 def _records(path: str, sheet: Any) -> Iterator[Record]:
-    # Set the bounds here, because openpyxl would drop rows outside the size that a sheet claims.
+    # Without these bounds, openpyxl would drop rows outside the sheet's claimed size.
     first = sheet.iter_rows(min_row=1, max_row=1, max_col=_MOST_COLUMNS, values_only=True)
     header = ["" if name is None else str(name) for name in next(first, ())]
     while header and not header[-1]:
@@ -79,7 +79,6 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
 
 
 def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
-    """Return a row's cells by column, without columns that have no name."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
 
 
