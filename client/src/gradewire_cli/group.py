@@ -52,7 +52,7 @@ _BENCH_COMMANDS = {
 
 @contextmanager
 def traced_command(arguments: Sequence[str]) -> Iterator[None]:
-    """Trace a command and its calls in one span. Import the tracing library only if a collector is configured."""
+    """Trace a command and its calls in one span if a collector is configured."""
     command = next((text for text in arguments if not text.startswith("-")), "")
     # The user requested the trace, so sample all of it.
     settings = TracingSettings(sample_ratio=1.0)
@@ -76,7 +76,7 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
 
 
 class _Root(LazyGroup):
-    """The group of all commands. It exits with a special code if the program that reads its output has stopped."""
+    """The group of all commands, which exits with a special code if the reader of its output has stopped."""
 
     @override
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
@@ -124,7 +124,7 @@ def bench_command() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit."""
-    # Otherwise gRPC logs a line for every broken header from a caller, without any limit.
+    # Otherwise gRPC logs every broken header from a caller.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         with traced_command(sys.argv[1:]):

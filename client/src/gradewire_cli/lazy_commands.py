@@ -20,7 +20,7 @@ _EXTRAS = {
 }
 """Extra that installs each optional package."""
 _OWN_EXTRAS = {"load": "load"}
-"""Extras of commands whose own extra installs everything that the command imports."""
+"""Extras of commands whose own extra installs everything that they import."""
 
 
 class LazyGroup(click.Group):
@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
 
 
 class MountedGroup(click.Group):
-    """A group with another program's commands. `commands_of` imports the commands when you call one."""
+    """A group with another program's commands, which `commands_of` imports when you call one."""
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
         # The mounted program chooses which defaults its help shows.

@@ -29,7 +29,7 @@ _FIXED: dict[str, Any] = {"cache_dir": None, "deadline_s": _DEADLINE_S, **dict.f
 
 
 def server_text(listed: ModelList, place: str) -> str:
-    """Return a server's models, metrics and limits as printable text. `place` is the server's address."""
+    """Return a server's models, metrics and limits as printable text."""
     return "".join(f"{printable(line)}\n" for line in _lines(listed, place))
 
 
@@ -74,7 +74,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
 def _sight(model: ModelInfo) -> str:
     if model.sees_images:
         return "sees pictures"
-    # Before the first call of a judge, the server may not know whether the judge sees pictures.
+    # Before a judge's first call, the server may not know whether the judge sees pictures.
     return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 

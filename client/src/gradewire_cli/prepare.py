@@ -35,7 +35,6 @@ generate_options = stacked(
     option("--immutable", is_flag=True),
     quiet_option,
 )
-# Maximum number of failures to list. If every row fails, more examples do not help.
 _SHOWN_FAILURES = 10
 
 
@@ -110,7 +109,7 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
     if unread:
         sentences.append(f"{unread} unreadable rows copied unchanged")
     if left_out:
-        # An unreadable table row cannot become a line of JSON.
+        # An unreadable table row cannot become JSON.
         sentences.append(f"skipped {left_out} unreadable rows of the input")
     return "; ".join(sentences)
 

@@ -13,7 +13,7 @@ import click
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire_proto.exit_codes import MEANINGS, ExitCode
 
-# Match a single slash, because a URL that becomes a path keeps only one slash.
+# A URL that became a path has only one slash.
 _URL: Final = re.compile(r"(?<=[A-Za-z0-9+.-]{2}):/\S+")
 _KEYS: Final = re.compile(
     r"""
@@ -27,7 +27,7 @@ _KEYS: Final = re.compile(
 )
 _BLANK: Final = re.compile(r"\s")
 _NO_BLANK: Final = "\ue000"
-"""A private-use character that replaces each blank of a URL, because a blank would seem to end the URL."""
+"""A private-use character that replaces blanks in URLs, because a blank would seem to end the URL."""
 # In other URLs, "?" may be part of a pattern.
 _WEB_QUERY: Final = re.compile(r"(https?://[^?]*)\?.*")
 
@@ -50,13 +50,13 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
-    """Return the help text on exit codes. `failed_rows` explains code 1, and `condition` code 4; "" omits the code."""
+    """Return the help text on exit codes. `failed_rows` explains code 1, and `condition` code 4. "" omits the code."""
     texts = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
     return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in texts.items() if text)
 
 
 class _OneLineError(click.ClickException):
-    """A one-line error that hides the keys of URLs in its message."""
+    """A one-line error that hides keys in URLs."""
 
     def __init__(self, message: str) -> None:
         super().__init__(redacted(message))
@@ -121,11 +121,7 @@ def invalid_request(*errors: type[Exception], named: str = "") -> Iterator[None]
 
 @contextlib.contextmanager
 def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
-    """Turn an OSError into an InputError with the file's name and a hint.
-
-    Raises:
-        InputError: The file cannot be read or written.
-    """
+    """Turn an OSError into an InputError with the file's name and a hint."""
     try:
         yield
     except OSError as error:

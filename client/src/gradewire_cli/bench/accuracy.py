@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.rows import JudgedRows
     from gradewire_stats.agreement.statistics import Statistic
 
-# SMILE's paper (appendix) counts continuous scores of at least 0.67 as right.
+# SMILE's appendix counts continuous scores from 0.67 as right.
 _CUT = 2 / 3
 
 _Named = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
@@ -42,9 +42,7 @@ class VerdictRows:
     """Labelled rows with verdicts.
 
     Attributes:
-        labelled: The rows, with counts of skipped rows.
-        judged: The rows as arrays. Metrics in `cuts` have the verdicts that follow from their cuts.
-        cuts: Lowest right score by metric.
+        cuts: Lowest right score by metric. `judged` contains the verdicts that follow.
         evaluator_cut: Lowest right score of the evaluator that replaces annotators, or None.
     """
 
@@ -56,14 +54,14 @@ class VerdictRows:
 
     @classmethod
     def read(cls, call: TableCall, *, cut: float | None) -> VerdictRows:
-        """Score the rows, and use cuts to turn scores into verdicts.
+        """Score the rows, and apply cuts to scores without verdicts.
 
-        If a metric returns no verdicts and --cut does not name this metric, use `cut`. If `cut` is None, the metric
-        gets no verdicts.
+        `cut` is the cut of metrics that --cut does not name. None means no verdicts.
 
         Raises:
             click.ClickException: An option is invalid, or the evaluator that replaces annotators has neither verdicts
-                nor a cut.
+            nor
+                a cut.
         """
         run = labelled_run_of(call.options)
         given = _cuts(call.options["cuts"])
@@ -80,7 +78,7 @@ class VerdictRows:
         if evaluator_cut is not None:
             judged = replace(judged, labels=(labelled.judged().labels >= evaluator_cut).astype(np.float64))
         if cut is not None:
-            # A cut for similarities does not suit CIDEr, because CIDEr's scores reach 10.
+            # CIDEr's scores reach 10, so similarities' cut does not suit it.
             silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
             cuts = {label: cut for label in silent if not label.startswith(Cider.name)} | cuts
         judged = judged.with_cuts(cuts)
@@ -99,7 +97,7 @@ class VerdictRows:
         tables: Iterable[Table],
         intervals: Iterable[NamedEstimate],
     ) -> TableResult:
-        """Return the tables with notes on the rows, and with `values` for the JSON file."""
+        """Return the tables, with notes on the rows and with `values` for JSON."""
         labelled, notes = self.labelled, []
         metrics = described_tallies(labelled.tallies)
         for label, tally in labelled.tallies.items():
@@ -129,7 +127,7 @@ class VerdictRows:
 
 
 def cut_option(default: str = "") -> Callable[[Command], Command]:
-    """Return the option --cut. `default` describes the cut of metrics that --cut does not name."""
+    """Return the option --cut. `default` describes the default cut."""
     return option("--cut", "cuts", multiple=True, show_default=default or None)
 
 

@@ -25,14 +25,13 @@ if TYPE_CHECKING:
     from gradewire_cli.results.tallies import MetricTally
 
 _NO_DATASET = "(none)"
-# AVE has four data sets, but a file may contain more.
 _SHOWN_DATASETS = 20
 _NAME_CHARACTERS = 40
 
 
 def _compute(call: TableCall) -> TableResult | None:
     options, baseline = call.options, call.options["baseline"]
-    # Drop the input options, because they apply to the sample file, not to the items file that the run scores.
+    # Drop the input options, which apply to the sample file but not to the items.
     run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
     where = call.source.options.where
     file = AveFile.read(call.source.records(), call.columns, where=where, half=options["half"])

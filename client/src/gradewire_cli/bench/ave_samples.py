@@ -1,4 +1,4 @@
-"""Read the AVE benchmark's samples (an answer, its descriptions, and alternative references), and score the samples."""
+"""Read and score the AVE benchmark's samples (an answer, its descriptions, and alternative references)."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class AveSample:
 
     Attributes:
         number: Index among the file's readable samples, from 0.
-        descriptions: Part 2, which rewrites the answer as sentences. Empty if the sample lacks part 2.
-        shifted_references: Part 3, which rewrites the references. Empty if the sample lacks part 3.
+        descriptions: Part 2, the answer rewritten as sentences, or () if missing.
+        shifted_references: Part 3, the references rewritten, or () if missing.
         label: Human grade on any scale, or None.
-        told_apart: Values of columns that distinguish questions with the same words, by column.
+        told_apart: Values by column that distinguish questions with the same words.
         chosen: True if the options select the sample and the sample has a label.
     """
 
@@ -179,14 +179,13 @@ def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number:
 
 
 def _values(fields: Mapping[str, Any], columns: Sequence[str], *, spread: bool) -> tuple[str, ...]:
-    """Return a field's strings from all columns (`spread`), or from the first column with strings."""
+    """Return strings from all of a field's columns (`spread`) or from the first column with strings."""
     found = [_texts(fields.get(name)) for name in columns]
     return tuple(text for texts in found for text in texts) if spread else next(filter(None, found), ())
 
 
 def _texts(cell: Any) -> tuple[str, ...]:
     cell = unpacked(cell)
-    # A mapping's keys only name descriptions or annotators.
     entries = list(cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list) else [cell]
     return tuple(str(entry) for entry in entries if _is_text(entry))
 
@@ -205,10 +204,7 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
-    """Write all samples' items, one per line, as a labelled file for `gradewire score`.
-
-    Include samples that the options exclude, so that options do not change an item's line number.
-    """
+    """Write all samples' items, one per line, as a labelled file for `gradewire score`."""
     lines = (
         json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
         for sample in samples
@@ -236,7 +232,6 @@ def ave_scores(
     chosen = file.chosen
     parts = [[item["part"] for item in sample.items()] for sample in chosen]
     most = max(map(len, parts))
-    # Indices of each item's sample, part, and position among the sample's items.
     places = np.array([(row, part - 1, place) for row, own in enumerate(parts) for place, part in enumerate(own)]).T
     rows = {}
     for label, scores in judged.scores.items():
@@ -246,7 +241,7 @@ def ave_scores(
             scores=np.stack([merged_descriptions(part, how=merge) for part in cells.transpose(1, 0, 2)], axis=1),
             labels=np.array([sample.label for sample in chosen], dtype=np.float64),
             datasets=[sample.dataset for sample in chosen],
-            # The references of part 1 distinguish questions with the same words.
+            # Part 1's references distinguish questions with the same words.
             questions=[judged.questions[first] for first in np.flatnonzero(places[2] == 0).tolist()],
         )
     return rows, labelled

@@ -44,7 +44,7 @@ class Pair:
 
     Attributes:
         position: The pair's place in the file, for messages.
-        choices: Choices by evaluator. None means that the evaluator made no choice.
+        choices: Choices by evaluator, or None if the evaluator made no choice.
         responses: The two answers, or None if the file lacks an answer.
         item: The question and the references, which may be empty.
         instruction_key: A key of the question (see `question_key_of`). A pair without a question has a unique key.
@@ -83,7 +83,7 @@ class PairFile:
         return found
 
     def choices(self) -> dict[str, list[Choice | None]]:
-        """Return each evaluator's choices in file order. None means that the evaluator made no choice."""
+        """Return each evaluator's choices in file order. None means no choice."""
         names = dict.fromkeys(name for pair in self.pairs for name in pair.choices)
         return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
 

@@ -1,4 +1,4 @@
-"""Build the commands for papers' tables. papers.toml describes each table, and a function computes it."""
+"""Build the commands for papers' tables from papers.toml and from functions that compute the tables."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _PAPERS: dict[str, dict[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns that may contain each field. If a row contains several of a field's columns, the first one is used.
+    """Possible columns of each field. If a row contains several, the first one is used.
 
     Attributes:
         usual: Default columns by field.
         spread: Fields that --map may read from several columns, one value from each.
-        named: Columns by field from --map, which replace the usual columns.
+        named: Columns by field from --map, which replace the default columns.
     """
 
     usual: Mapping[str, tuple[str, ...]]
@@ -61,7 +61,7 @@ class Columns:
     @property
     def help(self) -> str:
         """The columns as help text."""
-        rule = "Columns that may contain each field. If a row has several of them, the first listed column is used."
+        rule = "Possible columns of each field. If a row has several of them, the first listed column is used."
         return f"\b\n{rule}\n{column_lines(self.usual)}\n"
 
     def mapped(self, pairs: Sequence[str]) -> Self:
@@ -73,7 +73,7 @@ class Columns:
         return replace(self, named=named)
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the columns that may contain a field."""
+        """Return a field's possible columns."""
         return self.named.get(name, self.usual[name])
 
     def value(self, fields: Mapping[str, Any], name: str) -> Any:
@@ -91,7 +91,7 @@ def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Re
 
 
 def paper_columns(name: str) -> Columns | None:
-    """Return a table's columns, or None if the table uses the columns of labelled files."""
+    """Return a table's columns, or None for a table of labelled files."""
     paper = _PAPERS[name]
     if "columns" not in paper:
         return None
@@ -105,8 +105,8 @@ class TableCall:
     """A call of a table command.
 
     Attributes:
-        options: Option values. The default metrics come from papers.toml.
-        columns: Columns that may contain the table's fields. Empty for labelled files.
+        options: Option values, with default metrics from papers.toml.
+        columns: Possible columns of the table's fields. Empty for labelled files.
         transport: A replacement for the connection, in tests.
     """
 
@@ -125,9 +125,9 @@ class TableResult:
         tables: All tables, for output files.
         headline: Tables to print without --all-tables. None means all tables.
         intervals: Estimates in the tables, for notes on the bootstrap.
-        parameters: Options for the manifest that affect the result. Empty values are omitted.
-        server_version: gradewire version of the server that scored the rows, or "" if nothing was scored.
-        run: The run over the rows, or None for a table without labels. The manifest also gets the run's options.
+        parameters: Options for the manifest that affect the result.
+        server_version: gradewire version of the server that scored the rows, or "".
+        run: The run over the rows, or None for a table without labels.
         place: The server's description if `run` is None.
     """
 

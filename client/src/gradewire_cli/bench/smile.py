@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _WEIGHTS: Final = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
-# Names of the lexical term's parts in the table.
 _PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words alone"}
 FULL = "smile"
 
@@ -52,7 +51,7 @@ def _compute(call: TableCall) -> TableResult:
     if options["scores"]:
         raise click.UsageError("Leave out --scores: bench smile must score FILE with every weight")
     preset, tried = options["preset"] or "v1", _weights(options["weights"])
-    # Do not search standard input for synthetic answers, because it can be read only once.
+    # Standard input can be read only once, so do not search it for synthetic answers.
     found = not call.source.is_stdin and call.source.open().has_synthetic
     synthetic = options["synthetic"] or ("inline" if found else "none")
     variants = _variants(preset, synthetic, tried)
@@ -104,7 +103,7 @@ def _weights(text: str) -> list[float]:
 
 
 def _labels(metrics: str) -> tuple[str, ...]:
-    """Return the metrics' labels, or () if the metrics are invalid. Other code reports the error."""
+    """Return the metrics' labels, or () if the metrics are invalid."""
     try:
         return choose_metrics(metrics, MetricDefaults()).labels
     except InvalidRequest:
@@ -112,7 +111,7 @@ def _labels(metrics: str) -> tuple[str, ...]:
 
 
 def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, str]:
-    """Return each variant's metric label by the variant's name in tables. SMILE itself keeps its weight."""
+    """Return each variant's metric label by the variant's name in tables."""
 
     def metric(weight: float | None, sentences: str = synthetic) -> str:
         given = "" if weight is None else f"sentence_weight={_written(weight)}&"
@@ -129,7 +128,7 @@ def _written(weight: float) -> str:
 
 
 def _own_weight(labelled: LabelledRows, variants: Mapping[str, str]) -> float | None:
-    """Return the weight that the server used for SMILE itself, or None if unknown."""
+    """Return the weight that the server used for SMILE itself, or None."""
     weight: float | None = getattr(parse_metric_line(labelled.tallies[variants[FULL]].line), "sentence_weight", None)
     return weight
 

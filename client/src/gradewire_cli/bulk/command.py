@@ -1,4 +1,4 @@
-"""`gradewire bulk`: score large inputs on Ray. Ctrl-C finishes the running parts. A second Ctrl-C stops immediately."""
+"""`gradewire bulk`: score large inputs on Ray. Ctrl-C finishes the running parts, a second Ctrl-C stops immediately."""
 
 from __future__ import annotations
 
@@ -87,13 +87,7 @@ class StoppedError(click.ClickException):
 
 @dataclass(slots=True, kw_only=True)
 class BulkJob:
-    """A run of the command.
-
-    Attributes:
-        plan: Set by `resolve`.
-        lines: Metric identifiers by label. Set by `resolve`.
-        server_version: Set by `resolve`.
-    """
+    """A run of the command. `resolve` sets `plan`, `lines` (metric identifiers by label) and `server_version`."""
 
     source: InputFile
     metrics: MetricOptions

@@ -25,19 +25,14 @@ if TYPE_CHECKING:
 CORES_PER_WORKER: Final = 4
 """Cores per worker. The encoder runs outside Python, so more workers only use more memory until Python fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Minimum share of all cores in use. Above this share, ignoring small machines is better than small workers."""
+"""Minimum share of cores in use. Above this share, ignoring small machines is better than small workers."""
 _RAY_STEPS: Final = 10_000
 """Number of units into which Ray divides a core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """A division of cores among workers.
-
-    Attributes:
-        threads: Number of threads in each worker.
-        reserved: Number of cores that each worker reserves, at most `threads`, so that all workers fit.
-    """
+    """A division of cores among workers. `threads` and `reserved` (cores, at most `threads`) are per worker."""
 
     workers: int
     threads: int
@@ -62,7 +57,7 @@ def divided(machines: Sequence[int], *, workers: int | None, threads: int | None
 
 def _usual_workers(sizes: Counter[int]) -> int:
     cores = sum(size * machines for size, machines in sizes.items())
-    # Try each machine's best number of cores per worker. Smaller machines then get no worker.
+    # Try each machine's best number of cores per worker.
     shares = sorted({size // -(-size // CORES_PER_WORKER) for size in sizes}, reverse=True)
     enough = (share for share in shares if _worker_capacity(sizes, Fraction(share)) * share >= _USED * cores)
     chosen = next(enough, max(shares, key=lambda share: _worker_capacity(sizes, Fraction(share)) * share))
@@ -82,7 +77,7 @@ def _worker_capacity(sizes: Counter[int], share: Fraction) -> int:
 
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
-"""Rows per part with a judge. A judge may need seconds per row, and an interruption must lose only minutes."""
+"""Rows per part with a judge, which may need seconds per row. An interruption must lose only minutes."""
 
 
 def usual_part_rows(*, judged: bool) -> int:

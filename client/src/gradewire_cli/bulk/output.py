@@ -82,7 +82,6 @@ class Assembly:
         """
         local = local_path(output)
         if local is None:
-            # A table is built from a file that can be read twice.
             with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder, file_errors(output):
                 made = Path(folder) / output.rsplit("/", 1)[-1]
                 self._write_file(made)
@@ -120,7 +119,7 @@ class Assembly:
 
 
 def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Remove metric identifiers from a part's lines, because only the output's first row contains them."""
+    """Remove metric identifiers from a part's lines."""
     for place, line in enumerate(lines):
         yield encode_row(without_lines(json.loads(line))) if place == 0 else line
 
@@ -154,12 +153,12 @@ def input_digests(source: InputFile) -> list[InputDigest]:
 
 
 def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
-    """Write a manifest into a store, by default the description of the store's run; raise InputError on failure."""
+    """Write a manifest (by default the run's description) into a store; raise InputError on failure."""
     store.write(name, encode_manifest(run))
 
 
 def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
-    """Return a manifest in a store, by default the description of the store's run. Return None if it does not exist.
+    """Return a manifest (by default the run's description) from a store, or None.
 
     Raises:
         InputError: The manifest is broken or from a newer gradewire, or parts exist without it.

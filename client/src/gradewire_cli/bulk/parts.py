@@ -81,7 +81,6 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
     try:
         system.mv(unfinished, target)
     except Exception:
-        # Each file system raises a different error if the target exists.
         if not _exists(system, target):
             raise
         found = system.cat_file(target)
@@ -94,7 +93,7 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
         found = system.cat_file(target)  # WebHDFS raises no error even if it moved nothing
     if found != data:
         return True
-    # Another worker wrote the same content, or the file system copied the file but could not remove the source.
+    # Another worker wrote the same content, or the source could not be removed after copying.
     _remove(system, unfinished)
     return False
 
@@ -105,7 +104,7 @@ def _replace(system: Any, unfinished: str, target: str, aside: str, data: bytes)
         if _refused(system, unfinished, target, data):
             _remove(system, unfinished)  # keep the file of a faster worker
     except BaseException:
-        with contextlib.suppress(Exception):  # report the first error; `put_back` restores the file later
+        with contextlib.suppress(Exception):
             system.mv(aside, target)
         raise
     _remove(system, aside)
@@ -132,7 +131,7 @@ _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
 class PartId(NamedTuple):
-    """A part's input file, as an index, and the part's index in this file. Both count from 0."""
+    """The index of a part's input file, and the part's index in this file, both from 0."""
 
     file: int
     number: int
@@ -144,7 +143,7 @@ class PartId(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRows:
-    """A part's rows. Empty if the part is finished."""
+    """A part's rows, or [] if the part is finished."""
 
     part: PartId
     rows: list[Row]
@@ -173,8 +172,8 @@ class PartStore:
     def held(self) -> Iterator[None]:
         """Create the folder and lock it against other runs. Only folders on this machine can be locked.
 
-        After locking, check everything again, because another run may have finished in the meantime. A new folder that
-        stays empty is removed at the end.
+        Check everything again inside the block, because another run may have finished before the lock. A new folder
+        that stays empty is removed at the end.
 
         Raises:
             InputError: Another run uses the folder.
@@ -228,7 +227,7 @@ class PartStore:
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file in the folder. On this machine, the write is durable.
+        """Write or replace a file in the folder, durably on this machine.
 
         On this machine and in object stores, readers see either the old file or the complete new file. See
         `write_atomically` for other file systems.
@@ -255,11 +254,7 @@ class PartStore:
             system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
-        """Remove the run's files, but no other files.
-
-        If the process is killed, the folder stays consistent, because the folder's manifest goes first and the run's
-        description last.
-        """
+        """Remove the run's files. If the process is killed in between, the folder stays consistent."""
         order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
         for name in sorted(filter(_is_own, self.names()), key=lambda name: (order.get(name, 1), name)):
             self.remove(name)
@@ -270,7 +265,6 @@ class PartStore:
         system, path = file_system(self.path_or_url)
         if local_path(self.path_or_url) is None and "/" not in path.strip("/"):
             return  # never remove a bucket
-        # The folder may contain other files, or may be missing.
         with contextlib.suppress(InputError):
             self.remove(_LOCK)
             with file_errors(self.path_or_url):

@@ -35,7 +35,7 @@ _AUTH_MODE: Final = "RAY_AUTH_MODE"
 
 
 def _check_connection(address: str) -> None:
-    """Raise UnreachableError if a HOST:PORT accepts no connections, because Ray itself would retry for minutes.
+    """Raise UnreachableError if a HOST:PORT accepts no connections. Ray itself would retry for minutes.
 
     Ray checks addresses in other formats.
     """
@@ -53,7 +53,7 @@ def import_ray() -> Any:
     """Import and return Ray; raise InputError if the extra is not installed."""
     # Without this setting before the import, Ray sends usage reports to its developers.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Keep Ray's output out of the progress lines. Ray's log files still contain the output.
+    # Keep Ray's output out of the progress lines.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     # Silence a warning about a future change for programs with GPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -129,7 +129,7 @@ class FileReader:
     Attributes:
         path_or_url: The file's absolute path or URL.
         rows_before: Number of rows in earlier files.
-        part_rows: Number of rows per part. A file's last part may have fewer.
+        part_rows: Number of rows per part, except a file's last part.
         done: Indices of finished parts.
         pictures: Folder with the rows' pictures, or None if no metric uses pictures.
     """
@@ -176,9 +176,9 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Number of parts that a worker scores concurrently. One part's requests go out while another's last answers arrive."""
+"""Number of parts that a worker scores concurrently, because a part's last answers arrive late."""
 _BLOCK_BYTES: Final = 1
-"""Block size, so small that Ray Data ends a block after every part and passes the part on immediately."""
+"""Block size, so small that Ray Data passes on every part immediately."""
 _START_DEATHS: Final = 4
 """Maximum number of consecutive worker deaths at start. A busy cluster loses some workers before our code runs."""
 
@@ -226,10 +226,10 @@ def run_parts(
     data = ray.data.read_datasource(
         _source_of(readers, setup.store),
         override_num_blocks=len(readers),
-        # Actors start first and may reserve every core, so a reader that reserved a core would never start (Ray issue
-        # 44687). Readers use little CPU time, and they wait if workers are behind.
+        # Actors start first and may reserve every core. A reader that reserved a core would then never start (Ray issue
+        # 44687). Readers use little CPU time.
         num_cpus=0,
-        # Readers reserve no cores, so only this limits the number of reader processes.
+        # the only limit to the number of reader processes
         concurrency=min(workers, len(readers)),
     )
     scored = data.map_batches(

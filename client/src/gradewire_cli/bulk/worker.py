@@ -1,4 +1,4 @@
-"""Score parts in one worker process, and report each part's counts, costs and times, but not its rows."""
+"""Score parts in one worker process, and report each part's counts, costs and times."""
 
 from __future__ import annotations
 
@@ -94,12 +94,7 @@ def costs_of(summary: Summary) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RunTally:
-    """The sum of a run's records.
-
-    Attributes:
-        rows: Number of rows in parts that this run wrote.
-        scored: Number of rows that this run scored.
-    """
+    """The sum of a run's records. `rows` includes reused rows, `scored` does not."""
 
     rows: int = 0
     scored: int = 0
@@ -144,7 +139,7 @@ _LOCAL_URLS: Final = ("file://", "local://")
 
 
 def absolute_name(path_or_url: str) -> str:
-    """Make a path or a local URL absolute. Return URLs of other file systems unchanged."""
+    """Make a path or a local URL absolute. Return other URLs unchanged."""
     if not is_url(path_or_url):
         return str(Path(path_or_url).absolute())
     return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))

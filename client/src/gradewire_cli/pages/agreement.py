@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from gradewire_cli.pages.page import Block
 
 
-# Maximum numbers of answers for each metric and direction, of cell values, and of paired differences. The page uses
-# the first set that makes it small enough.
+# Maximum numbers of answers for each metric and direction, of cell values, and of paired differences. The first small
+# enough page is used.
 _AMOUNTS: Final = (
     *((most, CELL_VALUES, DIFFERENCE_LINES) for most in (25, 15, 10, 6, 3, 1)),
     (1, 1000, 100),
@@ -71,9 +71,9 @@ _CHARTS: Final = ("pearson", "kendall", "auc")
 def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
     """Write the page as one file that loads nothing from other files or the network.
 
-    The page shows up to 25 answers for each metric and direction. To stay below 1.9 MB, it shows fewer answers, then
-    fewer cells and differences, and says so. Long texts and names are cut. Only the first 40 metrics appear. Up to 6 MB
-    of pictures are embedded, and the remaining pictures become links.
+    The page shows up to 25 answers for each metric and direction, and only the first 40 metrics. To stay below 1.9 MB,
+    the page shows fewer answers, then fewer cells and differences. Up to 6 MB of pictures are embedded, and the
+    remaining pictures become links.
 
     Returns:
         The page's size in bytes.
@@ -220,7 +220,7 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
 
 
 def _reproduce(report: ReportInput) -> Section:
-    # Go backwards, because the first row's identifier must replace later rows' identifiers in the dict.
+    # Go backwards, because the first row's identifier must win.
     results = (item for row in reversed(report.rows) for item in row.results.items())
     known = {metric: str(result["line"]) for metric, result in results if result.get("line")}
     how = (

@@ -14,7 +14,7 @@ from gradewire_stats.annotators import AnnotatorAgreement
 MAX_METRICS = 40
 _NOTE_CHARACTERS = 1000
 NO_NAME = "(none)"
-# Levels at which a cell's empty name means rows without this name. At other levels, an empty name means all rows.
+# Levels at which an empty name means rows without this name. At other levels, an empty name means all rows.
 _NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
 _EXAMPLES = 3
 _EXAMPLE_CHARACTERS = 160
@@ -55,7 +55,6 @@ class ReportInput:
     Attributes:
         source: Names of the scored files, for the headline.
         created: The date for the headline.
-        judged: The columns from which `agreement` was computed.
         unlabelled: Number of skipped rows without a label.
         unreadable: Number of skipped rows with an unreadable label.
         annotators: Agreement among annotators, or None without several annotators.
@@ -82,7 +81,7 @@ def bounded(report: ReportInput) -> ReportInput:
     """Return the report with printable short names and only the first 40 metrics.
 
     Names have at most 80 characters and stay distinct. If only some rows have a data set or model, the other rows get
-    "(none)". If metrics are omitted, a note says how many.
+    "(none)".
     """
     scores = list(report.judged.scores)
     metrics = shown_names(scores[:MAX_METRICS])
@@ -128,7 +127,7 @@ def bounded(report: ReportInput) -> ReportInput:
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a short form of each name. Names with the same beginning get numbers, so that they stay distinct."""
+    """Return a short form of each name. Equal beginnings get numbers, so that the forms stay distinct."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}
     repeated: Counter[str] = Counter()

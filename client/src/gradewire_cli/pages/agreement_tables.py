@@ -27,9 +27,9 @@ _P = "two-sided, from the same draws"
 
 
 def overview_table(agreement: AgreementReport) -> Table:
-    """Return a table with a line for each metric, which contains the statistics' means over cells.
+    """Return a table with each metric's means over cells.
 
-    If a mean has no interval but the value over all rows has one, add the value over all rows.
+    If only the value over all rows has an interval, add this value.
     """
     statistics = [
         statistic
@@ -58,7 +58,7 @@ def overview_table(agreement: AgreementReport) -> Table:
 def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) -> Table:
     """Return a table with a line for each metric and cell (a data set, model or group).
 
-    If there are more than `most_values` values, show only the largest cells, the same for every metric.
+    Above `most_values` values, show only the largest cells, the same for every metric.
     """
     statistics = defined_statistics(agreement)
     kinds = [
@@ -105,7 +105,7 @@ def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES
             f"{pair.metric} {MINUS} {pair.baseline}",
             STATISTICS[pair.statistic]["on_pages"],
             count(pair.rows),
-            _over_cells(estimated(pair.mean_of_cells), pair.cells, pair.cells_in_all),
+            _with_number_of_cells(estimated(pair.mean_of_cells), pair.cells, pair.cells_in_all),
             p_of(pair.mean_of_cells),
             estimated(pair.all_rows),
             p_of(pair.all_rows),
@@ -167,7 +167,7 @@ def _mean(metric: MetricAgreement, statistic: Statistic) -> Value:
     if statistic not in metric.headline:
         return Value(UNDEFINED)
     mean, every = metric.headline[statistic], metric.cells[-1].estimates[statistic]
-    value = _over_cells(estimated(mean), mean.cells, mean.cells_in_all)
+    value = _with_number_of_cells(estimated(mean), mean.cells, mean.cells_in_all)
     if value.bounds or math.isnan(mean.value) or math.isnan(every.low):
         return value
     whole = estimated(every)
@@ -175,8 +175,7 @@ def _mean(metric: MetricAgreement, statistic: Statistic) -> Value:
     return replace(value, notes=(*value.notes, beside))
 
 
-def _over_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """Return the value with a note on the number of cells if a mean covers only some cells."""
+def _with_number_of_cells(value: Value, cells: int, cells_in_all: int) -> Value:
     if cells == cells_in_all or math.isnan(value.value):
         return value
     return replace(value, notes=(*value.notes, f"over {cells:,} of {cells_in_all:,} cells"))

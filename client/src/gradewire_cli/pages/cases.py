@@ -16,9 +16,8 @@ from gradewire_stats import scipy_stats
 from gradewire_stats.agreement.rows import RIGHT_FROM, right
 
 Direction = Literal["high", "low"]
-# Evidence of a disagreement. Rank is for metrics without verdicts.
 Basis = Literal["verdict", "rank"]
-# Minimum difference between a row's relative positions by score and by label at which its rank is far off.
+# A rank is far off if the relative positions by score and by label differ by at least this share.
 FAR = 0.25
 _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200
@@ -28,9 +27,9 @@ _PART_CHARACTERS = 100
 _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# Fields of a result that the page omits. Labels already appear with their probabilities.
+# The page omits these fields. Labels appear with their probabilities.
 _NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
-# Fields that explain a verdict and may be as long as a whole line.
+# fields that may be as long as a whole line
 _EXPLANATIONS = {"reason"}
 
 
@@ -42,8 +41,7 @@ class Disagreements:
         rows: int[shown], positions of the rows, worst first.
         by_verdict: bool[shown], True if verdict and label differ, False if the score's rank is far off.
         score_ranks: float[shown], the row's position among scored rows by score, from 0 (lowest) to 1 (highest).
-        label_ranks: float[shown], the row's position by label, in the same range. Rows with equal labels share their
-            middle position.
+        label_ranks: float[shown], the row's position by label, in the same range.
         totals: Number of disagreeing rows by evidence.
     """
 
@@ -60,10 +58,10 @@ def worst(
     """Return the rows on which a metric and annotators disagree, with the largest gap between score and label first.
 
     A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or with labels outside
-    [0, 1], a row disagrees if its rank is far off. This means that the row's positions by score and by label differ by
-    at least a quarter of the rows, and that some row with a better label has a lower score ("high"), or some row with a
-    worse label has a higher score ("low"). If too many rows are equally bad, the returned rows are spread evenly over
-    the file, because neighbouring rows may come from one question.
+    [0, 1], a row disagrees if its rank is far off: The row's positions by score and by label differ by at least a
+    quarter of the rows, and a row with a better label has a lower score ("high") or a row with a worse label has a
+    higher score ("low"). Among equally bad rows, select evenly over the file, because neighbouring rows may have the
+    same question.
 
     Args:
         scores: float64[rows]. NaN marks failed rows, which are skipped.
@@ -107,7 +105,7 @@ def worst(
 
 
 def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each value's relative position in ascending order as float64[rows]. Equal values share a mean position."""
+    """Return each value's relative position as float64[rows]. Equal values share a mean position."""
     if not len(values):
         return values
     ranks: NDArray[np.float64] = (scipy_stats().rankdata(values) - 0.5) / len(values)
@@ -163,7 +161,7 @@ class ShownReference:
 
 @dataclass(frozen=True, slots=True)
 class ResultLine:
-    """One metric's result. If there is no score, `score` contains the status."""
+    """One metric's result. Without a score, `score` contains the status."""
 
     metric: str
     score: str
@@ -194,7 +192,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """All shown answers. Answers on which most metrics disagree with annotators come first.
+    """All shown answers, sorted by the number of metrics that disagree with annotators.
 
     Attributes:
         totals: Number of disagreeing rows by metric, direction and evidence.
@@ -273,7 +271,7 @@ def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
     """Return all matched references, as many other references as fit, and the number of omitted references."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        # If no reference matches, the score is 0, but the result still names the first reference.
+        # With a score of 0, the result names the first reference although it does not match.
         if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS

@@ -36,7 +36,6 @@ _LABELS = {
     "low": "label up to its median",
 }
 _HATCHED = frozenset({"wrong", "low"})
-# Gap between a distribution's strips, in the drawing's units.
 _STRIP_GAP = 18.0
 
 
@@ -164,7 +163,7 @@ def line(points: Iterable[tuple[float, float]]) -> str:
 
 def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: str, *, over: str, title: str) -> Chart:
     """Return a chart of named estimates with their texts, one below the other. `over` describes the rows."""
-    # Show the name and the axis at top and bottom, because the chart may be higher than the screen.
+    # The chart may be higher than the screen, so the name and the axis are at top and bottom.
     head, step = 38, 34
     foot = head + step * len(lines)
     marks: list[Mark] = [Label("name head", _MIDDLE, 13, name, "middle")]
@@ -293,7 +292,7 @@ def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
 def overview_chart(agreement: AgreementReport, statistic: Statistic, name: str) -> Chart | None:
     """Return a chart of one statistic for all metrics, or None if the statistic is undefined for all metrics.
 
-    Show means over cells. If only the values over all rows have intervals, show these values.
+    Show means over cells, or values over all rows if only these values have intervals.
     """
     defined = _defined({metric.metric: metric.headline.get(statistic) for metric in agreement.metrics})
     if not defined:

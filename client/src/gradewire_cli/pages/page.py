@@ -35,7 +35,7 @@ MAX_BYTES: Final = 1_900_000
 
 
 def template_of(name: str) -> jinja2.Template:
-    """Return the template with this name. The template escapes all inserted values."""
+    """Return a template that escapes all inserted values."""
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError as error:
@@ -64,13 +64,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell.
-
-    Attributes:
-        order: Sort key. "" sorts last.
-        small: Small texts below the cell's text.
-        shade: Shade from 0 to 10 for a share, or None.
-    """
+    """A cell. `order` is its sort key ("" sorts last). A share has a shade from 0 to 10."""
 
     text: str
     order: str
@@ -92,7 +86,7 @@ def _shown_table(table: Table) -> _Table:
     columns = []
     for place, name in enumerate(table.columns):
         is_numeric = not any(isinstance(row[place], str) for row in table.rows)
-        # A screen reader needs a name for each sort button.
+        # Screen readers need a name for each sort button.
         shown = cut(name.replace("\n", " "), MAX_NAME_CHARACTERS) or ("No." if is_numeric else "Name")
         columns.append(_Column(shown, table.explained.get(name, ""), is_numeric))
     filters = table.filters or [{}] * len(table.rows)
@@ -171,7 +165,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks that are hidden below a summary until the reader opens it."""
+    """Blocks that are hidden until the reader opens their summary."""
 
     summary: str
     blocks: Sequence[Block]
@@ -255,12 +249,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page.
-
-    Attributes:
-        first: Blocks before the first section.
-        embedded_characters: Number of characters in embedded pictures. The size limit does not count them.
-    """
+    """A page. The size limit does not count `embedded_characters`, the characters in embedded pictures."""
 
     title: str
     heading: Words
@@ -276,7 +265,7 @@ def notes(texts: Iterable[str], *, most: int = 2000) -> list[Block]:
 
 
 def lines(entries: Iterable[tuple[str, str]], *, most: int = 2000) -> Terms:
-    """Return a list of printable metric identifiers by label, cut after `most` characters."""
+    """Return printable metric identifiers by label, each cut after `most` characters."""
     return Terms("lines", [(cut(name, MAX_NAME_CHARACTERS), cut(line, most)) for name, line in entries])
 
 

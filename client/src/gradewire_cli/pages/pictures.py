@@ -18,7 +18,7 @@ MAX_EMBEDDED_CHARACTERS = 6_000_000
 _NAME_CHARACTERS = 200
 _MAX_URL_CHARACTERS = 2000
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif"})
-# First bytes of picture files; "." matches any byte.
+# First bytes of picture files. "." matches any byte.
 _BEGINNINGS = {
     "image/png": rb"\x89PNG\r\n\x1a\n",
     "image/jpeg": rb"\xff\xd8\xff",
@@ -52,9 +52,9 @@ class Album:
     """The pictures of one page.
 
     Attributes:
-        rows_folder: The folder to which the rows' paths are relative and from which files may be embedded. None means
-            that files are neither embedded nor linked.
-        page_folder: The page's folder, to which links are relative.
+        rows_folder: The folder to which the rows' paths are relative. Only files in this folder are embedded. None
+            means that files are neither embedded nor linked.
+        page_folder: The folder to which links are relative.
         embedded_characters: Number of characters in the pictures embedded so far.
     """
 
@@ -90,7 +90,7 @@ class Album:
     def _file(self, named: str, name: str) -> ShownPicture:
         """Return a picture from a file. If `named` is not a path, return only its name."""
         is_path = Path(named[:_MAX_URL_CHARACTERS]).suffix.lower() in _SUFFIXES and len(named) <= _MAX_URL_CHARACTERS
-        # Two slashes or backslashes may name another machine. Opening the file would then use the network.
+        # Two slashes or backslashes may name another machine, which must not be called.
         if not is_path or self.rows_folder is None or named.startswith(("//", "\\\\")) or "://" in named:
             return ShownPicture(name)
         try:

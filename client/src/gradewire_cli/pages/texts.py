@@ -12,17 +12,16 @@ import numpy as np
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _RUN = re.compile(r"\S+")
 _WORD = re.compile(r"\w(?:\S*\w)?")
-# Maximum number of words to search. The server's windows lie within the first 1,024 words.
+# The server's windows lie within the first 1,024 words.
 _MAX_WORDS = 1024
-# Maximum number of a window's words to compare. These words are enough to find the window.
+# These first words are enough to find a window.
 _MAX_ALIGNED = 64
-# Maximum number of a word's characters to compare. A single word may have a megabyte.
+# A single word may have a megabyte.
 _MAX_COMPARED = 64
 # Minimum mean similarity (0 to 1) between a passage's words and the window's words.
 _LEAST_LIKENESS = 0.5
-# Control characters except tab and newline, lone surrogates, and format characters that hide or reverse text: soft
-# hyphen, zero-width space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations,
-# tags. Joiners are allowed, because scripts and emoji need joiners.
+# Control characters except tab and newline, lone surrogates, and format characters that hide or reverse text. Scripts
+# and emoji need joiners, so joiners are allowed.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -37,8 +36,8 @@ class FoundWindow:
     """A passage of the raw text, from `start` up to but not including `end`.
 
     Attributes:
-        exact: True if the passage's normalised words equal the window's words. The words may differ if, for example,
-            the window contains lemmas.
+        exact: True if the passage's normalised words equal the window's words. Lemmas in the window, for example,
+            differ.
     """
 
     start: int
@@ -47,7 +46,7 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Return the first passage of an NFC text that normalises to `window`, or else the most similar passage or None."""
+    """Return the first passage of an NFC text that normalises to `window`, or the most similar passage, or None."""
     words, spans = _bare_words(text)
     wanted = window.split()
     if not words or not wanted or len(wanted) > len(words):
@@ -71,7 +70,7 @@ def find_window(text: str, window: str) -> FoundWindow | None:
 
 def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
     words, spans = [], []
-    for run in islice(_RUN.finditer(text), 4 * _MAX_WORDS):  # runs of only punctuation are not words
+    for run in islice(_RUN.finditer(text), 4 * _MAX_WORDS):  # punctuation alone is no word
         bare = _NEITHER_WORD_NOR_SPACE.sub("", run[0].lower())
         inside = _WORD.search(run[0])
         if bare and inside:
@@ -86,7 +85,7 @@ def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
 
 
 def _likeness(lemma: str, word: str) -> float:
-    """Return the share of the longer word that both words begin with. Inflection mostly changes a word's end."""
+    """Return the length of the common beginning as a share of the longer word. Inflection mostly changes the end."""
     if lemma[0] != word[0]:
         return 0.0
     common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
@@ -130,7 +129,7 @@ def visible(text: str) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return the text in NFC, like metrics see the text. Positions in a text refer to NFC."""
+    """Return the text in NFC, the normal form that metrics use. Positions in a text refer to NFC."""
     return unicodedata.normalize("NFC", text)
 
 

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import GroupStatistics, PairedDifference
 
 
-# Settings are equal for all answers, so tables omit their means.
+# equal for all answers, so tables omit their means
 _SETTINGS = frozenset({"band_lower", "band_upper"})
-# Tables show only the first groups, because a column of IDs makes one group per row.
+# A column of IDs makes one group per row, so tables show only the first groups.
 SHOWN_GROUPS = 60
 COMPARED_GROUPS = 1000
 
 
 @dataclass(slots=True)
 class GroupTally(MetricTally):
-    """One metric's tally over a group's rows, with the sum and count of each float field in the results."""
+    """One metric's tally over a group's rows, with the sum and count of each float field."""
 
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -38,7 +38,7 @@ class GroupTally(MetricTally):
         """Count one of an output row's results."""
         super(GroupTally, self).add(label, result, identifier=identifier, row=row)
         for name, value in result.items() if result["score"] is not None else ():
-            # Integers are counts, positions and bins. Their means are useless.
+            # Means of counts, positions and bins are useless.
             if isinstance(value, float) and name != "score" and name not in _SETTINGS:
                 total, count = self.parts.get(name, (0.0, 0))
                 self.parts[name] = total + value, count + 1
@@ -59,7 +59,7 @@ class GroupColumn:
     """The groups of one grouping.
 
     Attributes:
-        numbers: Each group's index, by the values that define the group, in order of appearance.
+        numbers: Each group's index, by the values that define the group.
         groups: Group index of each row, or -1 if the row lacks a value.
     """
 
@@ -127,11 +127,7 @@ class GroupedScores:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetric:
-    """One metric's values in one group.
-
-    Attributes:
-        statistics: Intervals and the difference from the baseline, or None with too many groups or without numpy.
-    """
+    """One metric's values in one group. `statistics` is None with too many groups or without numpy."""
 
     group: tuple[str, ...]
     tally: GroupTally
@@ -140,7 +136,7 @@ class GroupMetric:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """One grouping, with each metric's values in each group. The baseline's groups come first, then sorted groups.
+    """One grouping, with each metric's values in each group. The baseline's groups come first.
 
     Attributes:
         outside: Number of rows that belong to no group.
@@ -208,7 +204,7 @@ class Breakdown:
 def check_comparable(source: InputFile) -> None:
     """Raise MissingExtra if --group-by needs numpy for intervals and numpy is not installed.
 
-    Official files are grouped by question type even without --group-by. Without numpy, these groups get no intervals.
+    Official files' question types are grouped even without --group-by. These groups do not need numpy.
     """
     if source.groupings_requested:
         try:
@@ -220,10 +216,9 @@ def check_comparable(source: InputFile) -> None:
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, requested: bool) -> list[Breakdown]:
-    """Return each grouping's statistics, compared with the baseline.
+    """Return each grouping's statistics, compared with the baseline, by default the first group.
 
-    If no group has the baseline's name, the first group is the baseline. Groupings without a group are skipped unless
-    `requested` is True.
+    Groupings without a group are skipped unless `requested` is True.
     """
     columns = (column for column in collected.columns if requested or column.numbers)
     return [_breakdown(collected, column, baseline, requested=requested) for column in columns]
@@ -245,7 +240,7 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
         ]
         for label in collected.scores
     }
-    # All rows are scored by now, so keep the statistics even if the baseline is unknown.
+    # Keep the statistics even if the baseline is unknown.
     unknown = baseline if baseline is not None and first != baseline else None
     return Breakdown(column.grouping, column.outside, lines, unknown, requested)
 
@@ -326,7 +321,7 @@ def _paired(line: GroupMetric) -> PairedDifference | None:
 
 
 def _of_paired(line: GroupMetric, cell: Callable[[PairedDifference], Value]) -> Value:
-    """Return a cell about the paired difference, or a blank cell without a paired difference."""
+    """Return a cell about the paired difference, or a blank cell."""
     paired = _paired(line)
     return Value("") if paired is None else cell(paired)
 

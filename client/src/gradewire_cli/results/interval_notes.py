@@ -22,18 +22,12 @@ _FEW_QUESTIONS = (
     "needs one more; use --map question_id=COLUMN to tell questions apart)"
 )
 _UNDEFINED = "no interval and no p value, because the statistic is undefined in more than half of the draws"
-# Maximum number of places in a note. A file may have any number of cells.
 _SHOWN_PLACES = 6
 _PLACE_CHARACTERS = 80
 
 
 class NamedEstimate(NamedTuple):
-    """An estimate with the names of its metric, statistic and rows.
-
-    Attributes:
-        metric: Name of a metric, a metric pair or an evaluator.
-        cell: Name of the estimate's rows: a cell, a model or "all rows".
-    """
+    """An estimate with its metric, metric pair or evaluator, its statistic, and its rows."""
 
     metric: str
     statistic: str

@@ -1,7 +1,6 @@
 """Check a run's output files before it starts, lock out other runs, and resume after an interruption.
 
-Files keep only complete lines. A partial line is cut off after a failed write, or by the next run if the process was
-killed.
+Files keep only complete lines. A partial line is cut off after a failed write or by the next run.
 """
 
 from __future__ import annotations
@@ -49,15 +48,13 @@ _FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno
 def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
     """Refuse outputs that would destroy a file, cannot be written, or have another format's suffix.
 
-    A hard or symbolic link counts as the file to which it points.
-
     Args:
         outputs: Pairs of an option and the file that the option may write or remove. Pairs with None are skipped.
         inputs: Input files by the name that messages use. "-" means standard input.
 
     Raises:
-        InputError: An output is also an input or another output, its folder is missing, or its suffix belongs to
-            another format.
+        InputError: An output is also an input or another output (links count as the file to which they point), its
+            folder is missing, or its suffix belongs to another format.
     """
     given = [(option, path) for option, path in outputs if path is not None]
     for option, path in given:
@@ -147,7 +144,7 @@ def only_run(
 
     Args:
         output: The output's name in messages.
-        lock: The lock file, which contains the process ID. It is removed at the end.
+        lock: The lock file, which is removed at the end.
         way_out: The alternative to waiting that the message suggests.
         make: A function that creates the lock file's folder, which another run may remove when it ends.
     """
@@ -160,7 +157,7 @@ def only_run(
     try:
         yield
     finally:
-        if _is_file(lock, held):
+        if _is_still(lock, held):
             lock.unlink(missing_ok=True)
         os.close(held)
 
@@ -188,15 +185,14 @@ def _locked(output: object, lock: Path, way_out: str, make: Callable[[], object]
             ) from None
         except OSError:
             pass  # network file systems may have no locks
-        if _is_file(lock, held):
+        if _is_still(lock, held):
             os.ftruncate(held, 0)
             os.pwrite(held, f"{os.getpid()} on {socket.gethostname()}".encode(), 0)
             return held
         os.close(held)  # the lock has no effect, because another run removed the file
 
 
-def _is_file(path: Path, opened: int) -> bool:
-    """Return True if a path still points to this opened file."""
+def _is_still(path: Path, opened: int) -> bool:
     try:
         return os.path.samestat(os.fstat(opened), path.stat())
     except FileNotFoundError:
@@ -211,7 +207,7 @@ def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
 
     Args:
         path: The final path.
-        unfinished: The temporary path. None means PATH.new. No file remains there when the block ends.
+        unfinished: The temporary path. None means PATH.new. No file remains there at the end.
 
     Raises:
         OSError: The file cannot be written. `path` is the old file or the complete new file.
@@ -252,7 +248,7 @@ class Journal:
     _held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
-        # Devices are shared, and cannot have a lock file next to them.
+        # Devices cannot have a lock file next to them.
         if self.path.is_file() or not self.path.exists():
             self._held.enter_context(only_run(self.path, files_of(self.path)[3]))
         return self
@@ -285,7 +281,7 @@ class Journal:
                     written += self._stream.write(lines[written:] if written else lines) or 0
             except BaseException:
                 self._end += lines.rfind(b"\n", 0, written) + 1
-                # If truncating fails, e.g. for a device, the next run removes the partial line.
+                # The next run removes the partial line if truncating fails.
                 with contextlib.suppress(OSError):
                     self._stream.truncate(self._end)
                 raise

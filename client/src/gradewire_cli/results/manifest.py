@@ -1,4 +1,4 @@
-"""The record of a run (inputs, versions, metric identifiers, costs, times, machine) and its JSON file."""
+"""The record of a run and its JSON file."""
 
 import json
 import os
@@ -28,10 +28,10 @@ _JSON_NAMES: Final[Mapping[type, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputDigest:
-    """A file that a run read or wrote.
+    """A file that a run read or wrote. `bytes` is None for standard input, pipes and files on other machines.
 
     Attributes:
-        bytes: Size in bytes, or None for standard input, pipes and files on other machines.
+        bytes: Size in bytes, or None.
         sha256: SHA-256 of the content in 64 hex digits, or "" if `bytes` is None.
     """
 
@@ -80,8 +80,8 @@ class Cost:
 
     Attributes:
         unknown_rows: Number of rows for which the judge's server reported no tokens.
-        read_price: Price per million tokens read, or None if not given.
-        written_price: Price per million tokens written, or None if not given.
+        read_price: Price per million tokens read, or None.
+        written_price: Price per million tokens written, or None.
         price: Price of the reported tokens, or None unless both prices per million are given.
     """
 
@@ -99,7 +99,7 @@ class RunTimes:
 
     Attributes:
         wall_s: Seconds from `began_at` (UTC, ISO 8601) to the end.
-        cpu_s: CPU seconds of the command's process and its finished child processes, without a server's CPU seconds.
+        cpu_s: CPU seconds of the command's process and its finished child processes.
     """
 
     began_at: str
@@ -109,13 +109,13 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The machine that ran the command. The server may run on another machine.
+    """The machine that ran the command.
 
     Attributes:
         cores: Number of logical cores that the process may use.
         memory_bytes: The machine's memory, or None if unknown.
         system: Kernel and architecture.
-        load_before: Mean number of runnable processes in the minute before the run, or None if unknown.
+        load_before: Load average in the minute before the run, or None if unknown.
     """
 
     processor: str
@@ -132,8 +132,7 @@ class RunManifest:
 
     Attributes:
         command: The subcommand, for example "score" or "bench load".
-        metrics: Metric identifiers by label. An identifier contains everything that reproduces the metric: parameters,
-            and digests of models and prompts.
+        metrics: Metric identifiers by label, with parameters, and digests of models and prompts.
         models: Encoders, graders and judges in the metric identifiers, in the format NAME@DIGEST.
         prompts: Prompts in the metric identifiers, in the format NAME@DIGEST.
         output: The finished output, or None unless the output is a single file on this machine that `gradewire compare`

@@ -1,4 +1,4 @@
-"""Collect a manifest's entries (times, machine, file digests, counts, costs), and find its path."""
+"""Collect a manifest's entries, and find its path."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def file_digest(path: str | Path) -> InputDigest:
 
 
 def versions(server: str = "") -> Versions:
-    """Return the versions of this client, the server, and the protocol between them."""
+    """Return the versions of this client, the server, and the protocol."""
     return Versions(
         gradewire=importlib.metadata.version("gradewire"),
         server=server,

@@ -1,4 +1,4 @@
-"""Show progress on a terminal or in a log. rich is imported only for a bar."""
+"""Show progress on a terminal or in a log."""
 
 import contextlib
 import sys
@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import click
 
-# Interval between lines in a log. A terminal shows a bar instead.
+# Interval between lines in a log.
 LINE_INTERVAL_S = 10.0
-# Judges return rows slowly. rich's default window of half a minute is too short to estimate their speed.
+# The default window of half a minute is too short to estimate a judge's speed.
 _SPEED_OVER_S = 300.0
 
 

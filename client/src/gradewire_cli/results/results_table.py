@@ -1,6 +1,6 @@
 """Write results as a table: CSV, TSV or Parquet with a column for each value.
 
-For --resume, a run first writes JSONL next to the table, and converts the JSONL at the end.
+For --resume, a run writes JSONL next to the table, and converts the JSONL at the end.
 """
 
 import contextlib
@@ -173,7 +173,7 @@ def _write_parquet(path: Path, kinds: Mapping[str, set[str]], rows: Iterator[Map
     }
     # Readers expect one type in a column, so mixed types become JSON.
     chosen = {column: _of_all(found) for column, found in kinds.items()}
-    # Column names may contain surrogates too. Escape them, because replacing could make two names equal.
+    # Escape surrogates in column names, because replacing could make two names equal.
     names = {column: column.encode(errors="backslashreplace").decode() for column in chosen}
     schema = pa.schema({names[column]: types.get(kind, pa.string()) for column, kind in chosen.items()})
     with parquet.ParquetWriter(path, schema) as writer:

@@ -1,8 +1,7 @@
 """The output file: complete JSON lines in input order, which a run can continue after an interruption.
 
-If the server was down or the input changed, rows in the middle may need scoring again. The file is then cut before the
-first of these rows, and later finished rows wait in FILE.resume for their turn. Results without an input row stay in
-FILE.resume.
+If rows in the middle need scoring again, the file is cut before the first of these rows, and later finished rows wait
+in FILE.resume for their turn. Results without an input row stay in FILE.resume.
 """
 
 import contextlib
@@ -27,7 +26,7 @@ CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """Parameters of cider and bertscore that name the corpus for word weights."""
 _NAMING: Final = ("line", "decided_by")
 """Result fields with values that begin with a metric's name."""
-# Old output files lack `correct`. These metrics' scores are verdicts.
+# Old output files lack `correct`, but these metrics' scores are verdicts.
 BINARY_METRICS = frozenset({"exact_match", "easy_match"})
 _OTHER_INPUT = "it was made from another input. Use that input, another --out, or --overwrite"
 
@@ -63,7 +62,7 @@ def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
     """Refuse to extend an output file with scores of other metrics.
 
-    Metrics with equal identifiers can use different corpora if the identifiers lack the reference set's digest.
+    Metrics with equal identifiers may use different corpora if the identifiers lack the reference set's digest.
 
     Raises:
         InputError: The metrics differ or may differ.
@@ -116,7 +115,7 @@ def counts_over_unknown(line: str) -> bool:
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
-    """Return a row as one line of JSON. Only lone surrogates are escaped, because UTF-8 cannot encode them.
+    """Return a row as one line of JSON. Lone surrogates are escaped, because UTF-8 cannot encode them.
 
     NaN and infinities in kept columns become null.
     """
@@ -124,7 +123,6 @@ def encode_row(row: Mapping[str, Any]) -> bytes:
         text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
         text = json.dumps(plain(row), ensure_ascii=False, default=str, allow_nan=False)
-    # Python's escapes for surrogates are valid JSON.
     return text.encode(errors="backslashreplace") + b"\n"
 
 
@@ -181,7 +179,7 @@ def _refuse_former(path: Path, labels: Iterable[str]) -> None:
 
 
 def count_results(path: Path) -> int:
-    """Return the number of complete lines in an output file, whatever they contain."""
+    """Return the number of complete lines in an output file."""
     with path.open("rb") as stream:
         return sum(1 for _ in whole_lines(stream))
 

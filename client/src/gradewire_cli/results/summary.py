@@ -92,7 +92,7 @@ def result_notes(summary: Summary) -> Iterator[str]:
     misleading = [
         f"{label} calls {tally.share_right:.1%} of the rows right, but its mean is {tally.mean:.3f}"
         for label, tally in summary.metrics.items()
-        # The comparison is False for NaN, which means that the metric has no verdicts.
+        # The comparison is False for NaN (no verdicts).
         if abs(tally.mean - tally.share_right) > _FAR and not _is_probability(tally)
     ]
     if misleading:
@@ -134,7 +134,7 @@ class RunFacts:
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
-    """Return the summary for --summary-json. It covers rows from earlier runs too, and values may be NaN."""
+    """Return the summary of all rows, including rows from earlier runs, for --summary-json. Values may be NaN."""
     return {
         "rows": summary.rows,
         "failed_rows": summary.failed_rows,
@@ -190,7 +190,7 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
     for breakdown in run.by:
         print_tables(breakdown.tables(), stream=sys.stderr)
         tell(map(printable, breakdown.notes()))
-    failures = (f"{', '.join(labels)}: {text}" for labels, text in _notes(summary))
+    failures = (f"{', '.join(labels)}: {text}" for labels, text in _failures_and_warnings(summary))
     tell(map(printable, itertools.chain(failures, result_notes(summary))))
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text(summary.prices)):
@@ -231,8 +231,7 @@ def _uncertain_text(tally: MetricTally) -> str:
     )
 
 
-def _notes(summary: Summary) -> list[tuple[list[str], str]]:
-    """Return distinct failures and warnings, each with its metrics."""
+def _failures_and_warnings(summary: Summary) -> list[tuple[list[str], str]]:
     labels: dict[str, list[str]] = {}
     for label, tally in summary.metrics.items():
         texts = [

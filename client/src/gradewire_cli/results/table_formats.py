@@ -25,7 +25,6 @@ _LATEX_HEAD = (
     "% Needs \\usepackage{booktabs}; wide tables can be set in \\small or turned with pdflscape.",
     "% Names in scripts that pdflatex does not support need lualatex or xelatex.",
 )
-# Number of tables between page breaks.
 _FLOATS_A_PAGE = 12
 _LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -48,7 +47,7 @@ def to_markdown(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """Return the tables as GitHub Markdown with bold titles, and the notes as a literal block."""
     blocks = []
     for table in tables:
-        # Wide tables need no split, because web pages scroll them.
+        # Web pages scroll wide tables, so do not split them.
         rule = f"|{'---|' * table.heads}{'---:|' * (len(table.columns) - table.heads)}"
         lines = [f"**{table.title}**", "", _markdown_row(table.columns), rule]
         blocks.append("\n".join([*lines, *map(_markdown_row, table.rows)]))
@@ -79,7 +78,7 @@ def to_tidy_csv(tables: Iterable[Table]) -> str:
 
 
 def _csv_lines(table: Table) -> Iterator[list[str]]:
-    # Leave out columns without a head. They contain ranks, which change with every new model.
+    # Leave out columns without a head, whose ranks change with every new model.
     naming = [place for place in range(table.heads) if table.columns[place]] or range(table.heads)
     for row in table.rows:
         named = ", ".join(str(row[place]) for place in naming)
@@ -92,7 +91,7 @@ def _csv_lines(table: Table) -> Iterator[list[str]]:
 def _exact(value: float) -> str:
     if not math.isfinite(value):
         return ""
-    # the shortest text that parses to this number
+    # shortest exact text
     return str(value) if isinstance(value, int) else repr(float(value))
 
 

@@ -287,7 +287,7 @@ def test_archives_without_a_header_are_read_as_far_as_they_go_or_refused(tmp_pat
     records = read(killed)
     assert fields_of(records, "id", "prediction") == [("free_answers/moon/1", "The Moon")]
     assert sum("is not in the log" in record.problem for record in records) == 9
-    with pytest.raises(InputError, match=r"no header\.json"):
+    with pytest.raises(InputError, match=r"header\.json and _journal"):
         read(other)
 
 

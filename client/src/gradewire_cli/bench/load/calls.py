@@ -1,4 +1,4 @@
-"""Send calls in an open loop over separate connections, and count a step's results and latencies."""
+"""Send calls in an open loop over separate connections, and count results and latencies."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ STOPPED: Final = "STOPPED"
 
 
 def percentile_s(latencies_s: array[float], percentile: float) -> float:
-    """Return a percentile of latencies in seconds (a member of `latencies_s`), or NaN without latencies."""
+    """Return a percentile of latencies in seconds, or NaN without latencies."""
     if not latencies_s:
         return math.nan
-    # Subtract 1e-9, because the product may be slightly too large, e.g. for 99.9 % of 1000.
+    # Without 1e-9, rounding may choose the next rank, e.g. for 99.9 % of 1000.
     rank = max(1, math.ceil(percentile / 100 * len(latencies_s) - 1e-9))
     return float(np.sort(latencies_s)[rank - 1])
 
@@ -73,8 +73,7 @@ class Objective:
         max_refused: Maximum share of refused calls.
         max_failed: Maximum share of calls that fail but are not refused.
         min_in_time: Minimum share of calls that are scored at most `p99_s` after the step's end.
-        max_lag_s: Maximum 99th percentile of delays before sending, in seconds. Above this maximum, the client is the
-            bottleneck.
+        max_lag_s: Maximum 99th percentile of delays before sending, in seconds. A later client is the bottleneck.
     """
 
     p99_s: float
@@ -98,7 +97,6 @@ class StepCounts:
         in_time: Number of scored calls with a reply at most `Objective.p99_s` after the step's end.
         latency_s: Latencies of scored calls, in seconds from each call's due time.
         lag_s: Delays of all calls between due time and sending, in seconds.
-        stopped: True if the user interrupted the step.
     """
 
     due: int = 0
@@ -115,7 +113,7 @@ class StepCounts:
 
     @property
     def refused(self) -> int:
-        """Number of calls that the server refused because it was full."""
+        """Number of calls that the full server refused."""
         return self.codes[REFUSED]
 
     @property
@@ -156,18 +154,17 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
-# A call counts as hanging if it has no result this long after its deadline.
 _HANGS_AFTER_S: Final = 5.0
 _STATUS_NAMES: Final = {number: name.removeprefix("STATUS_") for name, number in types_pb2.Status.items()}
 
 
 class LoadCaller:
-    """A caller of Scoring.Score that never retries and uses its connections in turn."""
+    """A caller of Scoring.Score that never retries."""
 
     def __init__(self, endpoint: Endpoint, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
         self._endpoint = endpoint
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
-        # Encode the metrics once, and append the bytes to every request. Protobuf allows this concatenation.
+        # Encode the metrics only once. Protobuf allows appending them to every request.
         self._tail = scoring_pb2.ScoreRequest(metrics=metrics, omit_diagnostics=True).SerializeToString()
         self._deadline_s = deadline_s
         self._open: list[grpc.aio.Channel] = []
@@ -206,9 +203,9 @@ class LoadCaller:
         await asyncio.gather(*(channel.close() for channel in self._open))
 
     async def _spread_channels(self) -> list[grpc.aio.Channel]:
-        """Open channels until each process of the server has `CONNECTIONS` channels.
+        """Open up to `CONNECTIONS` channels to each process of the server.
 
-        A process gets fewer channels if the operating system does not choose it in many tries.
+        The operating system chooses each channel's process, and may leave a process without channels.
         """
         kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
         wanted = CONNECTIONS
@@ -219,7 +216,6 @@ class LoadCaller:
             wanted = max(wanted, CONNECTIONS * int(process.partition("/")[2] or 1))
             if len(kept[process]) < CONNECTIONS:
                 kept[process].append(channel)
-        # Alternate between the server's processes.
         in_turns = [each for each in chain.from_iterable(zip_longest(*kept.values())) if each is not None]
         surplus = [channel for channel in self._open if channel not in in_turns]
         self._open = in_turns
@@ -236,12 +232,12 @@ class LoadCaller:
 
 
 Offsets = NDArray[np.float64]
-"""The calls' due times in seconds after the start, ascending, as float64[calls]."""
+"""Due times in seconds after the start, ascending, as float64[calls]."""
 Send = Callable[[float], Coroutine[Any, Any, None]]
 
 
 def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
-    """Return the due times of Poisson arrivals, which have independent exponential gaps like independent callers."""
+    """Return the due times of Poisson arrivals, like independent callers' calls."""
     source = np.random.default_rng(seed)
     most = int(rate_per_s * duration_s + 10 * (rate_per_s * duration_s) ** 0.5 + 20)
     offsets: Offsets = np.cumsum(source.exponential(1 / rate_per_s, most))
@@ -249,16 +245,16 @@ def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
 
 
 async def open_loop(due_s: Iterable[float], send: Send) -> None:
-    """Start `send(due)` at each due time, and return when all of these calls have ended.
+    """Start `send(due)` at each due time, and return when all calls have ended.
 
     Args:
-        due_s: Ascending due times in seconds, on the clock of the running event loop.
+        due_s: Ascending due times in seconds, on the running event loop's clock.
         send: Function that makes a call. Its argument is the due time, even if the call starts late.
     """
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as calls:
         for due in due_s:
-            # Sleep even when late. Otherwise the loop reads no replies in between, and all later calls are late too.
+            # Sleep even when late, because otherwise the loop reads no replies.
             await asyncio.sleep(max(0.0, due - loop.time()))
             calls.create_task(send(due))
 
@@ -268,7 +264,7 @@ class Sender:
     """A sender of calls that records their results in `counts`.
 
     Attributes:
-        in_time_until_s: The last time at which a scored call counts as in time, on the event loop's clock.
+        in_time_until_s: The end of the time for scored calls to count as in time, on the event loop's clock.
     """
 
     caller: LoadCaller

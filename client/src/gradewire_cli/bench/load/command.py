@@ -57,15 +57,14 @@ _LAG_SHARE: Final = 0.1
 _LEAST_LAG_S: Final = 0.005
 _SINGLE_STEP_S: Final = 30.0
 _SEEDS: Final = 1_000_000
-_KEPT: Final = ("files", "client_processes", "batch", "deadline_s", "wait_s", "seed", "metrics_url")
-"""Options that are passed to the run unchanged."""
+_UNCHANGED: Final = ("files", "client_processes", "batch", "deadline_s", "wait_s", "seed", "metrics_url")
 _PARAMETERS: Final = (
     "mix", "batch", "deadline_s", "slo_s", "seed", "client_processes", "start_rate", "max_rate", "rate", "duration",
 )  # fmt: skip
 
 
 def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
-    """Read the options and the rows of all files; raise click.ClickException."""
+    """Read the options and the files' rows; raise click.ClickException."""
     _check_together(options)
     if options["seed"] is None:
         # With an earlier run's seed, the server could answer from its cache.
@@ -86,7 +85,7 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
         most_per_s=options["max_rate"] or math.inf,
         parameters={name: options[name] for name in _PARAMETERS if options[name] is not None and name not in left_out},
         outputs={**outputs, "--manifest": manifest_path_of(options["manifest"], *outputs.values())},
-        **{name: options[name] for name in _KEPT},
+        **{name: options[name] for name in _UNCHANGED},
     )
 
 
@@ -113,8 +112,7 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
     """Run the load. Return the results, and the error that ended the run early, or None.
 
-    Raises:
-        BaseException: An error occurred before the first step ended.
+    Raise the error if no step ended.
     """
     result = LoadResult()
     try:
@@ -152,7 +150,7 @@ def _own_rows(options: Mapping[str, Any]) -> OwnRows:
         items.append(item)
     if not items:
         raise InputError(f"{options['files'][0]} has no rows")
-    # Files are often sorted by data set or length. Without shuffling, each step would get different rows.
+    # Files are often sorted by data set or length, so steps would differ without shuffling.
     random.Random(options["seed"]).shuffle(items)  # noqa: S311 - test data, not a secret
     return OwnRows(items)
 

@@ -20,13 +20,12 @@ _SHORT_WORDS: Final = 6
 
 _TEXTS: Final = tomllib.loads(resources.files(__package__).joinpath("mixes.toml").read_text("utf-8"))
 _WORDS: Final[Mapping[str, list[str]]] = {kind: words.split() for kind, words in _TEXTS["words"].items()}
-# A test set has few questions. These are few too, so the server soon caches all references.
+# Like a test set, use few questions, so that the server soon caches all references.
 _QUESTIONS: Final = tuple(
     (template.format(thing), _WORDS[kind][position % len(_WORDS[kind])])
     for template, kind in _TEXTS["questions"].items()
     for position, thing in enumerate(_WORDS["things"])
 )
-# Types of the words in a sentence.
 _SENTENCE: Final = ("colours", "looks", "things", "actions", "places", "the", "looks", "things")
 
 
@@ -42,9 +41,9 @@ class Mix:
     """Generated answers.
 
     Attributes:
-        min_words: Minimum number of words in an answer. An answer of more than 6 words consists of sentences.
+        min_words: Minimum number of words in an answer. Answers of more than 6 words consist of sentences.
         max_words: Maximum number of words in an answer.
-        repeat_share: Share of items that come from a pool of 500 items. The pool is sent once before measuring.
+        repeat_share: Share of items from a pool of 500 items, which is sent once before measuring.
     """
 
     min_words: int
@@ -52,7 +51,7 @@ class Mix:
     repeat_share: float = 0.0
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield the items of client process `part`. The seed and the process determine the items."""
+        """Yield the items of client process `part`, which depend only on the seed and the process."""
         del parts
         source = random.Random(f"{seed}/{part}")  # noqa: S311 - test data, not a secret
         pool = self.pool()
@@ -63,7 +62,7 @@ class Mix:
                 yield SentItem(self._made(source), repeated=False)
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return the items to repeat, which are the same in every process, or [] if nothing is repeated."""
+        """Return the items to repeat, which are the same in every process, or []."""
         source = random.Random(_POOL_SEED)  # noqa: S311 - test data, not a secret
         return [self._made(source) for _ in range(_POOL_ITEMS)] if self.repeat_share else []
 
@@ -94,7 +93,7 @@ class OwnRows:
         return len(self._encoded)
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield every `parts`-th row in rounds. Each row comes once before any row is repeated."""
+        """Yield every `parts`-th row, round after round."""
         del seed
         own = range(part, len(self), parts)
         # A process without rows of its own sends all rows and marks them as repeated.
@@ -106,7 +105,7 @@ class OwnRows:
             is_new = False
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return an empty list, because rows sent before measuring would no longer be new."""
+        """Return [], because rows that were sent before measuring are not new."""
         return []
 
 

@@ -34,7 +34,7 @@ _PROMISE: Final = "at twice the knee: "
 
 
 def step_table(result: LoadResult) -> Table:
-    """Return the table of all steps by rate, with the server's CPU time and memory if the run read them."""
+    """Return the table of all steps by rate."""
     heads = ["calls/s", "step", *(f"p{each:g}" for each in PERCENTILES), "max", "calls", "scored\nin time"]
     heads += ["refused", "failed", "client lag\np99"]
     with_server = any(step.before is not None for step in result.steps)
@@ -84,7 +84,7 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
 
 
 def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return all values for JSON. Times are in seconds unless a name contains a unit."""
+    """Return all values for JSON. Times are in seconds."""
     knee, step = result.knee, result.knee_step
     return {
         "partial": result.is_partial,

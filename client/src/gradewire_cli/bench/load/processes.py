@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
 
-# Time from an order to its first call, in which all processes receive the order.
+# Time in which all processes receive an order before its first call.
 _START_AFTER_S: Final = 0.3
 _STOP_POLL_S: Final = 0.2
 _PROBE_IN_FLIGHT: Final = 8
 
 
 class ClientProcessError(GradewireError):
-    """Raised when a client process ends early, because its counts are lost."""
+    """Raised when a client process ends early and its counts are lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +46,8 @@ class LoadOptions:
         step_s: Duration of a step in seconds. None means 10 s, or up to 60 s if a step needs longer for 500 calls.
         rate_per_s: Rate of the single step in calls per second. None means a search for the knee.
         start_per_s: First rate of the search. None means half the rate that a short closed loop reaches.
-        metrics_url: Address of the server's metrics page, or None.
         parameters: Options that affect the results, by name.
-        outputs: Output files by option. None means that the option was not given.
+        outputs: Output files by option.
     """
 
     endpoint: Endpoint
@@ -94,7 +93,7 @@ class LoadProcesses:
         context = multiprocessing.get_context("spawn")
         self._stop = context.Event()
         self._pools = [
-            ProcessPoolExecutor(1, context, _Worker, (options, number, self._stop)) for number in range(self._count)
+            ProcessPoolExecutor(1, context, _Process, (options, number, self._stop)) for number in range(self._count)
         ]
 
     def __enter__(self) -> Self:
@@ -122,11 +121,11 @@ class LoadProcesses:
         return self._run([_Order(now_s, now_s + duration_s)] * self._count)
 
     def open_step(self, offsets: Offsets, in_time_after_s: float) -> StepCounts:
-        """Run an open loop. The processes take turns in sending its calls.
+        """Run an open loop, with calls from each process in turn.
 
         Args:
             offsets: Due times of the calls, relative to the start.
-            in_time_after_s: The last time at which a scored call counts as in time, relative to the start.
+            in_time_after_s: The end of the time for scored calls to count as in time, relative to the start.
 
         Raises:
             ClientProcessError: A process ended early.
@@ -137,7 +136,7 @@ class LoadProcesses:
 
     def _run(self, orders: Sequence[_Order]) -> StepCounts:
         """Run each process's order and return the total counts. After Ctrl-C, return the counts so far."""
-        runs = [pool.submit(_Worker.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
+        runs = [pool.submit(_Process.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
         try:
             ended, _ = wait(runs, return_when=FIRST_EXCEPTION)
         except KeyboardInterrupt:
@@ -154,10 +153,8 @@ class LoadProcesses:
         return counts
 
 
-class _Worker:
-    """The state of a client process."""
-
-    _current: ClassVar[_Worker]
+class _Process:
+    _current: ClassVar[_Process]
 
     def __init__(self, options: LoadOptions, number: int, stop: Event) -> None:
         # The controlling process handles Ctrl-C.
@@ -168,16 +165,15 @@ class _Worker:
         self._items = options.rows.supply(options.seed, number, options.client_processes)
         self._stop = stop
         self._caller: LoadCaller | None = None
-        _Worker._current = self
+        _Process._current = self
 
     @classmethod
     def carry_out(cls, order: _Order) -> StepCounts:
-        """Run an order in this process."""
         worker = cls._current
         return worker.runner.run(worker.count_calls(order))
 
     async def count_calls(self, order: _Order) -> StepCounts:
-        """Send an order's calls until they end or the run stops. Connect first if this order is the process's first."""
+        """Send an order's calls until they end or the run stops. Connect before the first order."""
         options = self._options
         if self._caller is None:
             self._caller = LoadCaller(options.endpoint, options.metrics.specs, options.deadline_s)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S: Final = 10.0
-# Errors from reading an invalid page. The parser does not validate its input.
+# errors from the parser, which does not validate its input
 _UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """Resources of all the server's processes. A value is 0 if the metrics page lacks it."""
+    """Resources of all the server's processes, or 0 if the metrics page lacks a value."""
 
     cpu_s: float
     resident_bytes: float
@@ -69,9 +69,9 @@ class Outcome(Enum):
     HOLDS = "holds"
     MISSES = "misses"
     VOID = "void"
-    """The client could not send calls at the rate, so the step shows nothing about the server."""
+    """The client could not send calls at the rate."""
     LOST = "lost"
-    """No call reached the server, so the step shows nothing about its capacity."""
+    """No call reached the server."""
     STOPPED = "stopped"
 
 
@@ -82,9 +82,9 @@ class Step:
     Attributes:
         rate_per_s: Offered rate in calls per second.
         duration_s: Duration in seconds, without the wait for the last replies.
-        before: The server's usage before the step, or None if it was not read.
-        after: The server's usage after the step's last call, or None if it was not read.
-        load: Load average of this machine in the last minute of the step.
+        before: The server's usage before the step, or None.
+        after: The server's usage after the step's last call, or None.
+        load: This machine's load average in the last minute of the step.
     """
 
     rate_per_s: float
@@ -112,7 +112,7 @@ class Step:
 
     @property
     def client_limited(self) -> bool:
-        """True if the client was the bottleneck. The step then shows nothing about the server."""
+        """True if the client was the bottleneck."""
         return self.lag_s > self.objective.max_lag_s
 
     @property
@@ -151,7 +151,7 @@ class Step:
         return self.counts.repeated / self.counts.sent_items if self.counts.sent_items else math.nan
 
     def document(self) -> dict[str, Any]:
-        """Return the values for JSON. Times are in seconds unless a name contains a unit."""
+        """Return the values for JSON. Times are in seconds."""
         counts, lag = self.counts, self.counts.lag_s
         return {
             "rate_per_s": self.rate_per_s,
@@ -229,7 +229,7 @@ _UP: Final = 1.5
 _NEAR: Final = 1.1
 _LEAST_PER_S: Final = 0.01
 _PROBE_S: Final = 3.0
-# Start below the closed loop's rate, which approximates the server's capacity and is above the knee.
+# The knee is below the closed loop's rate, which approximates the server's capacity.
 _START_SHARE: Final = 0.5
 _STEP_S: Final = 10.0
 _STEP_CALLS: Final = 500
@@ -242,9 +242,9 @@ class Knee:
 
     Attributes:
         rate_per_s: The highest rate that the server kept up with, or None.
-        client_limited: True if the client could not send calls at a higher rate. The server's knee is then higher.
+        client_limited: True if the client could not send calls at a higher rate.
         at_most: True if the search ended at the maximum rate.
-        lost: True if the server became unavailable and the search is therefore incomplete.
+        lost: True if the server became unavailable during the search.
     """
 
     rate_per_s: float | None
@@ -262,8 +262,8 @@ class Knee:
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
     """Raise the rate by 50 % until the server misses the objective, then bisect until both ends differ by at most 10 %.
 
-    If the first rate misses, the search lowers the rate. A rate that misses is tried again, because a good rate
-    sometimes misses on a busy machine, and the second try counts. If the second try loses the server, the search ends.
+    If the first rate misses, lower the rate. Try a rate that misses again, because a good rate sometimes misses on a
+    busy machine. The second try counts. If the second try loses the server, end the search.
     """
     low: float | None = None
     high: float | None = None
@@ -299,7 +299,7 @@ class LoadResult:
     Attributes:
         knee: The result of the search, or None for a single step.
         error: Error that ended the run early, or "".
-        unread: Last reason why the server's metrics page was unreadable during the run, or "".
+        unread: Last reason why the metrics page was unreadable during the run, or "".
         sent_items: Number of items in all calls, including the probe's calls.
     """
 
@@ -334,7 +334,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """A run with connected client processes, which adds its measurements to `result`."""
+    """A run that adds its measurements to `result`."""
 
     processes: LoadProcesses
     options: LoadOptions
@@ -351,7 +351,7 @@ class LoadRun:
             lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self.options.most_per_s
         )
         knee = result.knee_step
-        # If the client limits the rate, the server's knee is higher, and this step would not reach twice the knee.
+        # If the client limits the rate, a step cannot reach twice the server's knee.
         if knee is not None and result.knee.is_known:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
@@ -361,7 +361,7 @@ class LoadRun:
         options, result, objective = self.options, self.result, self.options.objective
         duration_s = options.step_s or min(max(_STEP_S, _STEP_CALLS / rate_per_s), _LONGEST_STEP_S)
         if over_knee:
-            # Under overload, the server promises at most twice the latency. The client may be twice as late too.
+            # Under overload, latency may double. So may the client's lag.
             objective = replace(objective, p99_s=2 * objective.p99_s, max_lag_s=2 * objective.max_lag_s)
         before = self._usage()
         offsets = poisson(rate_per_s, duration_s, options.seed + len(result.steps))
@@ -396,6 +396,6 @@ class LoadRun:
         try:
             return read_usage(self.options.metrics_url)
         except InvalidRequest as error:
-            # The page was readable before the run. If the server is down now, the steps show it.
+            # If the server is down, the steps show it.
             self.result.unread = str(error)
             return None
