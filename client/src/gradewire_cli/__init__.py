@@ -1,4 +1,4 @@
-"""The command `gradewire`. A subcommand's module is imported only when you call the subcommand."""
+"""The command `gradewire`, which imports a subcommand's module only when you call the subcommand."""
 
 import sys
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""The command line's entry point: find commands by name, and turn errors into one line and an exit code."""
+"""The command line's entry point, which turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _BENCH_COMMANDS = {
 def traced_command(arguments: Sequence[str]) -> Iterator[None]:
     """Trace a command and its calls in one span if a collector is configured."""
     command = next((text for text in arguments if not text.startswith("-")), "")
-    # The user requested the trace, so sample all of it.
+    # sample the whole trace
     settings = TracingSettings(sample_ratio=1.0)
     is_on = command in _TRACED and settings.is_on()
     is_installed = is_on and find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk") is not None

@@ -24,7 +24,7 @@ _OWN_EXTRAS = {"load": "load"}
 
 
 class LazyGroup(click.Group):
-    """A group that maps each subcommand's name to the module that defines `NAME_command`, and to a line of help."""
+    """A group that maps each subcommand's name to a module with `NAME_command`, and to a line of help."""
 
     def __init__(self, *arguments: Any, modules: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -63,7 +63,6 @@ class MountedGroup(click.Group):
     """A group with another program's commands, which `commands_of` imports when you call one."""
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
-        # The mounted program chooses which defaults its help shows.
         super().__init__(*arguments, context_settings={"show_default": False}, **options)
         self._commands_of = commands_of
 
@@ -77,11 +76,7 @@ class MountedGroup(click.Group):
 
 
 def server_module(name: str) -> ModuleType:
-    """Import and return a module that needs the server packages.
-
-    Raises:
-        InputError: The server packages are not installed.
-    """
+    """Import and return a module; raise InputError if the server packages are not installed."""
     try:
         return import_module(name)
     except ImportError as error:

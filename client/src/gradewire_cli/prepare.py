@@ -76,10 +76,9 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
 
 
 def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
-    """Write a file's rows. Each row gets all of its synthetic answers, or no answers if any is missing.
+    """Write a file's rows, and return a sentence with the numbers of written, copied and skipped rows.
 
-    Returns:
-        A sentence with the numbers of written, copied and skipped rows.
+    Each row gets all of its synthetic answers, or no answers if any is missing.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
     whole = unread = left_out = rows = 0
@@ -109,7 +108,6 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
     if unread:
         sentences.append(f"{unread} unreadable rows copied unchanged")
     if left_out:
-        # An unreadable table row cannot become JSON.
         sentences.append(f"skipped {left_out} unreadable rows of the input")
     return "; ".join(sentences)
 
@@ -178,7 +176,6 @@ async def _prepared(
     async with connection as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
-            # Warn the user if the judge is only for tests.
             tell(judge_notes(await client.models(), {generation.judge.partition("@")[0]}))
         with progress("preparing", len(found.entries), quiet=quiet) as shown:
 

@@ -27,13 +27,13 @@ _KEYS: Final = re.compile(
 )
 _BLANK: Final = re.compile(r"\s")
 _NO_BLANK: Final = "\ue000"
-"""A private-use character that replaces blanks in URLs, because a blank would seem to end the URL."""
+"""A private-use character for blanks in URLs, because a blank would seem to end the URL."""
 # In other URLs, "?" may be part of a pattern.
 _WEB_QUERY: Final = re.compile(r"(https?://[^?]*)\?.*")
 
 
 def redacted(text: str) -> str:
-    """Replace the user, password and query of every URL in a text with `…`. The function is idempotent."""
+    """Replace the user, password and query of every URL in a text with `…`."""
     return _URL.sub(lambda url: _KEYS.sub(_hidden, url[0]), text) if ":/" in text else text
 
 
@@ -99,7 +99,7 @@ def one_line_errors() -> Iterator[None]:
     """Turn the client library's errors into the command's errors.
 
     Raises:
-        UnreachableError: The server did not answer. The user may try again.
+        UnreachableError: The server did not answer.
         InputError: The user must change the command or its input.
     """
     try:

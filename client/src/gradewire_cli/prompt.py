@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 _ADDRESS_CHARACTERS = 100
-# A larger item exceeds the limit of every judge.
 _MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 

@@ -1,4 +1,4 @@
-"""Read and write built models' fits in this process. Commands import this module only when they need it."""
+"""Read and write built models' fits in this process."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +14,7 @@ from gradewire_server.settings.server import Settings
 
 
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
-    """Return a built model's NAME@DIGEST, and a line for each of its calibrations.
-
-    Include unreadable calibrations, and newer calibrations in the catalog that this build lacks.
+    """Return a built model's NAME@DIGEST, and a line for each of its calibrations, even unreadable or missing ones.
 
     Raises:
         InvalidRequest: The model is missing or broken.
@@ -40,7 +38,7 @@ def _named(fitted: StoredCalibration) -> str:
 
 
 def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
-    """Return the name, direction, width and rule of each `correctness` feature, in order (see `FittedFeature`).
+    """Return the name, direction, width and rule of each `correctness` feature (see `FittedFeature`).
 
     If a grader is named, its logit is one of the features.
     """

@@ -1,4 +1,4 @@
-"""Show judges' prompts and their tokens with the server's code. Commands import this module only when they need it."""
+"""Show judges' prompts and their tokens with the server's code."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

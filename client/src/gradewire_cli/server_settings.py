@@ -1,4 +1,4 @@
-"""Read the server's settings and start the server. Commands import this module only when they need it.
+"""Read the server's settings and start the server.
 
 Only processes that serve requests import the engine, which keeps their supervisor small.
 """

@@ -1,4 +1,4 @@
-"""`gradewire serve`, `gradewire gateway` and `gradewire triton`, the commands that start servers on this machine."""
+"""`gradewire serve`, `gradewire gateway` and `gradewire triton`, which start servers on this machine."""
 
 from __future__ import annotations
 

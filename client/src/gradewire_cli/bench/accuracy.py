@@ -1,4 +1,4 @@
-"""`gradewire bench accuracy` and `knvqa`: compare metrics' verdicts with annotators' verdicts, model by model."""
+"""`gradewire bench accuracy` and `knvqa`: compare metrics' and annotators' verdicts, model by model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class VerdictRows:
     """Labelled rows with verdicts.
 
     Attributes:
-        cuts: Lowest right score by metric. `judged` contains the verdicts that follow.
+        cuts: Lowest right score by metric, which determines the verdicts in `judged`.
         evaluator_cut: Lowest right score of the evaluator that replaces annotators, or None.
     """
 
@@ -56,12 +56,11 @@ class VerdictRows:
     def read(cls, call: TableCall, *, cut: float | None) -> VerdictRows:
         """Score the rows, and apply cuts to scores without verdicts.
 
-        `cut` is the cut of metrics that --cut does not name. None means no verdicts.
+        `cut` is the default cut. None means no verdicts.
 
         Raises:
-            click.ClickException: An option is invalid, or the evaluator that replaces annotators has neither verdicts
-            nor
-                a cut.
+            click.ClickException: An option is invalid, or the evaluator that replaces annotators lacks verdicts and a
+            cut.
         """
         run = labelled_run_of(call.options)
         given = _cuts(call.options["cuts"])
@@ -78,7 +77,7 @@ class VerdictRows:
         if evaluator_cut is not None:
             judged = replace(judged, labels=(labelled.judged().labels >= evaluator_cut).astype(np.float64))
         if cut is not None:
-            # CIDEr's scores reach 10, so similarities' cut does not suit it.
+            # CIDEr's scores reach 10. A cut for similarities does not suit them.
             silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
             cuts = {label: cut for label in silent if not label.startswith(Cider.name)} | cuts
         judged = judged.with_cuts(cuts)

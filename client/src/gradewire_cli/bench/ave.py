@@ -31,7 +31,7 @@ _NAME_CHARACTERS = 40
 
 def _compute(call: TableCall) -> TableResult | None:
     options, baseline = call.options, call.options["baseline"]
-    # Drop the input options, which apply to the sample file but not to the items.
+    # The input options apply only to the sample file.
     run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
     where = call.source.options.where
     file = AveFile.read(call.source.records(), call.columns, where=where, half=options["half"])

@@ -1,4 +1,4 @@
-"""Read and score the AVE benchmark's samples (an answer, its descriptions, and alternative references)."""
+"""Read and score the AVE benchmark's samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 PARTS = (1, 2, 3)
-# Maximum number of descriptions in a sample. AVE's samples have three.
+# AVE's samples have three descriptions.
 MOST_DESCRIPTIONS = 100
 
 
@@ -39,8 +39,8 @@ class AveSample:
 
     Attributes:
         number: Index among the file's readable samples, from 0.
-        descriptions: Part 2, the answer rewritten as sentences, or () if missing.
-        shifted_references: Part 3, the references rewritten, or () if missing.
+        descriptions: Part 2, the answer rewritten as sentences.
+        shifted_references: Part 3, the references rewritten.
         label: Human grade on any scale, or None.
         told_apart: Values by column that distinguish questions with the same words.
         chosen: True if the options select the sample and the sample has a label.
@@ -97,11 +97,7 @@ class AveFile:
         where: Mapping[str, frozenset[str]],
         half: str | None,
     ) -> Self:
-        """Read a file.
-
-        Raises:
-            InputError: No sample can be scored, or no row contains a column that an option names.
-        """
+        """Read a file; raise InputError if no sample can be scored or an option names a missing column."""
         found = cls(columns=columns)
         present: dict[str, None] = {}
         for record, fields in fields_of(records, found.left_out):
@@ -204,7 +200,7 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
-    """Write all samples' items, one per line, as a labelled file for `gradewire score`."""
+    """Write all samples' items as a labelled file for `gradewire score`."""
     lines = (
         json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
         for sample in samples

@@ -44,9 +44,9 @@ class Pair:
 
     Attributes:
         position: The pair's place in the file, for messages.
-        choices: Choices by evaluator, or None if the evaluator made no choice.
+        choices: Choices by evaluator, or None without a choice.
         responses: The two answers, or None if the file lacks an answer.
-        item: The question and the references, which may be empty.
+        item: The question and the references.
         instruction_key: A key of the question (see `question_key_of`). A pair without a question has a unique key.
     """
 
@@ -178,7 +178,7 @@ def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -
     judged = JudgedPairs(
         votes=[pair.votes for pair in pairs],
         choices=choices,
-        # The baseline "longer answer" needs the lengths of all answers.
+        # The baseline "longer answer" needs all lengths.
         lengths_words=([a for a, _ in words], [b for _, b in words]) if len(words) == len(pairs) else None,
         instructions=[pair.instruction_key for pair in pairs],
     )

@@ -1,4 +1,4 @@
-"""Build the commands for papers' tables from papers.toml and from functions that compute the tables."""
+"""Build the commands for papers' tables."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Columns:
         return self.named.get(name, self.usual[name])
 
     def value(self, fields: Mapping[str, Any], name: str) -> Any:
-        """Return a field's first value, or None if the row has no value."""
+        """Return a field's first value, or None."""
         return next((fields[column] for column in self.of(name) if fields.get(column) is not None), None)
 
 
@@ -102,13 +102,7 @@ def paper_columns(name: str) -> Columns | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCall:
-    """A call of a table command.
-
-    Attributes:
-        options: Option values, with default metrics from papers.toml.
-        columns: Possible columns of the table's fields. Empty for labelled files.
-        transport: A replacement for the connection, in tests.
-    """
+    """A call of a table command. `columns` is empty for labelled files."""
 
     options: Mapping[str, Any]
     source: InputFile

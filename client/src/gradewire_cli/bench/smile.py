@@ -1,4 +1,4 @@
-"""`gradewire bench smile`: score SMILE without single terms, and with different sentence weights, in one run."""
+"""`gradewire bench smile`: score SMILE without single terms, and with different sentence weights."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _compute(call: TableCall) -> TableResult:
     if options["scores"]:
         raise click.UsageError("Leave out --scores: bench smile must score FILE with every weight")
     preset, tried = options["preset"] or "v1", _weights(options["weights"])
-    # Standard input can be read only once, so do not search it for synthetic answers.
+    # Standard input can be read only once.
     found = not call.source.is_stdin and call.source.open().has_synthetic
     synthetic = options["synthetic"] or ("inline" if found else "none")
     variants = _variants(preset, synthetic, tried)
@@ -128,7 +128,6 @@ def _written(weight: float) -> str:
 
 
 def _own_weight(labelled: LabelledRows, variants: Mapping[str, str]) -> float | None:
-    """Return the weight that the server used for SMILE itself, or None."""
     weight: float | None = getattr(parse_metric_line(labelled.tallies[variants[FULL]].line), "sentence_weight", None)
     return weight
 

@@ -1,4 +1,4 @@
-"""`gradewire bulk`: score large inputs on Ray. Ctrl-C finishes the running parts, a second Ctrl-C stops immediately."""
+"""`gradewire bulk`: score large inputs on Ray."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
         click.echo("finishing the running parts. Press Ctrl-C again to stop immediately", err=True)
         store.request_stop()
 
-    # Only the main thread can handle signals, but tests may use another thread.
+    # Only the main thread can handle signals.
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM) if is_main}
     try:
@@ -118,7 +118,7 @@ class BulkJob:
             self.server_version = (await client.models()).server_version
 
     def run(self) -> None:
-        """Score all missing parts, assemble the output from all parts, and print the summary.
+        """Score all missing parts, assemble the output, and print the summary.
 
         Raises:
             click.ClickException: Ray, the input, an option or the server is unusable, or parts are missing.
@@ -128,7 +128,7 @@ class BulkJob:
         rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
         inputs = input_digests(self.source)
         with self.output.store.held():
-            self._check_output()  # another run may have finished meanwhile
+            self._check_output()
             if self._is_complete_without_parts():
                 self._check_same_run(inputs)
                 return

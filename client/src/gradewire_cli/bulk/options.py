@@ -1,4 +1,4 @@
-"""Options of `gradewire bulk` for output and parts, and the division of a cluster's cores among workers."""
+"""Options of `gradewire bulk` for output and parts, and the division of cores among workers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RAY_STEPS: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """A division of cores among workers. `threads` and `reserved` (cores, at most `threads`) are per worker."""
+    """A division of cores among workers. Each worker has `threads` threads and reserves at most as many cores."""
 
     workers: int
     threads: int
@@ -40,14 +40,7 @@ class Division:
 
 
 def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
-    """Divide the machines' cores among workers.
-
-    Args:
-        machines: Number of cores of each machine.
-        workers: Number of workers, or None for the default.
-        threads: Number of threads per worker, or None for the default.
-        own_judge: True if each worker has a judge.
-    """
+    """Divide the cores of machines among workers. `own_judge` means that each worker has a judge."""
     sizes = Counter(machines)
     count = workers or (1 if own_judge else _usual_workers(sizes))
     share = _largest_share(sizes, count)
@@ -77,11 +70,11 @@ def _worker_capacity(sizes: Counter[int], share: Fraction) -> int:
 
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
-"""Rows per part with a judge, which may need seconds per row. An interruption must lose only minutes."""
+"""Rows per part with a judge, which may need seconds per row."""
 
 
 def usual_part_rows(*, judged: bool) -> int:
-    """Return the number of rows per part if --part-rows is not given."""
+    """Return the default number of rows per part."""
     return _JUDGED_PART_ROWS if judged else _PART_ROWS
 
 
@@ -113,9 +106,9 @@ class BulkOutput:
                 raise InputError(
                     f'{output}: OUTPUT must not contain a "?", because bulk writes parts and a manifest next to OUTPUT'
                 )
-            file_system(output)  # fails early if the URL's package is missing
+            file_system(output)
         if not is_folder(output):
-            # raises an error for an unknown suffix, and for Parquet without pyarrow
+            # raises an error for an unusable suffix
             is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))
         return cls(output, options)
 

@@ -67,7 +67,7 @@ class Assembly:
                     counts[number] += 1
                     take(row)
             if sum(counts) != end.rows:
-                # All parts of a file except the last part have the same number of rows.
+                # All parts except the last one have the same number of rows.
                 short = next((number for number, rows in enumerate(counts[:-1]) if rows < max(counts)), end.parts - 1)
                 raise IncompleteError(
                     f"the parts of file {file + 1} have {sum(counts)} rows, but the file has {end.rows}: "
@@ -77,8 +77,8 @@ class Assembly:
     def write(self, output: str) -> None:
         """Write the output in the format of its suffix.
 
-        On this machine, the write is durable and atomic. In object stores, the file appears when the upload is
-        complete. In other file systems, the file's beginning may appear earlier.
+        On this machine, the write is durable and atomic. On file systems that are not object stores, the file's
+        beginning may appear before the end of the upload.
         """
         local = local_path(output)
         if local is None:
@@ -96,7 +96,7 @@ class Assembly:
         unfinished = path.with_name(f".{path.name}.new")
         with named_errors(path), replacing(rows, unfinished=unfinished), unfinished.open("wb") as stream:
             for place, part in enumerate(sorted(self.parts)):
-                stream.writelines(self._lines(part) if place == 0 else _without_lines(self._lines(part)))
+                stream.writelines(self._lines(part) if place == 0 else _without_identifiers(self._lines(part)))
         if table:
             try:
                 write_table(path, rows)
@@ -118,8 +118,7 @@ class Assembly:
         yield from self.store.read_part(part, answered=self.parts[part]).splitlines(keepends=True)
 
 
-def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Remove metric identifiers from a part's lines."""
+def _without_identifiers(lines: Iterator[bytes]) -> Iterator[bytes]:
     for place, line in enumerate(lines):
         yield encode_row(without_lines(json.loads(line))) if place == 0 else line
 
@@ -177,7 +176,7 @@ def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
 
 
 def check_same(output: str, before: RunManifest, now: RunManifest) -> None:
-    """Raise InputError with the differences if the output comes from a run with different settings."""
+    """Raise InputError with the differences if a run with different settings made the output."""
     refuse_other_run(output, _differences(before, now), way_out="use the same settings, another OUTPUT, or --overwrite")
 
 

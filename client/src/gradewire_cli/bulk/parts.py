@@ -43,11 +43,10 @@ def named_of(name: str) -> str:
 def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
     """Write or replace a file.
 
-    On object stores, and on file systems that rename onto existing files (SFTP), readers see either the old file or the
-    complete new file. On file systems that refuse to replace files (SMB, WebHDFS), the file is missing for a moment. If
-    the process is killed at this moment, `put_back` restores the old file. On file systems that move by copying
-    (fsspec's default), readers may see only the new file's beginning, and a killed process may leave only this
-    beginning.
+    Object stores, and file systems that rename onto existing files (SFTP), show either the old file or the complete new
+    file. If file systems refuse to replace files (SMB, WebHDFS), the file is missing for a moment. If the process is
+    killed at this moment, `put_back` restores the old file. If file systems move by copying (fsspec's default), a
+    killed process may leave only the new file's beginning.
 
     Raises:
         Exception: Any error of the file system. The old file still exists, unless the new file was copied over it.
@@ -93,7 +92,7 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
         found = system.cat_file(target)  # WebHDFS raises no error even if it moved nothing
     if found != data:
         return True
-    # Another worker wrote the same content, or the source could not be removed after copying.
+    # Another worker wrote the same content, or the source was copied but not removed.
     _remove(system, unfinished)
     return False
 
@@ -124,9 +123,7 @@ _NAME: Final = re.compile(r"part-(?P<file>\d+)-(?P<number>\d+)\.(?P<state>done|u
 _STOP: Final = "stop"
 _LOCK: Final = "lock"
 RUN_NAME: Final = "run.manifest.json"
-"""Name of the file that describes the parts' run."""
 FOLDER_MANIFEST: Final = "manifest.json"
-"""Name of a finished run's manifest if the output is a folder."""
 _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
@@ -163,7 +160,7 @@ class PartStore:
     def create(self) -> None:
         """Create the folder if it is missing; raise InputError on failure."""
         system, path = file_system(self.path_or_url)
-        # An object store would create a bucket, even from a mistyped name.
+        # An object store would create a bucket.
         if not is_object_store(system):
             with file_errors(self.path_or_url):
                 system.makedirs(path, exist_ok=True)
@@ -172,8 +169,8 @@ class PartStore:
     def held(self) -> Iterator[None]:
         """Create the folder and lock it against other runs. Only folders on this machine can be locked.
 
-        Check everything again inside the block, because another run may have finished before the lock. A new folder
-        that stays empty is removed at the end.
+        Another run may have finished before the lock, so check everything again inside the block. A new folder that
+        stays empty is removed at the end.
 
         Raises:
             InputError: Another run uses the folder.
@@ -191,11 +188,11 @@ class PartStore:
                 yield
         finally:
             if not was_there:
-                with contextlib.suppress(OSError):  # the folder has files, or is missing
+                with contextlib.suppress(OSError):
                     local.rmdir()
 
     def names(self) -> set[str]:
-        """Return the names of the folder's files except the lock, or an empty set if the folder is missing."""
+        """Return the names of the folder's files except the lock."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()
@@ -218,20 +215,16 @@ class PartStore:
             self.remove(part.name(answered=False))
 
     def read_part(self, part: PartId, *, answered: bool) -> bytes:
-        """Return a part's bytes; raise InputError if the part cannot be read."""
+        """Return a part's bytes; raise InputError on failure."""
         return self.read(part.name(answered=answered))
 
     def read_latest(self, part: PartId) -> bytes:
-        """Return a part's bytes, answered or not; raise InputError if the part cannot be read."""
+        """Return a part's bytes, answered or not; raise InputError on failure."""
         # A killed worker may have written the answered file without reporting it.
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file in the folder, durably on this machine.
-
-        On this machine and in object stores, readers see either the old file or the complete new file. See
-        `write_atomically` for other file systems.
-        """
+        """Write or replace a file in the folder like `write_atomically`, or durably on this machine."""
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)
             if local is None:
@@ -242,7 +235,7 @@ class PartStore:
                 unfinished.write_bytes(data)
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file in the folder; raise InputError if the file cannot be read."""
+        """Return the bytes of a file in the folder; raise InputError on failure."""
         system, path = file_system(self.path_or_url)
         with file_errors(f"{self.path_or_url}/{name}"):
             return bytes(system.cat_file(f"{path}/{name}"))
@@ -254,9 +247,9 @@ class PartStore:
             system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
-        """Remove the run's files. If the process is killed in between, the folder stays consistent."""
+        """Remove the run's files. If the process is killed meanwhile, the folder stays consistent."""
         order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
-        for name in sorted(filter(_is_own, self.names()), key=lambda name: (order.get(name, 1), name)):
+        for name in sorted(filter(_is_written_by_bulk, self.names()), key=lambda name: (order.get(name, 1), name)):
             self.remove(name)
 
     def remove_all(self) -> None:
@@ -285,8 +278,7 @@ class PartStore:
             return _exists(system, f"{path}/{_STOP}")
 
 
-def _is_own(name: str) -> bool:
-    """Return True if a bulk run writes files with this name."""
+def _is_written_by_bulk(name: str) -> bool:
     written = named_of(name)
     return written in _OWN_NAMES or _NAME.fullmatch(written) is not None
 
@@ -309,6 +301,6 @@ def is_folder(output: str) -> bool:
 
 def check_parts_folder(store: PartStore) -> None:
     """Raise InputError if a folder contains files that bulk did not write."""
-    strange = sorted(name for name in store.names() if not (_is_own(name) or name.startswith(".")))
+    strange = sorted(name for name in store.names() if not (_is_written_by_bulk(name) or name.startswith(".")))
     if strange:
         raise InputError(f"{store.path_or_url} has files that bulk did not write ({strange[0]}). Use another OUTPUT")

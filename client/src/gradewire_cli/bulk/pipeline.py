@@ -1,4 +1,4 @@
-"""Run readers and workers as a Ray Data pipeline, on a new local Ray or on an existing cluster."""
+"""Run readers and workers as a Ray Data pipeline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
-"""Size of a local Ray's object store, which contains only a few parts in transit, each about a megabyte."""
+"""Size of a local Ray's object store, which contains only a few parts, each about a megabyte."""
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _CONNECT_TIMEOUT_S: Final = 10.0
 _START_TRIES: Final = 3
@@ -35,10 +35,7 @@ _AUTH_MODE: Final = "RAY_AUTH_MODE"
 
 
 def _check_connection(address: str) -> None:
-    """Raise UnreachableError if a HOST:PORT accepts no connections. Ray itself would retry for minutes.
-
-    Ray checks addresses in other formats.
-    """
+    """Raise UnreachableError if a HOST:PORT accepts no connections. Ray itself would retry for minutes."""
     if (found := _HOST_PORT.fullmatch(address)) is None:
         return
     try:
@@ -51,7 +48,7 @@ def _check_connection(address: str) -> None:
 
 def import_ray() -> Any:
     """Import and return Ray; raise InputError if the extra is not installed."""
-    # Without this setting before the import, Ray sends usage reports to its developers.
+    # Ray must not send usage reports to its developers.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     # Keep Ray's output out of the progress lines.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
@@ -129,7 +126,7 @@ class FileReader:
     Attributes:
         path_or_url: The file's absolute path or URL.
         rows_before: Number of rows in earlier files.
-        part_rows: Number of rows per part, except a file's last part.
+        part_rows: Number of rows per part.
         done: Indices of finished parts.
         pictures: Folder with the rows' pictures, or None if no metric uses pictures.
     """
@@ -143,7 +140,7 @@ class FileReader:
     pictures: Path | None = None
 
     def read(self) -> Iterator[PartRows | FileEnd]:
-        """Yield the unfinished parts in order, then the file's end; raise InputError if the file cannot be read."""
+        """Yield the unfinished parts in order, then the file's end; raise InputError on failure."""
         opened = self.source.open_file(self.file, self.rows_before, self.path_or_url)
         remaining = iter(with_picture_digests(opened.rows, self.pictures))
         rows = 0
@@ -176,7 +173,7 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Number of parts that a worker scores concurrently, because a part's last answers arrive late."""
+"""Number of parts that a worker scores concurrently."""
 _BLOCK_BYTES: Final = 1
 """Block size, so small that Ray Data passes on every part immediately."""
 _START_DEATHS: Final = 4
@@ -190,7 +187,7 @@ class RayWorker:
         self._scorer = PartScorer(setup)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Score a batch of pickled `PartRows` and return pickled `PartRecord`s. Keep each `FileEnd` unchanged."""
+        """Turn pickled `PartRows` into pickled `PartRecord`s. Keep each `FileEnd`."""
         return {"item": [self._scored(data) for data in batch["item"]]}
 
     def _scored(self, data: bytes) -> bytes:
@@ -210,7 +207,7 @@ def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
 def run_parts(
     ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
-    """Score all parts, in any order. Yield their records and the files' ends. A file's end may come before its parts.
+    """Score all parts, in any order. Yield records and files' ends. A file's end may come before its parts.
 
     Raises:
         InputError: A file cannot be read, or Ray fails.
@@ -226,8 +223,8 @@ def run_parts(
     data = ray.data.read_datasource(
         _source_of(readers, setup.store),
         override_num_blocks=len(readers),
-        # Actors start first and may reserve every core. A reader that reserved a core would then never start (Ray issue
-        # 44687). Readers use little CPU time.
+        # Actors start first and may reserve every core. A reader with a reserved core would then never start (Ray issue
+        # 44687).
         num_cpus=0,
         # the only limit to the number of reader processes
         concurrency=min(workers, len(readers)),
@@ -262,7 +259,7 @@ def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
 
     class PartSource(Datasource):  # type: ignore[misc] # untyped without Ray
         def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> list[Any]:
-            del parallelism  # each file has one reader
+            del parallelism
             unknown = BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=None)
             return [ReadTask(functools.partial(_blocks, reader, store), unknown) for reader in readers]
 

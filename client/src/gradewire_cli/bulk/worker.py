@@ -1,4 +1,4 @@
-"""Score parts in one worker process, and report each part's counts, costs and times."""
+"""Score parts in one worker process, and report counts, costs and times."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ class PartRecord:
         unreachable: True if the part failed because the server was down.
         texts: Numbers of encoded texts, see `Summary.texts`.
         seconds: Seconds by stage, see `Summary.seconds`.
-        paid: Judge tokens by metric.
         worker: The process that scored the part, as HOST:PID.
     """
 
@@ -94,7 +93,7 @@ def costs_of(summary: Summary) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RunTally:
-    """The sum of a run's records. `rows` includes reused rows, `scored` does not."""
+    """The sum of a run's records. `scored` counts rows without reused rows."""
 
     rows: int = 0
     scored: int = 0
@@ -156,7 +155,6 @@ def absolute_connection(connection: ConnectionOptions) -> ConnectionOptions:
     """Return a connection with absolute paths."""
     return replace(
         connection,
-        # Paths may start with ~.
         cache_dir=connection.cache_dir and connection.cache_dir.expanduser().absolute(),
         models_dir=connection.models_dir and connection.models_dir.expanduser().absolute(),
         tls=connection.tls and _absolute_tls(connection.tls),

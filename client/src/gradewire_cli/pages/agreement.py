@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from gradewire_cli.pages.page import Block
 
 
-# Maximum numbers of answers for each metric and direction, of cell values, and of paired differences. The first small
-# enough page is used.
+# Maximum numbers of answers for each metric and direction, of cell values, and of paired differences.
 _AMOUNTS: Final = (
     *((most, CELL_VALUES, DIFFERENCE_LINES) for most in (25, 15, 10, 6, 3, 1)),
     (1, 1000, 100),
@@ -72,8 +71,7 @@ def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
     """Write the page as one file that loads nothing from other files or the network.
 
     The page shows up to 25 answers for each metric and direction, and only the first 40 metrics. To stay below 1.9 MB,
-    the page shows fewer answers, then fewer cells and differences. Up to 6 MB of pictures are embedded, and the
-    remaining pictures become links.
+    the page shows fewer answers, then fewer cells and differences. Up to 6 MB of pictures are embedded.
 
     Returns:
         The page's size in bytes.

@@ -1,4 +1,4 @@
-"""The agreement page's input, shortened to fit on a page, and its rows without a score."""
+"""The agreement page's input, shortened to fit on a page."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,6 @@ class ReportRow:
         references: All references in the order that metrics saw.
         picture: The question's picture, as a path, an http(s) URL, a data URI or a name, or "".
         labels: Each annotator's label if there are several annotators. None means a missing label.
-        group: An additional name that groups rows.
     """
 
     id: str
@@ -78,10 +77,9 @@ class ReportInput:
 
 
 def bounded(report: ReportInput) -> ReportInput:
-    """Return the report with printable short names and only the first 40 metrics.
+    """Return the report with printable, distinct names of at most 80 characters and only the first 40 metrics.
 
-    Names have at most 80 characters and stay distinct. If only some rows have a data set or model, the other rows get
-    "(none)".
+    If only some rows have a data set or model, the other rows get "(none)".
     """
     scores = list(report.judged.scores)
     metrics = shown_names(scores[:MAX_METRICS])

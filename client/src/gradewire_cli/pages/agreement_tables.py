@@ -1,4 +1,4 @@
-"""The agreement page's tables: overview, cells, and paired differences."""
+"""The agreement page's tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 CELL_KINDS = {"dataset": "Data set", "model": "Model", "group": "Group"}
-# Maximum number of values in the table of cells, of this table's lines per metric, and of paired differences.
+# maximum numbers
 CELL_VALUES = 6000
 _CELL_LINES = 200
 DIFFERENCE_LINES = 300

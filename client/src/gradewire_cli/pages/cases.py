@@ -1,4 +1,4 @@
-"""The answers on the agreement page: the worst disagreements between metrics and annotators."""
+"""The worst disagreements between metrics and annotators, for the agreement page."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,6 @@ _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
 # The page omits these fields. Labels appear with their probabilities.
 _NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
-# fields that may be as long as a whole line
 _EXPLANATIONS = {"reason"}
 
 
@@ -58,10 +57,9 @@ def worst(
     """Return the rows on which a metric and annotators disagree, with the largest gap between score and label first.
 
     A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or with labels outside
-    [0, 1], a row disagrees if its rank is far off: The row's positions by score and by label differ by at least a
-    quarter of the rows, and a row with a better label has a lower score ("high") or a row with a worse label has a
-    higher score ("low"). Among equally bad rows, select evenly over the file, because neighbouring rows may have the
-    same question.
+    [0, 1], a row disagrees if its positions by score and by label differ by at least a quarter of the rows, and a row
+    with a better label has a lower score ("high") or a row with a worse label has a higher score ("low"). Among equally
+    bad rows, select evenly over the file, because neighbouring rows may have the same question.
 
     Args:
         scores: float64[rows]. NaN marks failed rows, which are skipped.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradewire_stats.curves import CalibrationCurve, Distribution, RocCurve
 
 
-# Edges of the plot in the drawing's units. The drawing's size is 270 x 214.
+# Edges of the plot within 270 x 214 units.
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 260.0, 12.0, 170.0
 _TICKS = 4
 _MIDDLE = (LEFT + RIGHT) / 2
@@ -98,7 +98,7 @@ class Chart:
         summary: A description in words, or "".
         marks: The marks, from bottom to top.
         width, height: Size in the drawing's units.
-        key: CSS class and name of each curve if there are several.
+        key: CSS class and name of each curve.
     """
 
     title: str
@@ -163,7 +163,7 @@ def line(points: Iterable[tuple[float, float]]) -> str:
 
 def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: str, *, over: str, title: str) -> Chart:
     """Return a chart of named estimates with their texts, one below the other. `over` describes the rows."""
-    # The chart may be higher than the screen, so the name and the axis are at top and bottom.
+    # The chart may be higher than the screen, so show the axis at top and bottom.
     head, step = 38, 34
     foot = head + step * len(lines)
     marks: list[Mark] = [Label("name head", _MIDDLE, 13, name, "middle")]
@@ -290,7 +290,7 @@ def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
 
 
 def overview_chart(agreement: AgreementReport, statistic: Statistic, name: str) -> Chart | None:
-    """Return a chart of one statistic for all metrics, or None if the statistic is undefined for all metrics.
+    """Return a chart of one statistic for all metrics, or None if the statistic is undefined.
 
     Show means over cells, or values over all rows if only these values have intervals.
     """

@@ -86,7 +86,6 @@ def _shown_table(table: Table) -> _Table:
     columns = []
     for place, name in enumerate(table.columns):
         is_numeric = not any(isinstance(row[place], str) for row in table.rows)
-        # Screen readers need a name for each sort button.
         shown = cut(name.replace("\n", " "), MAX_NAME_CHARACTERS) or ("No." if is_numeric else "Name")
         columns.append(_Column(shown, table.explained.get(name, ""), is_numeric))
     filters = table.filters or [{}] * len(table.rows)
@@ -111,13 +110,13 @@ def _shown_cell(cell: Cell) -> _Cell:
 
 
 def page_assets(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, str]:
-    """Return the values that every template needs: scripts, styles, and a policy that forbids any others."""
+    """Return the scripts, the styles, and a policy that forbids any others."""
     script, style = ("".join(map(_asset, names)) for names in (scripts, styles))
     return {"script": script, "style": style, "policy": policy(script, style)}
 
 
 def policy(script: str, style: str) -> str:
-    """Return a content security policy that allows only this script and style, even if rows contain scripts."""
+    """Return a content security policy that allows only this script and style."""
     allowed = {"script-src": script, "style-src": style}
     digests = {
         kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()
@@ -132,7 +131,7 @@ def _asset(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A text that is shown as code within a paragraph."""
+    """A text that is shown as code."""
 
     code: str
 
@@ -270,10 +269,7 @@ def lines(entries: Iterable[tuple[str, str]], *, most: int = 2000) -> Terms:
 
 
 def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", quiet: bool = True) -> int:
-    """Write the first page that is small enough as one self-contained file.
-
-    Returns:
-        The page's size in bytes.
+    """Write the first page that is small enough, and return its size in bytes.
 
     Raises:
         InputError: jinja2 is not installed, every page is larger than 1.9 MB, or the file cannot be written.

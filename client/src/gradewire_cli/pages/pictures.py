@@ -88,9 +88,9 @@ class Album:
         return self._embedded(content, name)
 
     def _file(self, named: str, name: str) -> ShownPicture:
-        """Return a picture from a file. If `named` is not a path, return only its name."""
+        """Return a picture from a file, or only a name if `named` is not a path."""
         is_path = Path(named[:_MAX_URL_CHARACTERS]).suffix.lower() in _SUFFIXES and len(named) <= _MAX_URL_CHARACTERS
-        # Two slashes or backslashes may name another machine, which must not be called.
+        # Two slashes or backslashes may name another machine.
         if not is_path or self.rows_folder is None or named.startswith(("//", "\\\\")) or "://" in named:
             return ShownPicture(name)
         try:

@@ -16,9 +16,8 @@ _WORD = re.compile(r"\w(?:\S*\w)?")
 _MAX_WORDS = 1024
 # These first words are enough to find a window.
 _MAX_ALIGNED = 64
-# A single word may have a megabyte.
 _MAX_COMPARED = 64
-# Minimum mean similarity (0 to 1) between a passage's words and the window's words.
+# Minimum mean likeness of words, from 0 to 1.
 _LEAST_LIKENESS = 0.5
 # Control characters except tab and newline, lone surrogates, and format characters that hide or reverse text. Scripts
 # and emoji need joiners, so joiners are allowed.
@@ -60,7 +59,7 @@ def find_window(text: str, window: str) -> FoundWindow | None:
     distinct = {word: number for number, word in enumerate(dict.fromkeys(words))}
     position = np.array([distinct[word] for word in words])
     for offset, word in enumerate(aligned):
-        likeness = np.array([_likeness(word[:_MAX_COMPARED], other[:_MAX_COMPARED]) for other in distinct])
+        likeness = np.array([_common_beginning(word[:_MAX_COMPARED], other[:_MAX_COMPARED]) for other in distinct])
         total += likeness[position[offset : offset + places]]
     best = int(total.argmax())
     if total[best] < _LEAST_LIKENESS * len(aligned):
@@ -70,7 +69,7 @@ def find_window(text: str, window: str) -> FoundWindow | None:
 
 def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
     words, spans = [], []
-    for run in islice(_RUN.finditer(text), 4 * _MAX_WORDS):  # punctuation alone is no word
+    for run in islice(_RUN.finditer(text), 4 * _MAX_WORDS):
         bare = _NEITHER_WORD_NOR_SPACE.sub("", run[0].lower())
         inside = _WORD.search(run[0])
         if bare and inside:
@@ -84,8 +83,7 @@ def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
     return [run[0].lower() for run in runs], [run.span() for run in runs]
 
 
-def _likeness(lemma: str, word: str) -> float:
-    """Return the length of the common beginning as a share of the longer word. Inflection mostly changes the end."""
+def _common_beginning(lemma: str, word: str) -> float:
     if lemma[0] != word[0]:
         return 0.0
     common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
@@ -124,12 +122,12 @@ def name_of(text: str) -> ShownText:
 
 
 def visible(text: str) -> str:
-    """Write out every invisible character in a text, e.g. as "[U+202E]"."""
+    """Write out every invisible character, e.g. as "[U+202E]"."""
     return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
 def normal_form(text: str) -> str:
-    """Return the text in NFC, the normal form that metrics use. Positions in a text refer to NFC."""
+    """Return the text in NFC, to which positions in a text refer."""
     return unicodedata.normalize("NFC", text)
 
 

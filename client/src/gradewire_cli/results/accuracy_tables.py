@@ -1,4 +1,4 @@
-"""Tables of models' accuracy, judged by metrics and by annotators or an evaluator that replaces annotators."""
+"""Tables of models' accuracy, judged by metrics and by annotators."""
 
 from __future__ import annotations
 

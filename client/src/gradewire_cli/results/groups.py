@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import GroupStatistics, PairedDifference
 
 
-# equal for all answers, so tables omit their means
+# equal for all answers
 _SETTINGS = frozenset({"band_lower", "band_upper"})
 # A column of IDs makes one group per row, so tables show only the first groups.
 SHOWN_GROUPS = 60
@@ -38,7 +38,6 @@ class GroupTally(MetricTally):
         """Count one of an output row's results."""
         super(GroupTally, self).add(label, result, identifier=identifier, row=row)
         for name, value in result.items() if result["score"] is not None else ():
-            # Means of counts, positions and bins are useless.
             if isinstance(value, float) and name != "score" and name not in _SETTINGS:
                 total, count = self.parts.get(name, (0.0, 0))
                 self.parts[name] = total + value, count + 1
@@ -56,12 +55,7 @@ class GroupTally(MetricTally):
 
 @dataclass(slots=True)
 class GroupColumn:
-    """The groups of one grouping.
-
-    Attributes:
-        numbers: Each group's index, by the values that define the group.
-        groups: Group index of each row, or -1 if the row lacks a value.
-    """
+    """The groups of one grouping. `groups` is the group index of each row, or -1 if the row lacks a value."""
 
     grouping: Grouping
     numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -204,7 +198,7 @@ class Breakdown:
 def check_comparable(source: InputFile) -> None:
     """Raise MissingExtra if --group-by needs numpy for intervals and numpy is not installed.
 
-    Official files' question types are grouped even without --group-by. These groups do not need numpy.
+    Without --group-by, official files' question types need no numpy.
     """
     if source.groupings_requested:
         try:
@@ -240,7 +234,6 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
         ]
         for label in collected.scores
     }
-    # Keep the statistics even if the baseline is unknown.
     unknown = baseline if baseline is not None and first != baseline else None
     return Breakdown(column.grouping, column.outside, lines, unknown, requested)
 

@@ -1,4 +1,4 @@
-"""Check a run's output files before it starts, lock out other runs, and resume after an interruption.
+"""Check a run's output files, lock out other runs, and resume after an interruption.
 
 Files keep only complete lines. A partial line is cut off after a failed write or by the next run.
 """
@@ -40,7 +40,6 @@ WAY_ON: Final = "use --resume to continue"
 WAY_OUT: Final = "use the same settings, another --out, or --overwrite"
 _OWNER_BYTES: Final = 300
 _NOT_SYNCED: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""Errors from syncing pipes and devices."""
 _FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
 """Errors from syncing a folder that is unreadable, or whose file system cannot sync folders."""
 
@@ -53,8 +52,8 @@ def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[st
         inputs: Input files by the name that messages use. "-" means standard input.
 
     Raises:
-        InputError: An output is also an input or another output (links count as the file to which they point), its
-            folder is missing, or its suffix belongs to another format.
+        InputError: An output is also an input or another output, its folder is missing, or its suffix belongs to
+            another format.
     """
     given = [(option, path) for option, path in outputs if path is not None]
     for option, path in given:
@@ -189,7 +188,7 @@ def _locked(output: object, lock: Path, way_out: str, make: Callable[[], object]
             os.ftruncate(held, 0)
             os.pwrite(held, f"{os.getpid()} on {socket.gethostname()}".encode(), 0)
             return held
-        os.close(held)  # the lock has no effect, because another run removed the file
+        os.close(held)  # another run removed the file
 
 
 def _is_still(path: Path, opened: int) -> bool:
@@ -203,14 +202,11 @@ def _is_still(path: Path, opened: int) -> bool:
 def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
     """Yield a temporary path, and rename the file there to `path` at the end.
 
-    Even after a power cut, `path` is the old file or the complete new file.
-
-    Args:
-        path: The final path.
-        unfinished: The temporary path. None means PATH.new. No file remains there at the end.
+    Even after an error or a power cut, `path` is the old file or the complete new file. `unfinished` is the temporary
+    path, by default PATH.new.
 
     Raises:
-        OSError: The file cannot be written. `path` is the old file or the complete new file.
+        OSError: The file cannot be written.
     """
     new = unfinished or path.with_name(f"{path.name}.new")
     try:
@@ -248,7 +244,6 @@ class Journal:
     _held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
-        # Devices cannot have a lock file next to them.
         if self.path.is_file() or not self.path.exists():
             self._held.enter_context(only_run(self.path, files_of(self.path)[3]))
         return self
@@ -267,10 +262,9 @@ class Journal:
                 self._stream.truncate(at)
 
     def write(self, lines: bytes) -> None:
-        """Append lines, and pass them to the operating system before returning.
+        """Append lines, and pass them to the operating system; raise InputError on failure.
 
-        Raises:
-            InputError: The file cannot be written, for example because the disk is full. Only complete lines remain.
+        After a failure, only complete lines remain.
         """
         if self._stream is None:
             raise RuntimeError("call begin before write")
@@ -281,7 +275,6 @@ class Journal:
                     written += self._stream.write(lines[written:] if written else lines) or 0
             except BaseException:
                 self._end += lines.rfind(b"\n", 0, written) + 1
-                # The next run removes the partial line if truncating fails.
                 with contextlib.suppress(OSError):
                     self._stream.truncate(self._end)
                 raise

@@ -13,7 +13,7 @@ from gradewire_cli.results.journal import replacing
 from gradewire_cli.results.table_formats import plain
 
 FORMAT: Final = "gradewire-manifest/1"
-"""Value of the file's first field. Increase its number if older versions of gradewire would misread the file."""
+"""Value of the file's first field. Increase the number if older versions of gradewire would misread the file."""
 _OTHERS: Final = "others"
 _JSON_NAMES: Final[Mapping[type, str]] = {
     dict: "an object",
@@ -28,10 +28,10 @@ _JSON_NAMES: Final[Mapping[type, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputDigest:
-    """A file that a run read or wrote. `bytes` is None for standard input, pipes and files on other machines.
+    """A file that a run read or wrote.
 
     Attributes:
-        bytes: Size in bytes, or None.
+        bytes: Size in bytes, or None for standard input, pipes and files on other machines.
         sha256: SHA-256 of the content in 64 hex digits, or "" if `bytes` is None.
     """
 
@@ -45,7 +45,6 @@ class Versions:
     """Versions of the software that a run used.
 
     Attributes:
-        gradewire: Version of the client that ran the command.
         server: Version of the engine or server that scored the rows, or "" if unknown.
         protocol: Package name of the wire format, for example gradewire.v1.
     """
@@ -82,7 +81,7 @@ class Cost:
         unknown_rows: Number of rows for which the judge's server reported no tokens.
         read_price: Price per million tokens read, or None.
         written_price: Price per million tokens written, or None.
-        price: Price of the reported tokens, or None unless both prices per million are given.
+        price: Price of the reported tokens, or None without both prices per million.
     """
 
     read_tokens: int
@@ -95,12 +94,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimes:
-    """Start and duration of a run.
-
-    Attributes:
-        wall_s: Seconds from `began_at` (UTC, ISO 8601) to the end.
-        cpu_s: CPU seconds of the command's process and its finished child processes.
-    """
+    """Start (`began_at`, in UTC and ISO 8601) and duration of a run, and the CPU seconds of the command's processes."""
 
     began_at: str
     wall_s: float
@@ -109,13 +103,12 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The machine that ran the command.
+    """The machine that ran the command. Values are None if unknown.
 
     Attributes:
         cores: Number of logical cores that the process may use.
-        memory_bytes: The machine's memory, or None if unknown.
         system: Kernel and architecture.
-        load_before: Load average in the minute before the run, or None if unknown.
+        load_before: Load average in the minute before the run.
     """
 
     processor: str
@@ -132,7 +125,7 @@ class RunManifest:
 
     Attributes:
         command: The subcommand, for example "score" or "bench load".
-        metrics: Metric identifiers by label, with parameters, and digests of models and prompts.
+        metrics: Metric identifiers by label.
         models: Encoders, graders and judges in the metric identifiers, in the format NAME@DIGEST.
         prompts: Prompts in the metric identifiers, in the format NAME@DIGEST.
         output: The finished output, or None unless the output is a single file on this machine that `gradewire compare`
@@ -142,7 +135,7 @@ class RunManifest:
         reproduce: A command that reproduces the result, without secrets, or "" if unknown.
         notes: Notes for the user about the input.
         results: The command's statistics as JSON values.
-        others: Unknown fields from a newer gradewire, kept unchanged.
+        others: Unknown fields from a newer gradewire.
     """
 
     command: str

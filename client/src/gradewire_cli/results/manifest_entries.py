@@ -96,7 +96,7 @@ def usable_cores() -> int:
 
 
 def _memory_bytes() -> int | None:
-    with suppress(ValueError, OSError, AttributeError):  # names unknown to this system
+    with suppress(ValueError, OSError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return None
 
@@ -175,7 +175,7 @@ def save_manifest(path: Path, manifest: RunManifest) -> None:
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Return digests of input files, without secrets in URLs; raise InputError if a file cannot be read."""
+    """Return digests of input files, without secrets in URLs; raise InputError on failure."""
     found = []
     for path in paths:
         with named_errors(path):

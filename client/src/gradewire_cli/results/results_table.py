@@ -49,17 +49,13 @@ def part_of(path: Path) -> Path:
 
 
 def write_table(path: Path, rows: Path) -> None:
-    """Convert the JSONL file `rows` to a durable table at `path`, or leave `path` unchanged.
-
-    Raises:
-        InputError: The table cannot be written.
-    """
+    """Convert the JSONL file `rows` to a durable table; raise InputError on failure."""
     kinds: dict[str, set[str]] = {column: set() for column in (*_HEAD, "digest")}
-    for row in _rows(rows):
+    for row in _rows_with_identifiers_first(rows):
         for column, value in _flat(row).items():
             kinds.setdefault(column, set()).add(_kind(value))
     kinds |= {column: kinds.pop(column) for column in _TAIL if column in kinds}
-    flat = map(_flat, _rows(rows))
+    flat = map(_flat, _rows_with_identifiers_first(rows))
     with named_errors(path), replacing(path) as unfinished:
         if path.suffix.lower() in _PARQUET:
             _write_parquet(unfinished, kinds, flat)
@@ -68,15 +64,11 @@ def write_table(path: Path, rows: Path) -> None:
 
 
 def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> list[set[str]]:
-    """Check that a table has exactly these rows and metrics, and return each row's statuses.
-
-    Raises:
-        InputError: The table has different rows or metrics.
-    """
+    """Return each row's statuses; raise InputError unless a table has exactly these rows and metrics."""
     statuses: list[set[str]] = []
     remaining = iter(rows)
     with named_errors(path), _named_format_errors(path):
-        for cells in _cells(path):
+        for cells in _cells_by_column(path):
             labels = [name.removesuffix(".status") for name in cells if name.endswith(".status")]
             found = {label: str(cells[f"{label}.status"]) for label in labels if f"{label}.score" in cells}
             if not statuses:
@@ -103,8 +95,7 @@ def _named_format_errors(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is not a table from gradewire score ({error}). Use another --out") from error
 
 
-def _cells(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield a table's rows as cells by column name."""
+def _cells_by_column(path: Path) -> Iterator[dict[str, Any]]:
     if path.suffix.lower() in _PARQUET:
         _, parquet = _pyarrow(path)
         with parquet.ParquetFile(path) as file:
@@ -116,8 +107,7 @@ def _cells(path: Path) -> Iterator[dict[str, Any]]:
             yield from csv.DictReader(stream, delimiter=_DELIMITERS[path.suffix.lower()])
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield an output file's rows. Only the first row has metric identifiers."""
+def _rows_with_identifiers_first(path: Path) -> Iterator[dict[str, Any]]:
     for place, (_, row) in enumerate(read_results(path)):
         yield row if place == 0 else without_lines(row)
 

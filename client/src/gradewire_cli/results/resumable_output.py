@@ -60,15 +60,12 @@ def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
-    """Refuse to extend an output file with scores of other metrics.
+    """Raise InputError if an output file's metrics differ or may differ.
 
     Metrics with equal identifiers may use different corpora if the identifiers lack the reference set's digest.
-
-    Raises:
-        InputError: The metrics differ or may differ.
     """
     there = {label: score.get("line", "") for label, score in row["scores"].items()}
-    _refuse_former(path, there)
+    _refuse_former_names(path, there)
     if there == lines:
         for label, line in lines.items():
             if counts_over_unknown(line):
@@ -115,10 +112,7 @@ def counts_over_unknown(line: str) -> bool:
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
-    """Return a row as one line of JSON. Lone surrogates are escaped, because UTF-8 cannot encode them.
-
-    NaN and infinities in kept columns become null.
-    """
+    """Return a row as one line of JSON. NaN and infinities in kept columns become null."""
     try:
         text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
@@ -162,13 +156,12 @@ def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, d
             if not complete:
                 raise InputError(f"{path}: line {number} is not an output row from gradewire score. Use another file")
             if to_go_on:
-                _refuse_former(path, written["scores"])
+                _refuse_former_names(path, written["scores"])
             lines |= lines_of(row)
             yield end, with_lines(row, lines)
 
 
-def _refuse_former(path: Path, labels: Iterable[str]) -> None:
-    """Raise InputError if an output contains a former metric name."""
+def _refuse_former_names(path: Path, labels: Iterable[str]) -> None:
     former = [label for label in labels if current(label) != label]
     if former:
         now = ", ".join(f"{label} is now called {current(label)}" for label in former)
@@ -195,7 +188,7 @@ def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
 
 
 def may_pass(row: Mapping[str, Any]) -> bool:
-    """Return True if a result failed because the server was down or too slow, so that another try may help."""
+    """Return True if a result failed because the server was down or too slow."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
 
 
@@ -301,8 +294,7 @@ class ResultsFile:
             if finished and not self.resumed_rows:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
             if finished:
-                # `finished` includes rows that already wait in FILE.resume.
-                self._gather(finished)
+                self._rewrite_aside(finished)
                 self._aside_stream = self.aside_path.open("rb")
             else:
                 self.aside_path.unlink(missing_ok=True)
@@ -354,8 +346,7 @@ class ResultsFile:
                 break
         raise InputError(f"{self.path} has {len(finished)} finished rows, but none is in this input: {_OTHER_INPUT}")
 
-    def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
-        """Rewrite FILE.resume with the rows at these places (file and byte offset)."""
+    def _rewrite_aside(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
         self._aside = {}
         with contextlib.ExitStack() as stack:
             sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
@@ -383,13 +374,9 @@ class ResultsFile:
         self._has_first = self._has_first or bool(listed)
 
     def finish(self) -> str:
-        """Complete the file after its last row.
+        """Complete the file after its last row; raise InputError on failure.
 
-        Returns:
-            A sentence on earlier results that match no input row and stay in FILE.resume, or "".
-
-        Raises:
-            InputError: The file cannot be written.
+        Return a sentence on earlier results that match no input row and stay in FILE.resume, or "".
         """
         self._journal.finish()
         left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}
@@ -399,5 +386,5 @@ class ResultsFile:
         if not left:
             self.aside_path.unlink(missing_ok=True)
             return ""
-        self._gather(left)
+        self._rewrite_aside(left)
         return f"{len(left)} earlier results no longer match a row of the input and stay in {self.aside_path}"

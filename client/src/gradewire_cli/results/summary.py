@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
-# Minimum gap between a mean and the share of right answers for a note.
+# Minimum gap between a mean and the share right for a note.
 _FAR = 0.05
 
 
@@ -42,7 +42,6 @@ class Summary:
         unscored_rows: Number of rows that lack at least one score.
         texts: Number of strings that this run encoded or found in a cache, by source, without strings for judges.
         seconds: Seconds that this run's rows spent in each stage. Shared work counts fully for each row.
-        prices: Prices of the judges' tokens, or None if unknown.
     """
 
     rows: int = 0
@@ -134,7 +133,7 @@ class RunFacts:
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
-    """Return the summary of all rows, including rows from earlier runs, for --summary-json. Values may be NaN."""
+    """Return the summary of all rows for --summary-json. Values may be NaN."""
     return {
         "rows": summary.rows,
         "failed_rows": summary.failed_rows,

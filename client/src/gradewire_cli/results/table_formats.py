@@ -97,10 +97,9 @@ def _exact(value: float) -> str:
 
 def to_latex(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """Return the tables as LaTeX floats with titles as captions, and the notes as comments at the top."""
-    comments = [f"% {' '.join(_written(note).split())}" for note in notes]
+    comments = [f"% {' '.join(_without_control_characters(note).split())}" for note in notes]
     lines = [*_LATEX_HEAD, *comments]
     for place, table in enumerate(tables):
-        # LaTeX fails if too many floats wait for a page.
         lines += [*(["", r"\clearpage"] if place and place % _FLOATS_A_PAGE == 0 else []), "", _float(table)]
     return "\n".join(lines) + "\n"
 
@@ -131,13 +130,12 @@ def _latex_row(cells: Sequence[Cell]) -> str:
 
 def escaped(text: str) -> str:
     """Return a string on one line, with LaTeX's special characters escaped."""
-    pieces = _LATEX_MINUS.split(" ".join(_written(text).split()))
+    pieces = _LATEX_MINUS.split(" ".join(_without_control_characters(text).split()))
     literal = (_LATEX_SPECIAL.sub(lambda found: _LATEX_ESCAPES[found[0]], piece) for piece in pieces)
     return "$-$".join(_LATEX_LIGATURE.sub(r"\1{}", piece) for piece in literal)
 
 
-def _written(text: str) -> str:
-    """Replace control characters and surrogates, which TeX rejects."""
+def _without_control_characters(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter.isspace() else "?" for letter in text)
 
 
@@ -150,7 +148,7 @@ def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
 def write_tables(
     files: Mapping[str, Path | None], document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]
 ) -> None:
-    """Write the requested files: JSON with all values, and tables in three formats; raise InputError on failure."""
+    """Write the requested files; raise InputError on failure."""
     if (path := files["--json"]) is not None:
         write_json(path, document)
     if (path := files["--markdown"]) is not None:

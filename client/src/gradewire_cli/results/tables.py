@@ -1,4 +1,4 @@
-"""Tables for the terminal, files and HTML pages. rich is imported only for printing."""
+"""Tables for the terminal, files and HTML pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATISTICS: Final[dict[str, dict[str, str]]] = tomllib.loads(
     (resources.files("gradewire_cli.results") / "statistics.toml").read_text(encoding="utf-8")
 )
 TITLES: Final = {statistic: names["in_tables"] for statistic, names in STATISTICS.items()}
-# Width of the gap between columns in a terminal.
+# width between columns
 _GAP_CHARACTERS = 3
 
 ALL_ROWS = "all rows"
@@ -42,7 +42,7 @@ LOG_COLUMNS = 160
 FURTHER_TABLES = "use --all-tables to print more tables"
 SHOWN_PAIRS = 6
 """Maximum number of annotator pairs in tables and pages. The pairs with the most items are shown."""
-# Width of a table's edges in a terminal.
+# width of a table's edges
 _EDGE_CHARACTERS = 2
 
 
@@ -85,7 +85,6 @@ class Table:
 
     Attributes:
         columns: Column heads. Only a terminal shows their line breaks.
-        rows: Cells of each row. The first `heads` cells name the row.
         heads: Number of cells that name a row. If the table is split, each part repeats these cells.
         explained: Explanations of columns for pages, by column head.
         filters: Each row's values for a page's selection boxes, or [] without boxes.
@@ -173,7 +172,7 @@ def p_of(difference: Difference) -> Value:
     if math.isnan(difference.p_value):
         return Value("no p")
     if difference.p_value >= 0.001 and difference.at_floor:
-        # Few draws cannot give a p value below a limit. Round up, so that "p <" stays true.
+        # Round up, so that "p <" stays true with few draws.
         return Value(f"p <= {math.ceil(difference.p_value * 1000) / 1000:.3f}", p_value=difference.p_value)
     return p_value(difference.p_value)
 
@@ -208,12 +207,10 @@ def _name_of_line(cell: CellAgreement) -> str:
 def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
     """Return each cell's data set and model, joined by `between`.
 
-    `pairs` are all cells of a table, with "" for a missing data set or model. If all cells lack a data set or a model,
-    names omit it.
+    `pairs` are all cells of a table. If all cells lack a data set or a model, names omit it.
     """
     there = [any(pair[place] for pair in pairs) for place in (0, 1)]
     if not any(there):
-        # Without data sets and models, there is a single cell.
         return [ALL_ROWS for _ in pairs]
     return [between.join(pair[place] or NO_NAME for place in (0, 1) if there[place]) for pair in pairs]
 
@@ -231,8 +228,10 @@ def print_tables(tables: Iterable[Table], *, stream: TextIO | None = None) -> No
     out = stream or sys.stdout
     for table in tables:
         for part in table.cut(columns_of(out) - _EDGE_CHARACTERS):
-            columns, *rows = [[_writable(str(cell)) for cell in row] for row in (part.columns, *part.rows)]
-            print_table(_writable(part.title), columns, rows, heads=part.heads, stream=out)
+            columns, *rows = [
+                [_without_control_characters(str(cell)) for cell in row] for row in (part.columns, *part.rows)
+            ]
+            print_table(_without_control_characters(part.title), columns, rows, heads=part.heads, stream=out)
 
 
 def print_table(
@@ -260,8 +259,7 @@ def columns_of(stream: TextIO) -> int:
     return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
 
 
-def _writable(cell: str) -> str:
-    """Replace control characters and lone surrogates, which names in files may contain."""
+def _without_control_characters(cell: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
 

@@ -41,12 +41,7 @@ def asks_judge(label: str) -> bool:
 
 @dataclass(slots=True)
 class PaidTokens:
-    """Tokens that judges read and wrote.
-
-    Attributes:
-        rows: Number of rows with known tokens.
-        unknown_rows: Number of rows with unknown tokens.
-    """
+    """Tokens that judges read and wrote. `rows` counts rows with known tokens, `unknown_rows` all other rows."""
 
     rows: int = 0
     unknown_rows: int = 0

@@ -87,11 +87,7 @@ class HumanLabel:
 
 
 def read_label_map(text: str) -> dict[str, float]:
-    """Parse --label-map (WORD=NUMBER,WORD=NUMBER). Words become lower case.
-
-    Raises:
-        InputError: `text` does not have this format.
-    """
+    """Parse --label-map (WORD=NUMBER,WORD=NUMBER) with words in lower case; raise InputError for another format."""
     words = {}
     for pair in filter(None, text.split(",")):
         word, equals, number = pair.rpartition("=")

@@ -51,11 +51,7 @@ def display_names(paths: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def file_errors(path_or_url: str) -> Iterator[None]:
-    """Turn a file system's errors into InputErrors that name the file or its URL.
-
-    Raises:
-        InputError: The file cannot be read or written.
-    """
+    """Turn a file system's errors into InputErrors that name the file or its URL."""
     try:
         yield
     except click.ClickException:
@@ -93,7 +89,7 @@ def protocols(system: Any) -> tuple[str, ...]:
 
 
 def local_path(path_or_url: str) -> Path | None:
-    """Return the local path of a file or folder given by path or URL, or None if the file is not local."""
+    """Return the local path of a file or folder, or None if the file is not local."""
     if not is_url(path_or_url):
         return Path(path_or_url)
     system, path = file_system(path_or_url)
@@ -101,25 +97,21 @@ def local_path(path_or_url: str) -> Path | None:
 
 
 def open_url(url: str) -> Any:
-    """Open a file as a buffered, seekable byte stream; raise InputError if the file cannot be read."""
+    """Open a file as a buffered, seekable byte stream; raise InputError on failure."""
     system, path = file_system(url)
     with file_errors(url):
         return system.open(path, "rb")
 
 
 def matching_urls(url: str) -> Sequence[str]:
-    """Return the URLs that match a pattern with *, ? or [, sorted by name; raise InputError if the listing fails."""
+    """Return the URLs that match a pattern with *, ? or [, sorted by name; raise InputError on failure."""
     system, path = file_system(url)
     with file_errors(url):
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
 
 
 def check_encoding(name: str | None) -> str:
-    """Return Python's name for an encoding, or "" for None.
-
-    Raises:
-        InputError: Python does not know the encoding.
-    """
+    """Return Python's name for an encoding; raise InputError if the encoding is unknown."""
     try:
         return codecs.lookup(name).name if name else ""
     except LookupError:

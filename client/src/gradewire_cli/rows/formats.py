@@ -335,11 +335,7 @@ def format_of(path: str, chosen: Format | None) -> Format:
 
 
 def read_file(path: str, reading: Reading) -> Iterator[Record]:
-    """Yield a file's rows lazily. Only JSON files are read into memory as a whole.
-
-    Raises:
-        InputError: The file is missing, unreadable, or in another format.
-    """
+    """Yield a file's rows; raise InputError if the file is missing, unreadable, or in another format."""
     format_ = format_of(path, reading.format)
     whole = reading.read or {"parquet": parquet_records, "arrow": arrow_records}.get(format_)
     if whole is not None:

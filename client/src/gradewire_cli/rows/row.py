@@ -67,7 +67,7 @@ class Row:
 
     @property
     def key(self) -> tuple[int, str]:
-        """The row's index and its content's digest. An earlier result is reused only if both are equal."""
+        """The row's index and its content's digest, which identify an earlier result."""
         return self.index, self.digest + self.picture_digest
 
 
@@ -228,12 +228,7 @@ def _picture(value: Any) -> str:
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
     """Return a key made from a question's ID, or the image and the question, or the question and the references.
 
-    Without ID, image and question, return "".
-
-    Args:
-        identifier: The question's ID, or "".
-        image: The image's name, or "".
-        values: The row's question and references.
+    Without ID, image and question, return "". `values` are the row's question and references.
     """
     if identifier.strip():
         return _digest(["id", identifier])

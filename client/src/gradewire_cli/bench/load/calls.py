@@ -31,9 +31,8 @@ OK: Final = "OK"
 REFUSED: Final = "RESOURCE_EXHAUSTED"
 UNAVAILABLE: Final = "UNAVAILABLE"
 HANGING: Final = "HANGING"
-"""The code of a call that has no result 5 s after its deadline."""
+"""The code of a call without a result 5 s after its deadline."""
 STOPPED: Final = "STOPPED"
-"""The code of a call that the user interrupted."""
 
 
 def percentile_s(latencies_s: array[float], percentile: float) -> float:
@@ -71,9 +70,9 @@ class Objective:
     Attributes:
         p99_s: Maximum 99th percentile of scored calls' latencies, in seconds from each call's due time.
         max_refused: Maximum share of refused calls.
-        max_failed: Maximum share of calls that fail but are not refused.
+        max_failed: Maximum share of other failed calls.
         min_in_time: Minimum share of calls that are scored at most `p99_s` after the step's end.
-        max_lag_s: Maximum 99th percentile of delays before sending, in seconds. A later client is the bottleneck.
+        max_lag_s: Maximum 99th percentile of the client's delays before sending, in seconds.
     """
 
     p99_s: float
@@ -118,7 +117,7 @@ class StepCounts:
 
     @property
     def failed(self) -> int:
-        """Number of calls that were neither scored nor refused, including replies with failed metrics."""
+        """Number of calls that were neither scored nor refused."""
         return sum(self.codes.values()) - len(self.latency_s) - self.refused - self.codes[STOPPED]
 
     def add(self, other: StepCounts) -> None:
@@ -131,7 +130,7 @@ class StepCounts:
         self.lag_s.extend(other.lag_s)
 
     def count(self, result: CallResult, *, items: int, latency_s: float, in_time: bool) -> None:
-        """Count a call of `items` items that returned `latency_s` after its due time."""
+        """Count a call that returned `latency_s` after its due time."""
         self.codes[result.code] += 1
         self.hinted += result.hinted and result.code == REFUSED
         if result.statuses is not None:
@@ -147,10 +146,10 @@ _LIST: Final = "/gradewire.v1.Models/List"
 CONNECTIONS: Final = 2
 """Number of connections to each process of the server."""
 _TRIES: Final = 16
-"""Maximum number of connections to open for each connection to keep. The operating system chooses their processes."""
+"""Maximum number of connections to open for each connection to keep."""
 _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),  # otherwise the channels share a connection
-    ("grpc.enable_retries", 0),  # count refusals instead of retrying
+    ("grpc.enable_retries", 0),  # do not retry
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
@@ -164,7 +163,7 @@ class LoadCaller:
     def __init__(self, endpoint: Endpoint, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
         self._endpoint = endpoint
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
-        # Encode the metrics only once. Protobuf allows appending them to every request.
+        # Encode the metrics only once, because protobuf allows appending them to every request.
         self._tail = scoring_pb2.ScoreRequest(metrics=metrics, omit_diagnostics=True).SerializeToString()
         self._deadline_s = deadline_s
         self._open: list[grpc.aio.Channel] = []
@@ -203,10 +202,7 @@ class LoadCaller:
         await asyncio.gather(*(channel.close() for channel in self._open))
 
     async def _spread_channels(self) -> list[grpc.aio.Channel]:
-        """Open up to `CONNECTIONS` channels to each process of the server.
-
-        The operating system chooses each channel's process, and may leave a process without channels.
-        """
+        """Open up to `CONNECTIONS` channels to each process that the operating system chooses."""
         kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
         wanted = CONNECTIONS
         while sum(map(len, kept.values())) < wanted and len(self._open) < _TRIES * wanted:
@@ -223,7 +219,7 @@ class LoadCaller:
         return in_turns
 
     async def _process_of(self, channel: grpc.aio.Channel) -> str:
-        """Return "INDEX/COUNT" of the server process that answers, or "" if the server has only one process."""
+        """Return the server process that answers as "INDEX/COUNT", or "" for a single process."""
         list_models: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST)
         call = list_models(b"", metadata=self._metadata, wait_for_ready=True)
         await call
@@ -237,7 +233,7 @@ Send = Callable[[float], Coroutine[Any, Any, None]]
 
 
 def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
-    """Return the due times of Poisson arrivals, like independent callers' calls."""
+    """Return the due times of Poisson arrivals."""
     source = np.random.default_rng(seed)
     most = int(rate_per_s * duration_s + 10 * (rate_per_s * duration_s) ** 0.5 + 20)
     offsets: Offsets = np.cumsum(source.exponential(1 / rate_per_s, most))
@@ -245,11 +241,9 @@ def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
 
 
 async def open_loop(due_s: Iterable[float], send: Send) -> None:
-    """Start `send(due)` at each due time, and return when all calls have ended.
+    """Start `send(due)` at each due time, even if late, and return when all calls have ended.
 
-    Args:
-        due_s: Ascending due times in seconds, on the running event loop's clock.
-        send: Function that makes a call. Its argument is the due time, even if the call starts late.
+    `due_s` are ascending due times in seconds, on the running event loop's clock.
     """
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as calls:

@@ -150,7 +150,7 @@ def _own_rows(options: Mapping[str, Any]) -> OwnRows:
         items.append(item)
     if not items:
         raise InputError(f"{options['files'][0]} has no rows")
-    # Files are often sorted by data set or length, so steps would differ without shuffling.
+    # Files are often sorted, so steps would differ without shuffling.
     random.Random(options["seed"]).shuffle(items)  # noqa: S311 - test data, not a secret
     return OwnRows(items)
 

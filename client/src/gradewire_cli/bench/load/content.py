@@ -62,7 +62,7 @@ class Mix:
                 yield SentItem(self._made(source), repeated=False)
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return the items to repeat, which are the same in every process, or []."""
+        """Return the items to repeat, which are the same in every process."""
         source = random.Random(_POOL_SEED)  # noqa: S311 - test data, not a secret
         return [self._made(source) for _ in range(_POOL_ITEMS)] if self.repeat_share else []
 
@@ -96,7 +96,7 @@ class OwnRows:
         """Yield every `parts`-th row, round after round."""
         del seed
         own = range(part, len(self), parts)
-        # A process without rows of its own sends all rows and marks them as repeated.
+        # A process without rows of its own sends all rows as repeated rows.
         is_new = bool(own)
         while True:
             for position in own or range(len(self)):
@@ -105,7 +105,7 @@ class OwnRows:
             is_new = False
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return [], because rows that were sent before measuring are not new."""
+        """Return [], because a file has no items to repeat."""
         return []
 
 

@@ -56,7 +56,7 @@ def step_table(result: LoadResult) -> Table:
 
 
 def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
-    """Return sentences on the result, the checks at twice the knee, and the settings."""
+    """Return sentences on the result, the checks, and the settings."""
     notes = []
     if result.stopped:
         notes.append("PARTIAL: the run was interrupted. Values cover only the completed steps")
@@ -71,7 +71,7 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     notes += [f"{_PROMISE}{check}" for check in result.checks]
     if result.unread:
         notes.append(f"the server's metrics page became unreadable: {redacted(result.unread)}")
-    if _missing_rows(result, given):
+    if _items_beyond_file_rows(result, given):
         notes.append(_missing_rows_note(result, given))
     notes.append(
         f"{given.batch} answers per call, deadline {given.deadline_s:g} s; {given.client_processes} client processes, "
@@ -93,7 +93,7 @@ def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]
         "metrics": dict(lines),
         "parameters": given.parameters,
         "file_rows": given.file_rows,
-        "missing_rows": _missing_rows(result, given),
+        "missing_rows": _items_beyond_file_rows(result, given),
         "metrics_page_unread": redacted(result.unread) or None,
         "objective": given.objective,
         "knee": knee
@@ -110,7 +110,7 @@ def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]
 
 
 def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequence[str]) -> Page:
-    """Return the HTML page with notes, checks, a plot and the table."""
+    """Return the HTML page."""
     source = ShownText(cut(given.endpoint.address, _NOTE_CHARACTERS))
     found: list[Block] = [
         Paragraph((ShownText(cut(note, _NOTE_CHARACTERS)),)) for note in notes if not note.startswith(_PROMISE)
@@ -135,7 +135,7 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
 def latency_chart(result: LoadResult) -> Chart | None:
     """Return a chart of p50 and p99 by offered rate, or None without scored calls.
 
-    If a rate was tried twice, the chart shows the second try.
+    The second try counts.
     """
     by_rate = {(step.rate_per_s, step.over_knee): step for step in result.steps if step.counts.latency_s}
     steps = sorted(by_rate.values(), key=lambda step: step.rate_per_s)
@@ -202,8 +202,7 @@ def load_manifest(
     )
 
 
-def _missing_rows(result: LoadResult, given: LoadOptions) -> int:
-    """Return the number of items that the run repeated because the files have too few rows."""
+def _items_beyond_file_rows(result: LoadResult, given: LoadOptions) -> int:
     return 0 if given.file_rows is None else max(0, result.sent_items - given.file_rows)
 
 

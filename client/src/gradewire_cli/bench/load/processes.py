@@ -47,7 +47,6 @@ class LoadOptions:
         rate_per_s: Rate of the single step in calls per second. None means a search for the knee.
         start_per_s: First rate of the search. None means half the rate that a short closed loop reaches.
         parameters: Options that affect the results, by name.
-        outputs: Output files by option.
     """
 
     endpoint: Endpoint
@@ -135,7 +134,7 @@ class LoadProcesses:
         return self._run([_Order(start_s, start_s + in_time_after_s, part) for part in parts])
 
     def _run(self, orders: Sequence[_Order]) -> StepCounts:
-        """Run each process's order and return the total counts. After Ctrl-C, return the counts so far."""
+        """Return the total counts of each process's order. After Ctrl-C, return the counts so far."""
         runs = [pool.submit(_Process.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
         try:
             ended, _ = wait(runs, return_when=FIRST_EXCEPTION)
@@ -157,9 +156,8 @@ class _Process:
     _current: ClassVar[_Process]
 
     def __init__(self, options: LoadOptions, number: int, stop: Event) -> None:
-        # The controlling process handles Ctrl-C.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # epoll would delay calls by up to 1 ms, because it waits in whole milliseconds.
+        # epoll waits in whole milliseconds, which would delay calls.
         self.runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector()))
         self._options = options
         self._items = options.rows.supply(options.seed, number, options.client_processes)

@@ -1,4 +1,4 @@
-"""Search for the knee, run a step at twice the knee, and check the server's promises under this overload."""
+"""Search for the knee, and check the server's promises at twice the knee."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Step:
         rate_per_s: Offered rate in calls per second.
         duration_s: Duration in seconds, without the wait for the last replies.
         before: The server's usage before the step, or None.
-        after: The server's usage after the step's last call, or None.
+        after: The server's usage after the step, or None.
         load: This machine's load average in the last minute of the step.
     """
 
@@ -98,7 +98,7 @@ class Step:
     over_knee: bool = False
 
     def share(self, calls: int) -> float:
-        """Return a number of calls as a share of all due calls, or NaN without due calls."""
+        """Return the share of all due calls, or NaN without due calls."""
         return calls / self.counts.due if self.counts.due else math.nan
 
     def latency_s(self, percentile: float) -> float:
@@ -244,7 +244,7 @@ class Knee:
         rate_per_s: The highest rate that the server kept up with, or None.
         client_limited: True if the client could not send calls at a higher rate.
         at_most: True if the search ended at the maximum rate.
-        lost: True if the server became unavailable during the search.
+        lost: True if the server became unavailable.
     """
 
     rate_per_s: float | None
@@ -263,7 +263,7 @@ def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_p
     """Raise the rate by 50 % until the server misses the objective, then bisect until both ends differ by at most 10 %.
 
     If the first rate misses, lower the rate. Try a rate that misses again, because a good rate sometimes misses on a
-    busy machine. The second try counts. If the second try loses the server, end the search.
+    busy machine. The second try counts.
     """
     low: float | None = None
     high: float | None = None
@@ -351,7 +351,7 @@ class LoadRun:
             lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self.options.most_per_s
         )
         knee = result.knee_step
-        # If the client limits the rate, a step cannot reach twice the server's knee.
+        # The client must be able to send at twice the knee.
         if knee is not None and result.knee.is_known:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
@@ -361,7 +361,7 @@ class LoadRun:
         options, result, objective = self.options, self.result, self.options.objective
         duration_s = options.step_s or min(max(_STEP_S, _STEP_CALLS / rate_per_s), _LONGEST_STEP_S)
         if over_knee:
-            # Under overload, latency may double. So may the client's lag.
+            # Under overload, latency and the client's lag may double.
             objective = replace(objective, p99_s=2 * objective.p99_s, max_lag_s=2 * objective.max_lag_s)
         before = self._usage()
         offsets = poisson(rate_per_s, duration_s, options.seed + len(result.steps))

@@ -67,7 +67,7 @@ class OfficialFiles:
     def files_in(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return these files, with each folder replaced by its sample files in sorted order.
 
-        If there are several files, files without the requested filter are skipped and reported on stderr.
+        Skip and report files without the requested filter if there are several files.
 
         Raises:
             InputError: A folder has no samples, a file is named twice, or there are several files but only one is
@@ -209,7 +209,7 @@ def columns_of(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return an object from a log, or an empty object if the value is not an object."""
+    """Return the value if it is an object, otherwise an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 

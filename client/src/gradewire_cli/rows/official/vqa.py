@@ -1,7 +1,7 @@
-"""Read questions, annotations and results of visual question answering (VQA), like the data sets' own programs.
+"""Read questions, annotations and results of visual question answering (VQA).
 
-Supported formats: VQA v2 and OK-VQA (separate files for questions, annotations and results), TextVQA (questions with
-answers under "data"), GQA (an object with question IDs as keys, and an answer and types for each question).
+Formats: VQA v2 and OK-VQA (separate files for questions, annotations and results), TextVQA (questions with answers
+under "data"), GQA (an object with question IDs as keys, and an answer and types for each question).
 """
 
 import json
