@@ -11,16 +11,14 @@ from typing_extensions import override
 from gradewire.errors import MissingExtra
 from gradewire_cli.problems import InputError
 
-_EXTRAS = {
+_EXTRA_BY_PACKAGE = {
     "numpy": "agree",
     "scipy": "agree",
     "threadpoolctl": "agree",
     "jinja2": "agree",
     "prometheus_client": "load",
 }
-"""Extra that installs each optional package."""
-_OWN_EXTRAS = {"load": "load"}
-"""Extras of commands whose own extra installs everything that they import."""
+_EXTRA_BY_COMMAND = {"load": "load"}
 
 
 class LazyGroup(click.Group):
@@ -45,9 +43,9 @@ class LazyGroup(click.Group):
         except MissingExtra as error:
             raise InputError(f"{cmd_name}: {error}") from error
         except ModuleNotFoundError as error:
-            if (extra := _EXTRAS.get((error.name or "").partition(".")[0])) is None:
+            if (extra := _EXTRA_BY_PACKAGE.get((error.name or "").partition(".")[0])) is None:
                 raise
-            extra = _OWN_EXTRAS.get(cmd_name, extra)
+            extra = _EXTRA_BY_COMMAND.get(cmd_name, extra)
             raise InputError(f"{cmd_name} needs {error.name}. Run: pip install 'gradewire[{extra}]'") from error
         command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command

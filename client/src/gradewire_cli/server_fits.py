@@ -24,15 +24,14 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     known = load_catalog().get(model.name)
     there = {(each.metric, each.parameters) for each in model.calibrations}
     missing = [
-        f"{_named(each)}: this build is too old for the catalog's fit. Run: gradewire models build {model.name}"
+        f"{_metric_of(each)}: this build is too old for the catalog's fit. Run: gradewire models build {model.name}"
         for each in (known.calibrations if known is not None and known.digest == model.digest else ())
         if (each.metric, each.parameters) not in there
     ]
     return f"{model.name}@{model.digest}", [*model.fit_summaries, *missing]
 
 
-def _named(fitted: StoredCalibration) -> str:
-    """Return the identifier of a fit's metric, with its parameters."""
+def _metric_of(fitted: StoredCalibration) -> str:
     values = "&".join(f"{name}={value}" for name, value in fitted.parameters)
     return f"{fitted.metric}?{values}" if values else fitted.metric
 

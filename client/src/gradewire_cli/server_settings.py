@@ -69,7 +69,6 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
 
 
 def _check_rewards(settings: Settings) -> None:
-    """Raise InvalidRequest if the HTTP API could not answer reward requests."""
     given = asdict(settings.http_api.rewards)
     del given["slime_key"]
     try:

@@ -55,7 +55,7 @@ def _compute(call: TableCall) -> TableResult:
     found = not call.source.is_stdin and call.source.open().has_synthetic
     synthetic = options["synthetic"] or ("inline" if found else "none")
     variants = _variants(preset, synthetic, tried)
-    if set(_labels(options["against"] or "")) & set(variants.values()):
+    if set(_labels_if_valid(options["against"] or "")) & set(variants.values()):
         raise click.UsageError(f"--against {options['against']}: this metric is a compared variant. Use another metric")
     metrics = ",".join(dict.fromkeys(variants.values()))
     run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
@@ -102,8 +102,7 @@ def _weights(text: str) -> list[float]:
     return list(dict.fromkeys(abs(weight) for weight in weights))
 
 
-def _labels(metrics: str) -> tuple[str, ...]:
-    """Return the metrics' labels, or () if the metrics are invalid."""
+def _labels_if_valid(metrics: str) -> tuple[str, ...]:
     try:
         return choose_metrics(metrics, MetricDefaults()).labels
     except InvalidRequest:

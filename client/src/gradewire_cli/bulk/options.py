@@ -26,8 +26,7 @@ CORES_PER_WORKER: Final = 4
 """Cores per worker. The encoder runs outside Python, so more workers only use more memory until Python fills a core."""
 _USED: Final = Fraction(3, 4)
 """Minimum share of cores in use. Above this share, ignoring small machines is better than small workers."""
-_RAY_STEPS: Final = 10_000
-"""Number of units into which Ray divides a core."""
+_RAY_UNITS_PER_CORE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ def _largest_share(sizes: Counter[int], workers: int) -> Fraction:
     """Return the maximum number of cores per worker with which all workers fit, rounded down to Ray's units."""
     shares = {Fraction(size, each) for size in sizes for each in range(1, workers + 1)}
     largest = max(share for share in shares if _worker_capacity(sizes, share) >= workers)
-    return Fraction(int(largest * _RAY_STEPS), _RAY_STEPS)
+    return Fraction(int(largest * _RAY_UNITS_PER_CORE), _RAY_UNITS_PER_CORE)
 
 
 def _worker_capacity(sizes: Counter[int], share: Fraction) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "tos"})
-"""fsspec protocols of object stores, which have buckets instead of folders."""
+"""fsspec protocols of object stores."""
 _HIDDEN: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.(?P<kind>new|old)")
 
 

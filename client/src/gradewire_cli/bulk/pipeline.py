@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
-"""Size of a local Ray's object store, which contains only a few parts, each about a megabyte."""
+"""Size of a local Ray's object store for a few parts, each about a megabyte."""
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _CONNECT_TIMEOUT_S: Final = 10.0
 _START_TRIES: Final = 3
@@ -55,7 +55,7 @@ def import_ray() -> Any:
     # Silence a warning about a future change for programs with GPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
-        import ray  # noqa: PLC0415 - optional and slow to import
+        import ray  # noqa: PLC0415 - optional
         import ray.data  # noqa: PLC0415 - as above
     except ImportError as error:
         raise InputError(f"bulk needs {error.name}. Run: pip install 'gradewire[ray]'") from error
@@ -124,7 +124,6 @@ class FileReader:
     """A reader of one input file.
 
     Attributes:
-        path_or_url: The file's absolute path or URL.
         rows_before: Number of rows in earlier files.
         part_rows: Number of rows per part.
         done: Indices of finished parts.
@@ -173,7 +172,6 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Number of parts that a worker scores concurrently."""
 _BLOCK_BYTES: Final = 1
 """Block size, so small that Ray Data passes on every part immediately."""
 _START_DEATHS: Final = 4

@@ -171,7 +171,6 @@ def _absolute_tls(tls: Tls) -> Tls:
 
 
 _RSS_UNIT_BYTES = 1024
-"""The unit of `ru_maxrss` on Linux."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

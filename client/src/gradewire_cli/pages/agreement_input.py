@@ -28,7 +28,6 @@ class ReportRow:
     """A labelled row with every metric's result.
 
     Attributes:
-        id: The row's ID in the run's output.
         references: All references in the order that metrics saw.
         picture: The question's picture, as a path, an http(s) URL, a data URI or a name, or "".
         labels: Each annotator's label if there are several annotators. None means a missing label.

@@ -92,14 +92,7 @@ Mark = Path | Dot | Box | Label
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A drawing.
-
-    Attributes:
-        summary: A description in words, or "".
-        marks: The marks, from bottom to top.
-        width, height: Size in the drawing's units.
-        key: CSS class and name of each curve.
-    """
+    """A drawing. `marks` are sorted from bottom to top. `key` has the CSS class and name of each curve."""
 
     title: str
     summary: str = ""

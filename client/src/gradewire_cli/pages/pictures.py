@@ -107,7 +107,7 @@ class Album:
         return self._embedded(content, name, link)
 
     def _embedded(self, content: bytes, name: str, link: str = "") -> ShownPicture:
-        """Return the picture, embedded if there is space for it. The picture's first bytes determine its type."""
+        """Return the picture, embedded if there is space. The picture's first bytes determine its type."""
         kind = _kind(content)
         if kind is None:
             return ShownPicture(name, note="not shown: not PNG, JPEG, GIF, WebP or AVIF")

@@ -35,8 +35,7 @@ class FoundWindow:
     """A passage of the raw text, from `start` up to but not including `end`.
 
     Attributes:
-        exact: True if the passage's normalised words equal the window's words. Lemmas in the window, for example,
-            differ.
+        exact: True if the passage's normalised words equal the window's words.
     """
 
     start: int

@@ -86,9 +86,9 @@ class GroupedScores:
     """All groupings of a run.
 
     Attributes:
-        scores: Score of each row, by metric label. NaN means a missing score.
-        questions: Question index of each row.
-        datasets: Data set index of each question.
+        scores: Each row's score by metric label. NaN means a missing score.
+        questions: Each row's question index.
+        datasets: Each question's data set index.
     """
 
     columns: Sequence[GroupColumn] = ()
@@ -314,7 +314,6 @@ def _paired(line: GroupMetric) -> PairedDifference | None:
 
 
 def _of_paired(line: GroupMetric, cell: Callable[[PairedDifference], Value]) -> Value:
-    """Return a cell about the paired difference, or a blank cell."""
     paired = _paired(line)
     return Value("") if paired is None else cell(paired)
 

@@ -122,15 +122,14 @@ def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
         alone = (each.statistic, each.cell) not in others
         shared.setdefault(each.cell, {})[each.statistic] = alone
         own.setdefault((each.metric, each.cell), {})[each.statistic] = each in bare and not alone
-    places = [_of_these(_cut(place), found) for place, found in shared.items() if any(found.values())]
+    places = [_with_marked(_cut(place), found) for place, found in shared.items() if any(found.values())]
     names = [
-        _of_these(f"{_cut(who)}, {_cut(place)}", found) for (who, place), found in own.items() if any(found.values())
+        _with_marked(f"{_cut(who)}, {_cut(place)}", found) for (who, place), found in own.items() if any(found.values())
     ]
-    return "; ".join(_first(listed) for listed in (places, names) if listed)
+    return "; ".join(_first_and_more(listed) for listed in (places, names) if listed)
 
 
-def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
-    """Return the name. If only some statistics are marked True, append them."""
+def _with_marked(name: str, statistics: Mapping[str, bool]) -> str:
     marked = [statistic for statistic, is_marked in statistics.items() if is_marked]
     return name if len(marked) == len(statistics) else f"{name} ({', '.join(marked)})"
 
@@ -143,14 +142,13 @@ def undefined_draws(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
         if each.resamples and each.undefined > MOST_UNDEFINED * (each.resamples + each.undefined)
     ]
     if missing:
-        yield f"intervals leave out the draws in which the statistic is undefined: {_first(missing)}"
+        yield f"intervals leave out the draws in which the statistic is undefined: {_first_and_more(missing)}"
 
 
 def _cut(name: str) -> str:
     return name if len(name) <= _PLACE_CHARACTERS else f"{name[: _PLACE_CHARACTERS - 1]}…"
 
 
-def _first(places: Sequence[str]) -> str:
-    """Join the first places, followed by the number of remaining places."""
+def _first_and_more(places: Sequence[str]) -> str:
     more = f" and {len(places) - _SHOWN_PLACES} more" if len(places) > _SHOWN_PLACES else ""
     return "; ".join(places[:_SHOWN_PLACES]) + more

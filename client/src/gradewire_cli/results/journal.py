@@ -84,7 +84,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _regular(path: str | Path) -> os.stat_result | None:
-    """Return a regular file's identity. Return None for missing files and devices, which a write cannot destroy."""
+    """Return a regular file's identity, or None for missing files and devices, which a write cannot destroy."""
     try:
         found = os.fstat(_STDIN_DESCRIPTOR) if str(path) == STDIN else Path(path).stat()
     except OSError:

@@ -103,7 +103,7 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The machine that ran the command. Values are None if unknown.
+    """The machine that ran the command. Unknown values are None.
 
     Attributes:
         cores: Number of logical cores that the process may use.
@@ -126,14 +126,13 @@ class RunManifest:
     Attributes:
         command: The subcommand, for example "score" or "bench load".
         metrics: Metric identifiers by label.
-        models: Encoders, graders and judges in the metric identifiers, in the format NAME@DIGEST.
-        prompts: Prompts in the metric identifiers, in the format NAME@DIGEST.
-        output: The finished output, or None unless the output is a single file on this machine that `gradewire compare`
-            can read.
+        models: Encoders, graders and judges in the metric identifiers, as NAME@DIGEST.
+        prompts: Prompts in the metric identifiers, as NAME@DIGEST.
+        output: The finished output if it is a single file on this machine that `gradewire compare` can read, otherwise
+            None.
         parameters: Other options that affect the result, as JSON values by name.
         cost: Cost of judge calls, or None if no paid judge was called.
         reproduce: A command that reproduces the result, without secrets, or "" if unknown.
-        notes: Notes for the user about the input.
         results: The command's statistics as JSON values.
         others: Unknown fields from a newer gradewire.
     """
@@ -216,7 +215,6 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
-    """Convert a JSON value to a type; raise ValueError with the field's name."""
     origin, of = get_origin(kind), get_args(kind)
     if kind is Any:
         return value

@@ -26,7 +26,6 @@ _BATCH_ROWS: Final = 4096
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _HEAD: Final = ("id", "index")
 _TAIL: Final = ("picture_digest", "digest")
-"""Last columns, which only programs read."""
 
 
 def is_table(path: Path) -> bool:
@@ -197,7 +196,7 @@ def _cell(value: Any, kind: str) -> Any:
 
 def _pyarrow(path: Path) -> tuple[Any, Any]:
     try:
-        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+        import pyarrow as pa  # noqa: PLC0415 - optional
         from pyarrow import parquet  # noqa: PLC0415 - as above
     except ImportError:
         raise InputError(f"--out {path}: Parquet needs pyarrow. Run: pip install 'gradewire[parquet]'") from None

@@ -25,7 +25,6 @@ from gradewire_proto.wire_rules import current, split_pin
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """Parameters of cider and bertscore that name the corpus for word weights."""
 _NAMING: Final = ("line", "decided_by")
-"""Result fields with values that begin with a metric's name."""
 # Old output files lack `correct`, but these metrics' scores are verdicts.
 BINARY_METRICS = frozenset({"exact_match", "easy_match"})
 _OTHER_INPUT = "it was made from another input. Use that input, another --out, or --overwrite"

@@ -120,7 +120,6 @@ class RunFacts:
     Attributes:
         command: The command that reproduces the scores, or "" without scores.
         server_version: The server's gradewire version, or "" if unknown.
-        notes: Notes for the user about the input's cells.
     """
 
     command: str

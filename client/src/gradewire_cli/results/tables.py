@@ -52,9 +52,9 @@ class Value:
 
     Attributes:
         value: The exact number, or NaN if undefined.
-        low: Lower bound of the 95 % interval, or NaN without an interval.
-        high: Upper bound of the 95 % interval, or NaN without an interval.
-        p_value: The p value of a difference, or NaN if undefined.
+        low: Lower bound of the 95 % interval, or NaN.
+        high: Upper bound of the 95 % interval, or NaN.
+        p_value: The p value of a difference, or NaN.
         notes: Notes after the number, such as its p value.
     """
 
@@ -87,7 +87,7 @@ class Table:
         columns: Column heads. Only a terminal shows their line breaks.
         heads: Number of cells that name a row. If the table is split, each part repeats these cells.
         explained: Explanations of columns for pages, by column head.
-        filters: Each row's values for a page's selection boxes, or [] without boxes.
+        filters: Each row's values for a page's selection boxes.
     """
 
     title: str

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.row import Row
     from gradewire_stats.estimated_mean import EstimatedMean
 
-_DRAWN_BY: Final = ("question", "references", "prediction", "captions")
-"""Fields that determine whether `auto` samples a row."""
+_SAMPLED_BY: Final = ("question", "references", "prediction", "captions")
 RESAMPLES: Final = 2000
 NORMAL_FROM_ROWS: Final = 500
 """Minimum number of rows for a normal interval instead of a bootstrap. Both then agree in all printed digits."""
@@ -87,9 +86,8 @@ class JudgeTally:
         paid: Tokens of rows for which this run called a judge and got a score.
         masses: Each row's total label probability, if the backend reports it.
         remembered: Number of this run's rows with only cached judge answers.
-        timed: Number of this run's rows for which a judge was called.
-        inference_s: Seconds in the judge for the timed rows.
-        queue_s: Seconds in the judge's queue for the timed rows.
+        timed: Number of this run's rows for which a judge was called. `inference_s` and `queue_s` are the total
+            seconds in the judge and in its queue for these rows.
     """
 
     judged: int = 0
@@ -194,7 +192,7 @@ class CascadeTally:
                 float(result["judge_correct"]) if judged else math.nan,
                 sampled=bool(result.get("sampled")) and judged,
                 known=result["reason"] == "band" and judged,
-                content=_digest([item.get(name) for name in _DRAWN_BY] if item else alone),
+                content=_digest([item.get(name) for name in _SAMPLED_BY] if item else alone),
                 question=_digest(item["question"].strip() if item.get("question") else alone),
             )
         )
@@ -266,8 +264,6 @@ class MetricTally:
     Attributes:
         certain: Number of rows by verdict, without rows marked UNCERTAIN.
         examples: First message for each status, with the row's ID.
-        judge: The judge's tally, or None if the metric needs no judge.
-        cascade: The tally of `auto`'s decisions, or None for other metrics.
     """
 
     line: str = ""

@@ -35,7 +35,7 @@ MOST_VOTES: Final = 1000
 _CHUNK_ROWS: Final = 1024
 _SHOWN: Final = 60
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
-"""Words that may be an answer or may stand for a missing value."""
+"""Words that may be an answer or a missing value."""
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _CHANGED: Final = {
     "date that a spreadsheet made": re.compile(
@@ -276,9 +276,9 @@ class CellNotes:
         references = {text.capitalize() for column in lists for text in column.texts}
         looks: list[tuple[str, Sequence[_Column], Callable[[_Column], str]]] = [
             ("point", every, self._points),
-            ("unsplit", lists, self._separated),
-            ("split", lists, self._split),
-            ("nested", lists, _nested),
+            ("unsplit", lists, self._unsplit_lists),
+            ("split", lists, self._split_answers),
+            ("nested", lists, _nested_lists),
             ("listed", texts, _listed_text),
             ("truth", [] if references <= {"True", "False"} else texts, self._truth_values),
             ("missing", every, self._missing),
@@ -312,8 +312,7 @@ class CellNotes:
         way_out = "left unchanged, because other cells are not whole numbers. Write all cells as in the references"
         return f'whole numbers are written as "{example}" and ' + ('read without ".0"' if is_whole else way_out)
 
-    def _separated(self, column: _Column) -> str:
-        """Report cells that look like lists but are not split."""
+    def _unsplit_lists(self, column: _Column) -> str:
         if self.reading.separator:
             return ""
         texts = column.texts
@@ -328,8 +327,7 @@ class CellNotes:
                 return f"{example}, look like lists but are read as one string each. If they are lists, {way_out}"
         return ""
 
-    def _split(self, column: _Column) -> str:
-        """Report cells that are read as lists but may be a single answer."""
+    def _split_answers(self, column: _Column) -> str:
         for cell in column.texts:
             # A cell in brackets may be an answer if the format has its own lists, or if the cell contains only numbers.
             listed = unpacked_list(cell)
@@ -357,8 +355,7 @@ def _column(name: str, rows: Sequence[Mapping[str, Any]]) -> _Column:
     return _Column(name, values, list(filter(None, stripped)))
 
 
-def _nested(column: _Column) -> str:
-    """Report list entries that look like lists, which happens if a table was converted to text twice."""
+def _nested_lists(column: _Column) -> str:
     for cell in column.values:
         entries = unpacked_list(cell) if isinstance(cell, str) else cell
         texts = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []

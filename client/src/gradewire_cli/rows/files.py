@@ -25,7 +25,6 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*:/
 STDIN: Final = "-"
 GZIP: Final = ".gz"
 _BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""First bytes of UTF-16 files from spreadsheets and PowerShell."""
 _MARK_BYTES: Final = 4
 _OTHER_FORMATS: Final = {
     b"PAR1": "is a Parquet file. Use --input-format parquet",

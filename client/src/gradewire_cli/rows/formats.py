@@ -48,9 +48,8 @@ _MARK = b"\xef\xbb\xbf"
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 _EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
-"""The first line in which some spreadsheets name the delimiter."""
 _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
-"""Words that table libraries, databases and spreadsheets write for missing values. These words are never answers."""
+"""Words for missing values from table libraries, databases and spreadsheets. These words are never answers."""
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
 
 _BATCH_ROWS = 1024
@@ -244,7 +243,7 @@ def arrow_records(path: str) -> Iterator[Record]:
     """
     _refuse_stdin(path)
     with _readable(path, "Arrow"):
-        from pyarrow import PythonFile, ipc, memory_map  # noqa: PLC0415 - optional and slow to import
+        from pyarrow import PythonFile, ipc, memory_map  # noqa: PLC0415 - optional
 
         with PythonFile(open_url(path), "r") if is_url(path) else memory_map(path) as source:
             yield from _numbered(_batches(source, ipc))
@@ -263,7 +262,7 @@ def _batches(source: Any, ipc: Any) -> Iterator[Any]:
 def _parquet_file(path: str) -> Iterator[ParquetFile]:
     _refuse_stdin(path)
     with _readable(path, "Parquet"):
-        from pyarrow import parquet  # noqa: PLC0415 - optional and slow to import
+        from pyarrow import parquet  # noqa: PLC0415 - optional
 
         with (
             open_url(path) if is_url(path) else contextlib.nullcontext(path) as source,
@@ -280,7 +279,7 @@ def _refuse_stdin(path: str) -> None:
 @contextlib.contextmanager
 def _readable(path: str, format_: str) -> Iterator[None]:
     try:
-        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+        import pyarrow as pa  # noqa: PLC0415 - optional
     except ImportError as error:
         raise InputError(f"{path}: {format_} needs pyarrow. Run: pip install 'gradewire[parquet]'") from error
     try:

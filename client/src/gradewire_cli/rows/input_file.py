@@ -34,7 +34,6 @@ official_options = stacked(
 )
 _TAB = "tab"
 ALL_COLUMNS = "all"
-"""The value of --keep-columns that keeps all columns."""
 
 
 def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:

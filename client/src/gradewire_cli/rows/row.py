@@ -267,7 +267,6 @@ def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]
 
 
 def _flags(value: Any) -> tuple[str, ...]:
-    """Return a row's flags from a list, or from words separated by commas."""
     value = plain(value)
     unpacked = unpacked_list(value) if isinstance(value, str) else value
     listed = [value] if unpacked is None else unpacked

@@ -94,8 +94,8 @@ class StepCounts:
 
     Attributes:
         in_time: Number of scored calls with a reply at most `Objective.p99_s` after the step's end.
-        latency_s: Latencies of scored calls, in seconds from each call's due time.
-        lag_s: Delays of all calls between due time and sending, in seconds.
+        latency_s: Scored calls' latencies in seconds, from each call's due time.
+        lag_s: All calls' delays in seconds, between due time and sending.
     """
 
     due: int = 0
@@ -173,7 +173,7 @@ class LoadCaller:
         """Connect to every process of the server, and return the channels in the order of use."""
         try:
             async with asyncio.timeout(within_s):
-                channels = await self._spread_channels()
+                channels = await self._open_channels_to_all_processes()
         except TimeoutError:
             raise ServerUnreachable(f"{self._endpoint.address} did not answer within {within_s:g} s") from None
         except grpc.aio.AioRpcError as error:
@@ -201,8 +201,7 @@ class LoadCaller:
         """Close the connections, which cancels all calls."""
         await asyncio.gather(*(channel.close() for channel in self._open))
 
-    async def _spread_channels(self) -> list[grpc.aio.Channel]:
-        """Open up to `CONNECTIONS` channels to each process that the operating system chooses."""
+    async def _open_channels_to_all_processes(self) -> list[grpc.aio.Channel]:
         kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
         wanted = CONNECTIONS
         while sum(map(len, kept.values())) < wanted and len(self._open) < _TRIES * wanted:
@@ -257,8 +256,7 @@ async def open_loop(due_s: Iterable[float], send: Send) -> None:
 class Sender:
     """A sender of calls that records their results in `counts`.
 
-    Attributes:
-        in_time_until_s: The end of the time for scored calls to count as in time, on the event loop's clock.
+    Calls that are scored before `in_time_until_s` on the event loop's clock count as in time.
     """
 
     caller: LoadCaller

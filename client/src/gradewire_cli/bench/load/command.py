@@ -90,11 +90,7 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
 
 
 async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
-    """Send each answer of the pool once. Return metric identifiers by label, and the server's version.
-
-    Raises:
-        GradewireError: The server does not answer, or its metrics page is unreadable.
-    """
+    """Send each answer of the pool once. Return metric identifiers by label, and the server's version."""
     if given.metrics_url is not None:
         read_usage(given.metrics_url)
     endpoint, names = given.endpoint, given.metrics.named
@@ -110,10 +106,7 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 
 
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
-    """Run the load. Return the results, and the error that ended the run early, or None.
-
-    Raise the error if no step ended.
-    """
+    """Return the results, and the error that ended the run early, or None; raise the error if no step ended."""
     result = LoadResult()
     try:
         with LoadProcesses(given) as processes:

@@ -79,7 +79,7 @@ MIXES: Final = {name: Mix(**mix) for name, mix in _TEXTS["mixes"].items()}
 class OwnRows:
     """A file's rows, which the client processes share and send in order, round after round.
 
-    A row counts as repeated if an earlier row has the same content. After the first round, all rows are repeated.
+    A row counts as repeated if an earlier row has the same content.
     """
 
     def __init__(self, items: Sequence[types_pb2.Item]) -> None:
@@ -117,7 +117,7 @@ def _content(item: types_pb2.Item) -> bytes:
 
 
 def _short_answer(source: random.Random, words: int) -> str:
-    """Return up to 6 words that start with a number. Three words already allow 600 000 different answers."""
+    """Return up to 6 words that start with a number. Three words allow 600 000 different answers."""
     colour, look, thing = (source.choice(_WORDS[kind]) for kind in ("colours", "looks", "things"))
     number, other, place = str(source.randint(2, 999)), source.choice(_WORDS["things"]), source.choice(_WORDS["places"])
     parts = [number, colour, thing] if words <= 3 else [number, look, colour, thing]

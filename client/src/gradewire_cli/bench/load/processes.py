@@ -46,7 +46,6 @@ class LoadOptions:
         step_s: Duration of a step in seconds. None means 10 s, or up to 60 s if a step needs longer for 500 calls.
         rate_per_s: Rate of the single step in calls per second. None means a search for the knee.
         start_per_s: First rate of the search. None means half the rate that a short closed loop reaches.
-        parameters: Options that affect the results, by name.
     """
 
     endpoint: Endpoint
@@ -76,7 +75,7 @@ class LoadOptions:
 class _Order(NamedTuple):
     """An order to a client process. Without `offsets`, the process runs a closed loop.
 
-    Times are on the monotonic clock, which all processes of a machine share.
+    Times are on the monotonic clock, which all processes share.
     """
 
     start_s: float

@@ -82,8 +82,6 @@ class Step:
     Attributes:
         rate_per_s: Offered rate in calls per second.
         duration_s: Duration in seconds, without the wait for the last replies.
-        before: The server's usage before the step, or None.
-        after: The server's usage after the step, or None.
         load: This machine's load average in the last minute of the step.
     """
 

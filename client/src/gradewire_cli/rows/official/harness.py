@@ -23,13 +23,12 @@ _MARKS: Final = (
     ("lm-eval", {"doc_id", "filtered_resps", "arguments"}),
     ("vlmevalkit", {"index", "prediction"}),
 )
-"""Fields that show which harness wrote a row or document. The first match counts."""
+"""Fields that show which harness wrote a row. The first match counts."""
 _LETTER: Final = re.compile(r"\A\(?([A-Z])\)?[.:]?\Z")
 _OPTION: Final = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_stem", "input", "instruction", "prompt")
 """Field names for a document's question, in any case. The first non-empty field counts."""
 REFERENCES: Final = ("answers", "answer", "references", "reference", "target", "targets", "label")
-"""Field names for a document's right answer."""
 _CATEGORIES: Final = ("category", "question_type", "subdomain", "sub_category", "subject", "task_type")
 
 
@@ -142,15 +141,14 @@ class SampleLog:
         Raises:
             InputError: The file is missing, or has no samples from this harness or with this filter.
         """
-        samples = _filtered(path, self.with_filters(self._checked(path)), filter_)
+        samples = _filtered(path, self.with_filters(self._checked_samples(path)), filter_)
         named = self.file_name.match(Path(path).name)
         task = named[1] if named else ""
         yield from numbered(
             row for sample in samples for row in ([sample] if sample.fields is None else self.rows(sample, task))
         )
 
-    def _checked(self, path: str) -> Iterator[Record]:
-        """Yield the objects; raise InputError if none of the first objects is a sample from this harness."""
+    def _checked_samples(self, path: str) -> Iterator[Record]:
         records = self.samples(path)
         first = list(itertools.islice(records, _PEEKED))
         lacks = [record.problem if record.fields is None else self.lack(record.fields) for record in first]

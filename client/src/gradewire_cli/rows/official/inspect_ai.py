@@ -29,7 +29,7 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_MEMBER_BYTES: Final = 1 << 28
-"""Maximum size of one unpacked archive member. A sample with all its events needs a few MB."""
+"""Maximum size of an unpacked member. A sample with all its events needs a few MB."""
 MAX_UNPACKED_BYTES: Final = 1 << 36
 """Maximum size of all unpacked members. A larger archive is a zip bomb."""
 _LOCAL_HEADER_BYTES: Final = 30
@@ -43,7 +43,7 @@ _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILI
 _NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 TYPE_COLUMNS: Final = ("task",)
 PATTERNS: Final = ("*.eval", "*_*.json")
-"""Patterns of log names (TIME_TASK_ID), which exclude eval-set.json and listing.json in the same folder."""
+"""Patterns of log names (TIME_TASK_ID), which exclude eval-set.json and listing.json."""
 _MOST_EPOCHS: Final = 1000
 """Maximum number of epochs for which missing samples are reported. A log may claim any number."""
 
@@ -93,19 +93,18 @@ def _unpacking(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 
 def _zstandard(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     try:
-        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+        import pyarrow as pa  # noqa: PLC0415 - optional
     except ImportError as error:
         raise InputError(
             f"{archive.filename} is compressed with Zstandard, which needs Python 3.14 or pyarrow. Run: pip install "
             f"'gradewire[parquet]'; or {_CONVERT}"
         ) from error
     with Path(archive.filename or "").open("rb") as file:
-        raw = _packed(file, member)
+        raw = _compressed_bytes(file, member)
     return pa.CompressedInputStream(pa.BufferReader(raw), "zstd")
 
 
-def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
-    """Return a member's compressed bytes, which follow its local header."""
+def _compressed_bytes(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
     file.seek(member.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
@@ -228,7 +227,6 @@ def _position(letter: str) -> int | None:
 
 
 def _completion(output: Mapping[str, Any]) -> Any:
-    """Return the model's answer: the completion, or the first choice's message."""
     if output.get("completion") is not None:
         return output["completion"]
     choices = output.get("choices")
@@ -237,7 +235,6 @@ def _completion(output: Mapping[str, Any]) -> Any:
 
 
 def _scores(scores: Any) -> dict[str, Any]:
-    """Return columns with inspect's scores and the answers that its scorers extracted."""
     found: dict[str, Any] = {}
     for name, score in mapping(scores).items():
         if not isinstance(score, Mapping):
@@ -352,7 +349,7 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
 
 
 def _harness_of(content: bytes) -> str:
-    """Return the end of a message that names the harness of a file with one object per line, or ""."""
+    """Return the end of a message about the harness of a file with one object per line, or ""."""
     try:
         return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):

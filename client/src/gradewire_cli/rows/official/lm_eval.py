@@ -156,8 +156,8 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         **_metrics(fields),
         **columns_of("doc", fields["doc"]),
     }
-    if requests and all(map(_is_continuation, requests)):
-        yield _chosen(sample, {"id": identifier, **columns}, requests)
+    if requests and all(map(_is_for_log_likelihood, requests)):
+        yield _multiple_choice_row(sample, {"id": identifier, **columns}, requests)
         return
     if requests and all(len(request) == 1 for request in requests):  # requests for answers have stop words too
         yield without_answer(sample, identifier, "is a log-likelihood, not an answer")
@@ -174,8 +174,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     yield from answer_rows(sample, identifier, columns, answers)
 
 
-def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
-    """Return a multiple-choice sample's row, with the likeliest continuation as answer."""
+def _multiple_choice_row(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
     fields = mapping(sample.fields)
     offered = [str(request[1]).strip() for request in requests]
     half = len(offered) // 2
@@ -204,15 +203,12 @@ def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence
 
 
 def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
-    """Return the filtered answers, each with the model's full output.
-
-    Requests for a log-likelihood, e.g. of "unanswerable" in SQuAD 2, are skipped.
-    """
+    """Return the filtered answers, each with the model's full output. Skip requests for a log-likelihood."""
     found: list[tuple[Any, Any]] = []
     resps = fields.get("resps")
     raws = resps if isinstance(resps, list) else []
     for place, response in enumerate(fields["filtered_resps"]):
-        if place < len(requests) and _is_continuation(requests[place]):
+        if place < len(requests) and _is_for_log_likelihood(requests[place]):
             continue
         raw = raws[place] if place < len(raws) else None
         passed = response if isinstance(response, list) else [response]
@@ -222,7 +218,6 @@ def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> li
 
 
 def _target(fields: Mapping[str, Any]) -> Any:
-    """Return the right answer. lm-eval writes lists in Python's notation."""
     target = named_texts(stripped(fields.get("target")))
     own = in_one_text(references_of(fields["doc"]))
     if target == "None" and (own is not None or "None" not in fields["doc"].values()):
@@ -246,8 +241,7 @@ def _requests(arguments: Any) -> list[list[Any]]:
     ]
 
 
-def _is_continuation(request: Sequence[Any]) -> bool:
-    """Return True if a request is for the log-likelihood of a given continuation."""
+def _is_for_log_likelihood(request: Sequence[Any]) -> bool:
     return len(request) > 1 and isinstance(request[1], str)
 
 

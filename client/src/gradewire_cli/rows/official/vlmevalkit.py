@@ -25,15 +25,13 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_UNPACKED_BYTES: Final = 1 << 30
-"""Maximum size of an unpacked workbook, which is a zip archive."""
 _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
 """Excel's limit for a sheet. A cell may claim any position, and openpyxl fills the gap before the cell."""
 _NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
-"""VLMEvalKit's file name, MODEL_DATASET. Both names may contain underscores, so the pattern does not split them."""
+"""VLMEvalKit's file name, MODEL_DATASET. Both names may contain underscores."""
 TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
-_FAILED: Final = "Failed to obtain answer"
-"""VLMEvalKit's message in place of a missing answer."""
+_MISSING_ANSWER: Final = "Failed to obtain answer"
 
 
 def workbook_records(path: str) -> Iterator[Record]:
@@ -43,7 +41,7 @@ def workbook_records(path: str) -> Iterator[Record]:
         InputError: The file is missing, not a workbook, too large, or repeats a column; or openpyxl is missing.
     """
     try:
-        import openpyxl  # noqa: PLC0415 - optional and slow to import
+        import openpyxl  # noqa: PLC0415 - optional
     except ImportError as error:
         raise InputError(
             f"{path}: workbooks need openpyxl. Run: pip install 'gradewire[xlsx]'; or have VLMEvalKit write TSV with "
@@ -106,7 +104,7 @@ def _rows(record: Record, task: str) -> Iterator[Record]:
     fields = {name: None if is_missing(value) else value for name, value in mapping(record.fields).items()}
     prediction, index = fields["prediction"], fields["index"]
     identifier = row_id(task, record.index if index is None else index)
-    if isinstance(prediction, str) and _FAILED in prediction:
+    if isinstance(prediction, str) and _MISSING_ANSWER in prediction:
         yield without_answer(record, identifier, f"has no answer: {prediction[:200]}")
         return
     options = _options(fields)

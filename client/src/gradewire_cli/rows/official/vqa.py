@@ -124,11 +124,7 @@ def _annotate(question: dict[str, Any], fields: Mapping[str, Any], path: str, un
 
 
 def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a question's references, their confidences, and its types. Missing values are empty.
-
-    Raises:
-        ValueError: An answer is not a string.
-    """
+    """Return a question's references, their confidences, and its types; raise ValueError for unreadable answers."""
     answers = fields.get("answers")
     # GQA has one answer. VQA's "answers" contains its multiple_choice_answer.
     listed = answers if isinstance(answers, list) else [fields["answer"]] if "answer" in fields else []
@@ -172,7 +168,7 @@ def _entries(path: str, document: Any) -> Sequence[Any]:
 
 
 def _first(fields: object, names: Sequence[str]) -> str:
-    """Return the first of these fields as a string. IDs are numbers in some files and strings in others.
+    """Return the first of these fields as a string, because IDs are numbers in some files.
 
     A whole number may be a float, because table libraries write 7 as 7.0 if another row has no value.
     """
