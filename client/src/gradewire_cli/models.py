@@ -74,7 +74,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
 def _sight(model: ModelInfo) -> str:
     if model.sees_images:
         return "sees pictures"
-    # The server may not know this before a judge's first call.
+    # Before a judge's first call, the server may not know whether the judge sees pictures.
     return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 

@@ -14,7 +14,7 @@ from gradewire_server.settings.server import Settings
 
 
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
-    """Return a built model's NAME@DIGEST, and a line for each of its calibrations, even unreadable or missing ones.
+    """Return a built model's NAME@DIGEST, and a line for each calibration, including unreadable calibrations.
 
     Raises:
         InvalidRequest: The model is missing or broken.

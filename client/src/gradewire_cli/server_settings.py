@@ -31,7 +31,7 @@ def missing_synonyms() -> str:
     Raises:
         InvalidRequest: A setting on this machine is invalid.
     """
-    from gradewire_server.lexicon import Thesaurus  # noqa: PLC0415 - see the module's docstring
+    from gradewire_server.lexicon import Thesaurus  # noqa: PLC0415 - as above
 
     with invalid_request(SettingsError):
         settings = Settings.load()
@@ -58,8 +58,8 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
         count = settings.process_count
     if count > 1:
         return supervise(settings, values, started=started)
-    from gradewire_server.app import run  # noqa: PLC0415 - see the module's docstring
-    from gradewire_server.encoders.factory import check_installed  # noqa: PLC0415 - see the module's docstring
+    from gradewire_server.app import run  # noqa: PLC0415 - as above
+    from gradewire_server.encoders.factory import check_installed  # noqa: PLC0415 - as above
 
     try:
         check_installed(settings.engine)

@@ -54,13 +54,11 @@ class VerdictRows:
 
     @classmethod
     def read(cls, call: TableCall, *, cut: float | None) -> VerdictRows:
-        """Score the rows, and apply cuts to scores without verdicts.
-
-        `cut` is the default cut. None means no verdicts.
+        """Score the rows, and apply cuts to scores without verdicts. `cut` is the default cut, or None for no cut.
 
         Raises:
-            click.ClickException: An option is invalid, or the evaluator that replaces annotators lacks verdicts and a
-            cut.
+            click.ClickException: An option is invalid, or the evaluator that replaces annotators has neither verdicts
+                nor a cut.
         """
         run = labelled_run_of(call.options)
         given = _cuts(call.options["cuts"])

@@ -136,7 +136,7 @@ class AveFile:
 
 
 def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number: int) -> tuple[AveSample, str]:
-    """Return a sample and the reason to exclude it, or ""; raise ValueError if the row is unusable."""
+    """Return a sample, and the reason to exclude the sample or ""; raise ValueError if the row is unusable."""
     values = {
         name: _values(fields, columns.of(name), spread=len(columns.named.get(name, ())) > 1) for name in columns.usual
     }

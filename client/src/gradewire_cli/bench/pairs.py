@@ -46,7 +46,6 @@ class Pair:
         position: The pair's place in the file, for messages.
         choices: Choices by evaluator, or None without a choice.
         responses: The two answers, or None if the file lacks an answer.
-        item: The question and the references.
         instruction_key: A key of the question (see `question_key_of`). A pair without a question has a unique key.
     """
 

@@ -46,7 +46,7 @@ _PAPERS: dict[str, dict[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Possible columns of each field. If a row contains several, the first one is used.
+    """Possible columns of each field. If a row contains several of them, the first one is used.
 
     Attributes:
         usual: Default columns by field.
@@ -116,9 +116,7 @@ class TableResult:
     """The result of a table command.
 
     Attributes:
-        tables: All tables, for output files.
         headline: Tables to print without --all-tables. None means all tables.
-        intervals: Estimates in the tables, for notes on the bootstrap.
         parameters: Options for the manifest that affect the result.
         server_version: gradewire version of the server that scored the rows, or "".
         run: The run over the rows, or None for a table without labels.

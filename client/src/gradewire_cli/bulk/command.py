@@ -329,7 +329,7 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
     if len(paths) < 2:
         raise click.UsageError("name at least one INPUT, then the OUTPUT")
     if STDIN in paths:
-        raise InputError("bulk reads INPUT twice, which standard input does not allow. Save the input to a file")
+        raise InputError("bulk reads INPUT repeatedly, which standard input does not allow. Save the input to a file")
     output = BulkOutput.of(paths[-1], options)
     source = input_file({**options, "files": paths[:-1]})
     check_outputs(output.written, source.named_paths)

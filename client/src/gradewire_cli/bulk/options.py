@@ -39,7 +39,7 @@ class Division:
 
 
 def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
-    """Divide the cores of machines among workers. `own_judge` means that each worker has a judge."""
+    """Divide machines' cores among workers. None means the default. `own_judge` means that each worker has a judge."""
     sizes = Counter(machines)
     count = workers or (1 if own_judge else _usual_workers(sizes))
     share = _largest_share(sizes, count)

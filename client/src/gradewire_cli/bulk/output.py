@@ -36,7 +36,6 @@ class Assembly:
 
     Attributes:
         parts: All parts. The value is False if some of the part's rows are unanswered.
-        ends: The end of each input file, by the file's index.
     """
 
     store: PartStore

@@ -44,9 +44,9 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
     """Write or replace a file.
 
     Object stores, and file systems that rename onto existing files (SFTP), show either the old file or the complete new
-    file. If file systems refuse to replace files (SMB, WebHDFS), the file is missing for a moment. If the process is
-    killed at this moment, `put_back` restores the old file. If file systems move by copying (fsspec's default), a
-    killed process may leave only the new file's beginning.
+    file. On file systems that refuse to replace files (SMB, WebHDFS), the file is missing for a moment. If the process
+    is killed at this moment, `put_back` restores the old file. On file systems that move by copying (fsspec's default),
+    a killed process may leave only the new file's beginning.
 
     Raises:
         Exception: Any error of the file system. The old file still exists, unless the new file was copied over it.
@@ -224,7 +224,7 @@ class PartStore:
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file in the folder like `write_atomically`, or durably on this machine."""
+        """Write or replace a file in the folder, durably on this machine, otherwise like `write_atomically`."""
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)
             if local is None:

@@ -62,7 +62,7 @@ def import_ray() -> Any:
     return ray
 
 
-def _init_with_retries(ray: Any, address: str, settings: dict[str, Any]) -> None:
+def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
     """Connect to Ray or start Ray. Retry, because Ray's node may start too slowly on a busy machine."""
     for tries_left in reversed(range(_START_TRIES)):
         try:
@@ -97,7 +97,7 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     if address is None:
         settings |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
-        _init_with_retries(ray, "local" if address is None else address, settings)
+        _init(ray, "local" if address is None else address, settings)
     except ConnectionError as error:
         # Ray sends the user's token to this address only if the mode is set.
         hint = "" if _AUTH_MODE in os.environ else f". If the cluster needs Ray's token, set {_AUTH_MODE}=token"
@@ -125,7 +125,6 @@ class FileReader:
 
     Attributes:
         rows_before: Number of rows in earlier files.
-        part_rows: Number of rows per part.
         done: Indices of finished parts.
         pictures: Folder with the rows' pictures, or None if no metric uses pictures.
     """
@@ -224,7 +223,7 @@ def run_parts(
         # Actors start first and may reserve every core. A reader with a reserved core would then never start (Ray issue
         # 44687).
         num_cpus=0,
-        # the only limit to the number of reader processes
+        # limits the number of reader processes
         concurrency=min(workers, len(readers)),
     )
     scored = data.map_batches(

@@ -48,8 +48,6 @@ class PartRecord:
         unanswered: Number of rows to score again with --resume.
         error: Reason why the part could not be scored, or "".
         unreachable: True if the part failed because the server was down.
-        texts: Numbers of encoded texts, see `Summary.texts`.
-        seconds: Seconds by stage, see `Summary.seconds`.
         worker: The process that scored the part, as HOST:PID.
     """
 
@@ -93,7 +91,7 @@ def costs_of(summary: Summary) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RunTally:
-    """The sum of a run's records. `scored` counts rows without reused rows."""
+    """The sum of a run's records. `scored` does not count reused rows."""
 
     rows: int = 0
     scored: int = 0
@@ -252,7 +250,7 @@ class PartScorer:
         return scorer
 
     async def _score(self, scorer: RowScorer, part: PartRows) -> PartRecord:
-        known = await asyncio.to_thread(self._earlier, part)
+        known = await asyncio.to_thread(self._final_results_of_earlier_run, part)
         self._known |= known
         rows: list[Mapping[str, Any]] = []
         summary = Summary()
@@ -281,8 +279,7 @@ class PartScorer:
             worker_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT_BYTES,
         )
 
-    def _earlier(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
-        """Return an earlier run's final results by `Row.key`, or {} if this part had no unanswered rows."""
+    def _final_results_of_earlier_run(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
         if part.part not in self.setup.unanswered:
             return {}
         # A killed process may have left an incomplete last line.

@@ -51,8 +51,6 @@ class ReportInput:
     """A run with its labels.
 
     Attributes:
-        source: Names of the scored files, for the headline.
-        created: The date for the headline.
         unlabelled: Number of skipped rows without a label.
         unreadable: Number of skipped rows with an unreadable label.
         annotators: Agreement among annotators, or None without several annotators.
@@ -124,7 +122,7 @@ def bounded(report: ReportInput) -> ReportInput:
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a short form of each name. Equal beginnings get numbers, so that the forms stay distinct."""
+    """Return a short form of each name. Forms with equal beginnings get numbers and stay distinct."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}
     repeated: Counter[str] = Counter()

@@ -57,9 +57,9 @@ def worst(
     """Return the rows on which a metric and annotators disagree, with the largest gap between score and label first.
 
     A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or with labels outside
-    [0, 1], a row disagrees if its positions by score and by label differ by at least a quarter of the rows, and a row
-    with a better label has a lower score ("high") or a row with a worse label has a higher score ("low"). Among equally
-    bad rows, select evenly over the file, because neighbouring rows may have the same question.
+    [0, 1], a row disagrees if its positions by score and by label differ by at least a quarter of the rows, and another
+    row with a better label has a lower score ("high") or another row with a worse label has a higher score ("low").
+    Among equally bad rows, select evenly over the file, because neighbouring rows may have the same question.
 
     Args:
         scores: float64[rows]. NaN marks failed rows, which are skipped.
@@ -190,7 +190,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """All shown answers, sorted by the number of metrics that disagree with annotators.
+    """All shown answers, starting with answers on which most metrics disagree with annotators.
 
     Attributes:
         totals: Number of disagreeing rows by metric, direction and evidence.
@@ -269,7 +269,7 @@ def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
     """Return all matched references, as many other references as fit, and the number of omitted references."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        # With a score of 0, the result names the first reference although it does not match.
+        # With a score of 0, the result names the first reference although this reference does not match.
         if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS

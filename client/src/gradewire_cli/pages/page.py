@@ -82,7 +82,6 @@ class _Table:
 
 
 def _shown_table(table: Table) -> _Table:
-    """Return a table with printable texts. Columns that contain only numbers sort by number."""
     columns = []
     for place, name in enumerate(table.columns):
         is_numeric = not any(isinstance(row[place], str) for row in table.rows)
@@ -283,7 +282,7 @@ def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", qu
 
 
 def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.html") -> bytes:
-    """Return the first page that is small enough, in UTF-8; raise the InputErrors of `write_page` with `name`."""
+    """Return the first page that is small enough, in UTF-8; raise InputError with `name` in the message."""
     template = template_of("page.html")
     assets: dict[str, Any] = page_assets(("common.js", "report.js"), ("report.css",))
     size = 0

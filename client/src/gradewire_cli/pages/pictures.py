@@ -72,7 +72,7 @@ class Album:
         name = _cut_name(named)
         if len(named) <= _MAX_URL_CHARACTERS and _is_web(named):
             return ShownPicture(name, link=named, note="not fetched")
-        return self._file(named, name)
+        return self._file_picture(named, name)
 
     def _data_picture(self, uri: str) -> ShownPicture:
         name = "in the row"
@@ -85,10 +85,9 @@ class Album:
             content = base64.b64decode("".join(uri[beginning.end() :].split()), validate=True)
         except (binascii.Error, ValueError):
             return ShownPicture(name, note="not shown: unreadable base64")
-        return self._embedded(content, name)
+        return self._embedded_if_there_is_space(content, name)
 
-    def _file(self, named: str, name: str) -> ShownPicture:
-        """Return a picture from a file, or only a name if `named` is not a path."""
+    def _file_picture(self, named: str, name: str) -> ShownPicture:
         is_path = Path(named[:_MAX_URL_CHARACTERS]).suffix.lower() in _SUFFIXES and len(named) <= _MAX_URL_CHARACTERS
         # Two slashes or backslashes may name another machine.
         if not is_path or self.rows_folder is None or named.startswith(("//", "\\\\")) or "://" in named:
@@ -104,10 +103,9 @@ class Album:
                 content = stream.read(MAX_PICTURE_BYTES + 1)
         except (OSError, ValueError) as error:
             return ShownPicture(name, note=f"cannot be read: {getattr(error, 'strerror', None) or 'invalid name'}")
-        return self._embedded(content, name, link)
+        return self._embedded_if_there_is_space(content, name, link)
 
-    def _embedded(self, content: bytes, name: str, link: str = "") -> ShownPicture:
-        """Return the picture, embedded if there is space. The picture's first bytes determine its type."""
+    def _embedded_if_there_is_space(self, content: bytes, name: str, link: str = "") -> ShownPicture:
         kind = _kind(content)
         if kind is None:
             return ShownPicture(name, note="not shown: not PNG, JPEG, GIF, WebP or AVIF")

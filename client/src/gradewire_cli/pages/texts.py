@@ -14,7 +14,7 @@ _RUN = re.compile(r"\S+")
 _WORD = re.compile(r"\w(?:\S*\w)?")
 # The server's windows lie within the first 1,024 words.
 _MAX_WORDS = 1024
-# These first words are enough to find a window.
+# A window's first 64 words are enough to find the window.
 _MAX_ALIGNED = 64
 _MAX_COMPARED = 64
 # Minimum mean likeness of words, from 0 to 1.
@@ -126,7 +126,7 @@ def visible(text: str) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return the text in NFC, to which positions in a text refer."""
+    """Return the text in NFC. Positions in texts refer to NFC."""
     return unicodedata.normalize("NFC", text)
 
 

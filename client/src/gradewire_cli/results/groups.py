@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import GroupStatistics, PairedDifference
 
 
-# equal for all answers
+# Settings are equal for all answers.
 _SETTINGS = frozenset({"band_lower", "band_upper"})
 # A column of IDs makes one group per row, so tables show only the first groups.
 SHOWN_GROUPS = 60
@@ -198,7 +198,7 @@ class Breakdown:
 def check_comparable(source: InputFile) -> None:
     """Raise MissingExtra if --group-by needs numpy for intervals and numpy is not installed.
 
-    Without --group-by, official files' question types need no numpy.
+    Official files' question types need no numpy.
     """
     if source.groupings_requested:
         try:
@@ -289,7 +289,6 @@ def _table(title: str, columns: Grouping, lines: Sequence[GroupMetric]) -> Table
 
 
 def _columns(lines: Sequence[GroupMetric], columns: Grouping) -> Iterator[tuple[str, Callable[[GroupMetric], Value]]]:
-    """Yield each column's head, with a function that returns the column's cell for a group."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
     yield "scored", lambda line: count(len(line.tally.scores))

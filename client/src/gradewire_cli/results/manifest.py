@@ -124,16 +124,13 @@ class RunManifest:
     """The record of a run.
 
     Attributes:
-        command: The subcommand, for example "score" or "bench load".
         metrics: Metric identifiers by label.
         models: Encoders, graders and judges in the metric identifiers, as NAME@DIGEST.
         prompts: Prompts in the metric identifiers, as NAME@DIGEST.
         output: The finished output if it is a single file on this machine that `gradewire compare` can read, otherwise
             None.
-        parameters: Other options that affect the result, as JSON values by name.
         cost: Cost of judge calls, or None if no paid judge was called.
         reproduce: A command that reproduces the result, without secrets, or "" if unknown.
-        results: The command's statistics as JSON values.
         others: Unknown fields from a newer gradewire.
     """
 

@@ -179,7 +179,6 @@ def _of_all(kinds: set[str]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    """Convert a value to its column's type, and replace lone surrogates, because UTF-8 cannot encode them."""
     if value is None:
         return None
     match kind:

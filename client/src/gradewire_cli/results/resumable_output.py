@@ -332,7 +332,6 @@ class ResultsFile:
     def _rows_to_the_first_done(
         self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
     ) -> list[Row]:
-        """Return input rows up to the first finished row; raise InputError if no input row is finished."""
         last = max(index for index, _ in finished)
         if any(row.key in finished for row in read):
             return []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
-# Minimum gap between a mean and the share right for a note.
+# Minimum gap between a mean and the share of right answers that causes a note.
 _FAR = 0.05
 
 

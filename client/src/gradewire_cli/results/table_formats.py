@@ -47,7 +47,6 @@ def to_markdown(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """Return the tables as GitHub Markdown with bold titles, and the notes as a literal block."""
     blocks = []
     for table in tables:
-        # Web pages scroll wide tables, so do not split them.
         rule = f"|{'---|' * table.heads}{'---:|' * (len(table.columns) - table.heads)}"
         lines = [f"**{table.title}**", "", _markdown_row(table.columns), rule]
         blocks.append("\n".join([*lines, *map(_markdown_row, table.rows)]))
@@ -140,7 +139,7 @@ def _without_control_characters(text: str) -> str:
 
 
 def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
-    """Return the output files by option of `table_file_options`."""
+    """Return the output files from `table_file_options`, by option."""
     names = {"--json": "json_path", "--markdown": "markdown", "--csv": "csv_path", "--latex": "latex"}
     return {option: options[name] for option, name in names.items()}
 

@@ -55,7 +55,6 @@ class Value:
         low: Lower bound of the 95 % interval, or NaN.
         high: Upper bound of the 95 % interval, or NaN.
         p_value: The p value of a difference, or NaN.
-        notes: Notes after the number, such as its p value.
     """
 
     text: str

@@ -27,7 +27,6 @@ NO_WORDS: Mapping[str, float] = {}
 
 _SPREADSHEET_ERROR: Final = re.compile(r"\A(#(REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!)|#{3,})\Z")
 WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
-"""A whole number that a table library wrote as a float."""
 _FLOAT: Final = re.compile(r"\A-?\d+\.(0|\d*[1-9])\Z")
 _BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", re.DOTALL)
 
@@ -35,7 +34,6 @@ MOST_VOTES: Final = 1000
 _CHUNK_ROWS: Final = 1024
 _SHOWN: Final = 60
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
-"""Words that may be an answer or a missing value."""
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _CHANGED: Final = {
     "date that a spreadsheet made": re.compile(
@@ -44,7 +42,7 @@ _CHANGED: Final = {
     "number that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
 }
 _SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
-"""Possible separators between references, with the minimum share of cells with this separator for a note."""
+"""Possible separators between references, each with the minimum share of cells for a note on this separator."""
 _ENTITY: Final = re.compile(r"&#?\w+;")
 _ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
 """Lists that are not JSON, such as a database's lists, and series printed by table libraries."""
@@ -191,7 +189,6 @@ class CellReading:
 
     Attributes:
         only_texts: True if the format has only text cells, like CSV.
-        separator: Separator between references in a cell, or "".
         missing: Additional words for a missing value.
         whole_number_columns: Columns with whole numbers written like 2.0.
     """
@@ -339,7 +336,7 @@ class CellNotes:
     def _truth_values(self, column: _Column) -> str:
         if not self.reading.only_texts or not column.texts or not _TRUTH.issuperset(column.texts):
             return ""
-        return 'truth values are read as the words "True" and "False". Write these words like in the references'
+        return 'truth values are read as the words "True" and "False". Write these words as in the references'
 
     def _missing(self, column: _Column) -> str:
         words = sorted(_MAYBE_MISSING.intersection(column.texts).difference(self.reading.missing))

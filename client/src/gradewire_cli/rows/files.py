@@ -33,7 +33,6 @@ _OTHER_FORMATS: Final = {
     "needs a name that ends in .eval",
     b"\x1f\x8b": "is a gzip file. Rename it to end in .gz, or unpack it",
 }
-"""First bytes of formats that this module cannot read, with the end of the error message."""
 
 
 def is_url(path: str) -> bool:
@@ -110,7 +109,7 @@ def matching_urls(url: str) -> Sequence[str]:
 
 
 def check_encoding(name: str | None) -> str:
-    """Return Python's name for an encoding; raise InputError if the encoding is unknown."""
+    """Return Python's name for an encoding, or "" for None; raise InputError if the encoding is unknown."""
     try:
         return codecs.lookup(name).name if name else ""
     except LookupError:

@@ -94,7 +94,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def in_file(record: Record, name: str, before: int) -> Record:
-    """Return a row with its file's name, and with its index increased by `before`, the earlier files' rows."""
+    """Return a row with its file's name, and with its index increased by the number of rows in earlier files."""
     return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
 

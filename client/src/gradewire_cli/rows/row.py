@@ -31,16 +31,13 @@ class Row:
 
     Attributes:
         id: The ID in the file, or the row index.
-        has_id: True if the file contains the ID.
         item: The item for `Client.score`, or None if the row is unreadable.
-        problem: Reason why the row is unreadable, or "".
         digest: Digest (32 hex digits) of everything that a score or an output row depends on, except the picture.
         group: The row's group in addition to model and data set, or "".
         flags: Reasons against using the row, for example an answer that changes over time.
         picture: The picture's path, URL, data URI or ID in the row, or "".
-        picture_digest: Digest (32 hex digits) of the picture's bytes, or "" if no metric uses the picture or the
-            picture cannot be sent.
-        kept_columns: Columns of the file to copy to the output, by name.
+        picture_digest: Digest (32 hex digits) of the picture's bytes, or "" without a usable picture.
+        kept_columns: Columns to copy to the output.
         grouping: Values that assign the row to groups, by name in --group-by.
         question_key: Key (32 hex digits) that rows with the same question share. See `question_key_of`.
     """
@@ -79,7 +76,6 @@ class RowOptions:
         columns: Columns by field from --map, which replace the field's usual column names. `labels` may name several
             columns, one per annotator, separated by commas.
         where: Allowed values by column. Rows with other values are skipped.
-        reference_separator: Separator between references in a cell, or "".
         label_map: Numbers for labels that are words or grades.
         kept_columns: Columns to copy to the output. None means all columns.
         grouped_by: Row fields or columns that group rows.
@@ -212,7 +208,7 @@ def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellRea
         try:
             return reading.value(column, fields.get(column))
         except UnreadableValueError:
-            return fields[column]  # a note reports a spreadsheet's error, because no label map contains it
+            return fields[column]  # a spreadsheet's error, which a note reports
 
     annotators = options.annotator_columns(fields)
     listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))

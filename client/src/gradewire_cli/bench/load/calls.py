@@ -112,7 +112,7 @@ class StepCounts:
 
     @property
     def refused(self) -> int:
-        """Number of calls that the full server refused."""
+        """Number of calls that the server refused because it was full."""
         return self.codes[REFUSED]
 
     @property
@@ -256,7 +256,7 @@ async def open_loop(due_s: Iterable[float], send: Send) -> None:
 class Sender:
     """A sender of calls that records their results in `counts`.
 
-    Calls that are scored before `in_time_until_s` on the event loop's clock count as in time.
+    A call counts as in time if it is scored before `in_time_until_s` on the event loop's clock.
     """
 
     caller: LoadCaller

@@ -135,7 +135,7 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
 def latency_chart(result: LoadResult) -> Chart | None:
     """Return a chart of p50 and p99 by offered rate, or None without scored calls.
 
-    The second try counts.
+    If a rate was tried twice, the chart shows the second try.
     """
     by_rate = {(step.rate_per_s, step.over_knee): step for step in result.steps if step.counts.latency_s}
     steps = sorted(by_rate.values(), key=lambda step: step.rate_per_s)

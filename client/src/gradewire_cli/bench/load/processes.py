@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
 
-# Time in which all processes receive an order before its first call.
+# Time between an order and its first call, long enough for all processes.
 _START_AFTER_S: Final = 0.3
 _STOP_POLL_S: Final = 0.2
 _PROBE_IN_FLIGHT: Final = 8
@@ -123,7 +123,7 @@ class LoadProcesses:
 
         Args:
             offsets: Due times of the calls, relative to the start.
-            in_time_after_s: The end of the time for scored calls to count as in time, relative to the start.
+            in_time_after_s: End of the time in which a scored call counts as in time, relative to the start.
 
         Raises:
             ClientProcessError: A process ended early.

@@ -80,7 +80,6 @@ class Step:
     """A measured step.
 
     Attributes:
-        rate_per_s: Offered rate in calls per second.
         duration_s: Duration in seconds, without the wait for the last replies.
         load: This machine's load average in the last minute of the step.
     """
@@ -96,7 +95,7 @@ class Step:
     over_knee: bool = False
 
     def share(self, calls: int) -> float:
-        """Return the share of all due calls, or NaN without due calls."""
+        """Return `calls` as a share of all due calls, or NaN without due calls."""
         return calls / self.counts.due if self.counts.due else math.nan
 
     def latency_s(self, percentile: float) -> float:
@@ -349,7 +348,7 @@ class LoadRun:
             lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self.options.most_per_s
         )
         knee = result.knee_step
-        # The client must be able to send at twice the knee.
+        # A slow client could not send at twice the knee.
         if knee is not None and result.knee.is_known:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
@@ -394,6 +393,6 @@ class LoadRun:
         try:
             return read_usage(self.options.metrics_url)
         except InvalidRequest as error:
-            # If the server is down, the steps show it.
+            # The steps show if the server is down.
             self.result.unread = str(error)
             return None

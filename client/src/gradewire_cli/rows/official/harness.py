@@ -43,10 +43,8 @@ class OfficialFiles:
     Attributes:
         type_columns: Columns by which to group mean scores. Every row has these columns.
         patterns: Name patterns for sample files in a run's folder, or () if names do not identify sample files.
-        several: True if FILE may be several files.
         has_filters: True if logs repeat the answers for each filter. `records` then accepts `filter_`.
         companions: Other files by their option. "" means an unused option.
-        options: Other options with their values.
     """
 
     name: str
@@ -124,7 +122,6 @@ class SampleLog:
         file_name: Pattern of log names, with the task as first group.
         lack: A function that returns the reason why an object is not a sample, or "" for samples.
         rows: A function that returns a sample's rows. Its second argument is the task, or "" if unknown.
-        samples: A function that yields a log's objects.
         with_filters: A function that adds each sample's filter if the log lacks filters.
     """
 

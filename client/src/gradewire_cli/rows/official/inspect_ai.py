@@ -29,9 +29,8 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_MEMBER_BYTES: Final = 1 << 28
-"""Maximum size of an unpacked member. A sample with all its events needs a few MB."""
+"""A sample with all its events needs a few MB."""
 MAX_UNPACKED_BYTES: Final = 1 << 36
-"""Maximum size of all unpacked members. A larger archive is a zip bomb."""
 _LOCAL_HEADER_BYTES: Final = 30
 _CONVERT: Final = "convert the log to JSON: inspect log convert LOG --to json --output-dir DIR"
 _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -39,13 +38,12 @@ _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
 _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
-"""Lines in which inspect's prompts ask models to name letters."""
 _NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 TYPE_COLUMNS: Final = ("task",)
 PATTERNS: Final = ("*.eval", "*_*.json")
 """Patterns of log names (TIME_TASK_ID), which exclude eval-set.json and listing.json."""
 _MOST_EPOCHS: Final = 1000
-"""Maximum number of epochs for which missing samples are reported. A log may claim any number."""
+"""A log may claim any number of epochs."""
 
 
 class UnreadableMemberError(ValueError):
@@ -199,7 +197,7 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
     target = sample.get("target")
     letters = target if isinstance(target, list) else [target]
     row: dict[str, Any] = {"choices": texts}
-    if right := _named(letters, texts):
+    if right := _choices_if_all_known(letters, texts):
         row["references"] = [", ".join(right)]
     elif target not in (None, "", []):
         row["references"] = target
@@ -207,13 +205,12 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
     # Without scores, the last "ANSWER:" line contains the answer.
     said = _FINAL_ANSWER.findall(completion) or [completion]
     given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
-    if named := next(filter(None, (_named(letters, texts) for letters in given)), None):
+    if named := next(filter(None, (_choices_if_all_known(letters, texts) for letters in given)), None):
         row["prediction"] = ", ".join(named)
     return row
 
 
-def _named(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
-    """Return these letters' choices, in the order of the choices, or [] if a letter names no choice."""
+def _choices_if_all_known(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
     places = [_position(str(letter).strip()) for letter in letters]
     known = sorted({place for place in places if place is not None and place < len(texts)})
     return [texts[place] for place in known] if len(known) == len(letters) else []

@@ -203,7 +203,6 @@ def _multiple_choice_row(sample: Record, columns: dict[str, Any], requests: Sequ
 
 
 def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
-    """Return the filtered answers, each with the model's full output. Skip requests for a log-likelihood."""
     found: list[tuple[Any, Any]] = []
     resps = fields.get("resps")
     raws = resps if isinstance(resps, list) else []
@@ -221,7 +220,7 @@ def _target(fields: Mapping[str, Any]) -> Any:
     target = named_texts(stripped(fields.get("target")))
     own = in_one_text(references_of(fields["doc"]))
     if target == "None" and (own is not None or "None" not in fields["doc"].values()):
-        return own  # the task has no target
+        return own
     # IFEval's target 0 is meaningless, because IFEval checks answers against instructions.
     if "instruction_id_list" in fields["doc"] or names_fields(target, fields["doc"]):
         return own

@@ -85,7 +85,6 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
 
 
 def _answers(responses: Any) -> list[Any]:
-    """Return a sample's answers, or [] for log-likelihoods."""
     each = responses if isinstance(responses, list) else [responses]
     if _is_likelihood(each) or (each and all(map(_is_likelihood, each))):
         return []
@@ -106,7 +105,6 @@ def _is_likelihood(response: Any) -> bool:
 def _references(
     fields: Mapping[str, Any], doc: Mapping[str, Any], metrics: Mapping[str, Any], options: list[str]
 ) -> Any:
-    """Return all annotators' answers if the log contains them, otherwise the target."""
     target = stripped(fields["target"])
     for known in (doc, *metrics.values()):
         answers = mapping(known).get("answers")

@@ -29,7 +29,6 @@ _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
 """Excel's limit for a sheet. A cell may claim any position, and openpyxl fills the gap before the cell."""
 _NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
-"""VLMEvalKit's file name, MODEL_DATASET. Both names may contain underscores."""
 TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
 _MISSING_ANSWER: Final = "Failed to obtain answer"
 
@@ -124,7 +123,6 @@ def _rows(record: Record, task: str) -> Iterator[Record]:
 
 
 def _options(fields: Mapping[str, Any]) -> list[str]:
-    """Return the options in columns A, B, C … up to the first empty column."""
     given = (fields.get(letter) for letter in string.ascii_uppercase)
     options = list(map(str, itertools.takewhile(lambda value: value not in (None, ""), given)))
     return options if len(options) > 1 else []

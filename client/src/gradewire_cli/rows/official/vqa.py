@@ -13,7 +13,6 @@ from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
 
 TYPE_COLUMNS: Final = ("answer_type", "question_type")
-"""Columns by which the official programs group mean scores."""
 _LISTS: Final = ("questions", "annotations", "data")
 _IDS: Final = ("question_id", "questionId")
 _IMAGES: Final = ("image_id", "imageId")
