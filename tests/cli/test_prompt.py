@@ -212,7 +212,7 @@ def test_rows_that_need_no_judge_say_why(command: Command, file: Path, row: int,
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("lave", "--row", "9"), "has no row 9. It has 7 rows, numbered from 0"),
+        (("lave", "--row", "9"), "has no row 9. The file has 7 rows, numbered from 0"),
         (("lave", "--row", "6"), "line 7 is not JSON"),
         (("smile",), "smile needs no judge; use one of lave, judge_grade"),
         (("lave,judge_grade",), "name one metric only"),

@@ -1,4 +1,4 @@
-"""The command `gradewire`. Each subcommand has a file or folder that is imported when you call the subcommand."""
+"""The command `gradewire`, which imports a subcommand's module only when you call the subcommand."""
 
 import sys
 from typing import NoReturn

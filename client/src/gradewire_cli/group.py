@@ -1,4 +1,4 @@
-"""The command line's entry point: find commands by name, and turn errors into one line and an exit code."""
+"""The command line's entry point, which turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ _BENCH_COMMANDS = {
 
 @contextmanager
 def traced_command(arguments: Sequence[str]) -> Iterator[None]:
-    """Trace a command and its calls in one span. Import the tracing library only if a collector is configured."""
+    """Trace a command and its calls in one span if a collector is configured."""
     command = next((text for text in arguments if not text.startswith("-")), "")
-    # The user requested the trace, so sample all of it.
+    # sample the whole trace
     settings = TracingSettings(sample_ratio=1.0)
     is_on = command in _TRACED and settings.is_on()
     is_installed = is_on and find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk") is not None
@@ -76,7 +76,7 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
 
 
 class _Root(LazyGroup):
-    """The group of all commands. It exits with a special code if the program that reads its output has stopped."""
+    """The group of all commands, which exits with a special code if the reader of its output has stopped."""
 
     @override
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
@@ -124,7 +124,7 @@ def bench_command() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit."""
-    # Otherwise gRPC logs a line for every broken header that a caller sends, and we cannot limit these lines.
+    # Otherwise gRPC logs every broken header from a caller.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         with traced_command(sys.argv[1:]):
@@ -139,7 +139,7 @@ def main() -> NoReturn:
     except click.ClickException as error:
         fail(error, error.exit_code)
     except OSError as error:
-        # Errors on files contain a file name. An error without one comes from standard output, e.g. on a full disk.
+        # An error without a file name comes from standard output, e.g. on a full disk.
         silence_stdout()
         fail(error, ExitCode.UNUSABLE, hint="" if error.filename else "writing to standard output")
     sys.exit(code if isinstance(code, int) else ExitCode.DONE)

@@ -1,4 +1,4 @@
-"""Import a command's module only when the command is called, so that --help loads none of these modules."""
+"""Import a command's module only when the command is called, which keeps --help fast."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -11,20 +11,18 @@ from typing_extensions import override
 from gradewire.errors import MissingExtra
 from gradewire_cli.problems import InputError
 
-_EXTRAS = {
+_EXTRA_BY_PACKAGE = {
     "numpy": "agree",
     "scipy": "agree",
     "threadpoolctl": "agree",
     "jinja2": "agree",
     "prometheus_client": "load",
 }
-"""Optional packages that commands import, with the extra that installs each package."""
-_OWN_EXTRAS = {"load": "load"}
-"""Extras by command, for commands whose extra installs everything that they import."""
+_EXTRA_BY_COMMAND = {"load": "load"}
 
 
 class LazyGroup(click.Group):
-    """A group that maps each subcommand's name to the module that defines `NAME_command`, and to a line of help."""
+    """A group that maps each subcommand's name to a module with `NAME_command`, and to a line of help."""
 
     def __init__(self, *arguments: Any, modules: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -45,9 +43,9 @@ class LazyGroup(click.Group):
         except MissingExtra as error:
             raise InputError(f"{cmd_name}: {error}") from error
         except ModuleNotFoundError as error:
-            if (extra := _EXTRAS.get((error.name or "").partition(".")[0])) is None:
+            if (extra := _EXTRA_BY_PACKAGE.get((error.name or "").partition(".")[0])) is None:
                 raise
-            extra = _OWN_EXTRAS.get(cmd_name, extra)
+            extra = _EXTRA_BY_COMMAND.get(cmd_name, extra)
             raise InputError(f"{cmd_name} needs {error.name}. Run: pip install 'gradewire[{extra}]'") from error
         command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
@@ -60,10 +58,9 @@ class LazyGroup(click.Group):
 
 
 class MountedGroup(click.Group):
-    """A group with the commands of another program, which `commands_of` imports when you call one."""
+    """A group with another program's commands, which `commands_of` imports when you call one."""
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
-        # The mounted program itself decides which defaults its help shows.
         super().__init__(*arguments, context_settings={"show_default": False}, **options)
         self._commands_of = commands_of
 
@@ -77,11 +74,7 @@ class MountedGroup(click.Group):
 
 
 def server_module(name: str) -> ModuleType:
-    """Import and return a module that needs the server packages.
-
-    Raises:
-        InputError: The server packages are not installed.
-    """
+    """Import and return a module; raise InputError if the server packages are not installed."""
     try:
         return import_module(name)
     except ImportError as error:

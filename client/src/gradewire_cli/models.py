@@ -29,7 +29,7 @@ _FIXED: dict[str, Any] = {"cache_dir": None, "deadline_s": _DEADLINE_S, **dict.f
 
 
 def server_text(listed: ModelList, place: str) -> str:
-    """Return a server's models, metrics and limits as printable text. `place` is the server's address."""
+    """Return a server's models, metrics and limits as printable text."""
     return "".join(f"{printable(line)}\n" for line in _lines(listed, place))
 
 
@@ -60,7 +60,11 @@ def _model(model: ModelInfo) -> Iterator[str]:
     yield f"{model.kind} {model.name}{default}: {model.state}{f', digest {model.digest}' if model.digest else ''}"
     if known := ", ".join(filter(None, facts)):
         yield f"  {known}"
-    for line in (model.message, model.how_to_get and f"to get it, run there: {model.how_to_get}", *model.remarks):
+    for line in (
+        model.message,
+        model.how_to_get and f"to get this model, run there: {model.how_to_get}",
+        *model.remarks,
+    ):
         if line:
             yield f"  {line}"
     for metric, reason in sorted(model.without_metrics.items()):
@@ -70,7 +74,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
 def _sight(model: ModelInfo) -> str:
     if model.sees_images:
         return "sees pictures"
-    # Before the server has called a judge, it may not know whether the judge sees pictures.
+    # Before a judge's first call, the server may not know whether the judge sees pictures.
     return "sees no pictures" if model.kind == "judge" and model.state == "LOADED" else ""
 
 
@@ -82,24 +86,17 @@ def _metric(metric: MetricInfo, scale: str = "") -> Iterator[str]:
 
 def _limits(limits: Limits) -> Iterator[str]:
     for field in fields(limits):
-        # 0 means that the server does not report the limit.
+        # 0 means an unreported limit.
         if value := getattr(limits, field.name):
             yield f"  {field.name}: {value}"
 
 
 def _mounted() -> click.Command:
-    """Return the model repository's `list` command.
-
-    Raises:
-        InputError: The server packages are not installed.
-    """
     command: click.Command = server_module("gradewire_models.cli.group").models.commands["list"]
     return command
 
 
 class _ListCommand(Command):
-    """A list command that adds the mounted command's options if the server packages are installed."""
-
     @override
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own = [parameter for parameter in super().get_params(ctx) if parameter.name not in _FIXED]
@@ -133,7 +130,7 @@ async def _listed(connection: ConnectionOptions, transport: Transport | None) ->
 
 
 class _ModelsGroup(MountedGroup):
-    """The mounted commands with our own `list`, which can query a server without the server packages."""
+    """The mounted commands with our own `list`, which works without the server packages."""
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -35,7 +35,6 @@ generate_options = stacked(
     option("--immutable", is_flag=True),
     quiet_option,
 )
-# Maximum number of failures to list. If every row fails, more examples do not help.
 _SHOWN_FAILURES = 10
 
 
@@ -60,12 +59,12 @@ def generation_of(options: Mapping[str, Any]) -> SyntheticGeneration | None:
 
 
 def check_output(out: Path, source: InputFile, *, overwrite: bool) -> None:
-    """Before any work, raise InputError if the output cannot be written."""
+    """Raise InputError if the output cannot be written."""
     if source.is_stdin:
-        raise InputError("--out reads the rows twice, which standard input does not allow. Name a file")
+        raise InputError("--out reads the rows twice, which standard input does not allow. Save the input to a file")
     check_outputs([("--out", out), ("--out", _part_of(out))], source.named_paths)
     if out.exists() and not overwrite:
-        raise InputError(f"{out} exists. Use --overwrite or another file")
+        raise InputError(f"{out} exists. Use --overwrite or another --out FILE")
 
 
 def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
@@ -77,10 +76,9 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
 
 
 def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
-    """Write a file's rows. Each row gets all of its synthetic answers, or none if one is missing.
+    """Write a file's rows, and return a sentence with the numbers of written, copied and skipped rows.
 
-    Returns:
-        A sentence with the numbers of written, copied and skipped rows.
+    Each row gets all of its synthetic answers, or no answers if any is missing.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
     whole = unread = left_out = rows = 0
@@ -104,13 +102,12 @@ def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | 
     except (OSError, UnicodeEncodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "a string is not valid Unicode"
         raise InputError(
-            f"{path}: {reason or error}. The set has stored the answers. Run the same command again to write the file"
+            f"{path}: {reason or error}. The reference set has the answers. To write the file, run the command again"
         ) from error
     sentences = [f"{rows} rows, {whole} of them with synthetic answers"]
     if unread:
         sentences.append(f"{unread} unreadable rows copied unchanged")
     if left_out:
-        # An unreadable table row cannot become a line of JSON.
         sentences.append(f"skipped {left_out} unreadable rows of the input")
     return "; ".join(sentences)
 
@@ -171,7 +168,6 @@ async def _prepared(
     generation: SyntheticGeneration | None,
     deadline_s: float | None,
 ) -> PrepareReport:
-    """Prepare all entries and show the progress."""
     names = ("metrics", "preset", "synthetic", "model")
     named = MetricOptions(**{name: options[name] for name in names}, usual=options["usual"])
     quiet = options["quiet"]
@@ -180,7 +176,6 @@ async def _prepared(
     async with connection as client:
         metrics = await written_metrics(client, named, lambda: found.entries, quiet=quiet)
         if generation is not None and not quiet:
-            # Warn the user if the judge is meant for tests only.
             tell(judge_notes(await client.models(), {generation.judge.partition("@")[0]}))
         with progress("preparing", len(found.entries), quiet=quiet) as shown:
 

@@ -1,4 +1,4 @@
-"""The command's errors: an exit code and one line that names the field and the fix but hides keys in URLs."""
+"""The command's errors: an exit code and one line, without keys from URLs."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import click
 from gradewire.errors import GradewireError, InvalidRequest, TransportError
 from gradewire_proto.exit_codes import MEANINGS, ExitCode
 
-# Match a single slash, because a path made from a URL contains only one.
+# A URL that became a path has only one slash.
 _URL: Final = re.compile(r"(?<=[A-Za-z0-9+.-]{2}):/\S+")
 _KEYS: Final = re.compile(
     r"""
@@ -27,16 +27,13 @@ _KEYS: Final = re.compile(
 )
 _BLANK: Final = re.compile(r"\s")
 _NO_BLANK: Final = "\ue000"
-"""A private-use character that replaces each blank of a URL, because a blank would seem to end the URL."""
-# In other URLs a ? may be part of a pattern.
+"""A private-use character for blanks in URLs, because a blank would seem to end the URL."""
+# In other URLs, "?" may be part of a pattern.
 _WEB_QUERY: Final = re.compile(r"(https?://[^?]*)\?.*")
 
 
 def redacted(text: str) -> str:
-    """Replace the user, password and query of every URL in a text with `…`.
-
-    A query may contain a signature. The function is idempotent.
-    """
+    """Replace the user, password and query of every URL in a text with `…`."""
     return _URL.sub(lambda url: _KEYS.sub(_hidden, url[0]), text) if ":/" in text else text
 
 
@@ -59,7 +56,7 @@ def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
 
 
 class _OneLineError(click.ClickException):
-    """A one-line error. It may name URLs, so it hides their keys."""
+    """A one-line error that hides keys in URLs."""
 
     def __init__(self, message: str) -> None:
         super().__init__(redacted(message))
@@ -102,8 +99,8 @@ def one_line_errors() -> Iterator[None]:
     """Turn the client library's errors into the command's errors.
 
     Raises:
-        UnreachableError: The server did not answer; a retry may help.
-        InputError: The user has to change the command or its input.
+        UnreachableError: The server did not answer.
+        InputError: The user must change the command or its input.
     """
     try:
         yield
@@ -115,7 +112,7 @@ def one_line_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def invalid_request(*errors: type[Exception], named: str = "") -> Iterator[None]:
-    """Turn the server's own errors of these types into InvalidRequest with the prefix `named`."""
+    """Turn the server's errors of these types into InvalidRequest with the prefix `named`."""
     try:
         yield
     except errors as error:
@@ -124,11 +121,7 @@ def invalid_request(*errors: type[Exception], named: str = "") -> Iterator[None]
 
 @contextlib.contextmanager
 def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
-    """Turn an OSError into an InputError with the file's name and a hint.
-
-    Raises:
-        InputError: The file cannot be read or written.
-    """
+    """Turn an OSError into an InputError with the file's name and a hint."""
     try:
         yield
     except OSError as error:
@@ -137,7 +130,7 @@ def named_errors(name: object, *, hint: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def exit_on_interrupt(message: Callable[[], str] = lambda: "interrupted") -> Iterator[None]:
-    """Print the line from `message` and exit when the user interrupts."""
+    """Exit when the user interrupts, after printing the line that `message` returns."""
     try:
         yield
     except KeyboardInterrupt:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 _ADDRESS_CHARACTERS = 100
-# A larger item exceeds the limit of every judge.
 _MAX_ITEM_BYTES = 16 * 1024 * 1024
 
 
@@ -172,7 +171,7 @@ def _row(source: InputFile, index: int) -> Row:
                 raise InputError(row.problem)
             return row
         rows += 1
-    raise InputError(f"{source.name} has no row {index}. It has {rows} rows, numbered from 0")
+    raise InputError(f"{source.name} has no row {index}. The file has {rows} rows, numbered from 0")
 
 
 def _message(row: Row, item: Mapping[str, Any], *, images: bool) -> types_pb2.Item:

@@ -1,4 +1,4 @@
-"""Read and write built models' fits in this process. Commands import this module only when they need it."""
+"""Read and write built models' fits in this process."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +14,7 @@ from gradewire_server.settings.server import Settings
 
 
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
-    """Return a built model's NAME@DIGEST, and a line for each of its calibrations.
-
-    Include unreadable calibrations, and newer calibrations in the catalog that this build lacks.
+    """Return a built model's NAME@DIGEST, and a line for each calibration, including unreadable calibrations.
 
     Raises:
         InvalidRequest: The model is missing or broken.
@@ -26,21 +24,20 @@ def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
     known = load_catalog().get(model.name)
     there = {(each.metric, each.parameters) for each in model.calibrations}
     missing = [
-        f"{_named(each)}: this build is too old for the catalog's fit. Run: gradewire models build {model.name}"
+        f"{_metric_of(each)}: this build is too old for the catalog's fit. Run: gradewire models build {model.name}"
         for each in (known.calibrations if known is not None and known.digest == model.digest else ())
         if (each.metric, each.parameters) not in there
     ]
     return f"{model.name}@{model.digest}", [*model.fit_summaries, *missing]
 
 
-def _named(fitted: StoredCalibration) -> str:
-    """Return the identifier of the metric that a fit is for, with its parameters."""
+def _metric_of(fitted: StoredCalibration) -> str:
     values = "&".join(f"{name}={value}" for name, value in fitted.parameters)
     return f"{fitted.metric}?{values}" if values else fitted.metric
 
 
 def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
-    """Return the name, direction, width and rule of each `correctness` feature, in order (see `FittedFeature`).
+    """Return the name, direction, width and rule of each `correctness` feature (see `FittedFeature`).
 
     If a grader is named, its logit is one of the features.
     """
@@ -50,7 +47,7 @@ def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]
 
 
 def correctness_shape() -> tuple[str, ...]:
-    """Return the names of the numeric features from which `correctness` derives an item's input kind."""
+    """Return the names of the numeric features that determine an item's input kind for `correctness`."""
     from gradewire_server.metrics.correctness.features import INPUT_KIND  # noqa: PLC0415 - for fitting alone
 
     return INPUT_KIND

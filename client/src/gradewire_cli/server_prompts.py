@@ -1,4 +1,4 @@
-"""Show judges' prompts and their tokens with the server's code. Commands import this module only when they need it."""
+"""Show judges' prompts and their tokens with the server's code."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -39,7 +39,7 @@ def prompt_files() -> tuple[PromptFile, ...]:
 
 
 def find_prompt_file(name: str) -> PromptFile:
-    """Return the prompt file of a metric or of NAME/VERSION; raise InvalidRequest if it does not exist."""
+    """Return the prompt file of a metric or of NAME/VERSION; raise InvalidRequest if the file does not exist."""
     files = prompt_files()
     known = {file.title: file for file in files} | {file.metric: file for file in reversed(files)}
     if name not in known:
@@ -48,7 +48,7 @@ def find_prompt_file(name: str) -> PromptFile:
 
 
 def read_prompt_file(data: bytes, place: str) -> PromptFile:
-    """Read and check a prompt file; raise InvalidRequest with its first error."""
+    """Read and check a prompt file; raise InvalidRequest if it has an error."""
     with _refused(named=f"{place}: "):
         return read_prompt(data)
 
@@ -83,17 +83,13 @@ def judge_tokenizer(name: str) -> JudgeTokenizer:
 
 
 def round_tokens(tokenizer: JudgeTokenizer, asked: Question) -> RoundTokens | None:
-    """Return a round's tokens, or None if nothing counts them; raise InvalidRequest above the judge's limit."""
+    """Return a round's tokens, or None without a tokenizer; raise InvalidRequest above the judge's limit."""
     with _refused():
         return tokenizer.tokens(asked)
 
 
 def judge_meter(name: str, *, elsewhere: bool, settings: Mapping[str, Any] = MappingProxyType({})) -> JudgeMeter:
-    """Return a meter that estimates a judge's tokens.
-
-    Raises:
-        InvalidRequest: The judge's files are damaged.
-    """
+    """Return a meter that estimates a judge's tokens; raise InvalidRequest if the judge's files are damaged."""
     if not elsewhere:
         return JudgeMeter(judge_tokenizer(name))
     judge = _settings(settings).engine.judge

@@ -1,6 +1,6 @@
-"""Read the server's settings and start the server. Commands import this module only when they need it.
+"""Read the server's settings and start the server.
 
-Only a process that serves requests imports the engine, so the supervisor of several such processes stays small.
+Only processes that serve requests import the engine, which keeps their supervisor small.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ def print_settings(values: Mapping[str, Any]) -> str:
 
 
 def missing_synonyms() -> str:
-    """Return the reason why a server on this machine cannot compute `meteor` and the remedy, or "" if it can.
+    """Return the reason why `meteor` is unavailable on this machine and the remedy, or "" if it is available.
 
     Raises:
         InvalidRequest: A setting on this machine is invalid.
     """
-    from gradewire_server.lexicon import Thesaurus  # noqa: PLC0415 - see the module's docstring
+    from gradewire_server.lexicon import Thesaurus  # noqa: PLC0415 - as above
 
     with invalid_request(SettingsError):
         settings = Settings.load()
@@ -58,8 +58,8 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
         count = settings.process_count
     if count > 1:
         return supervise(settings, values, started=started)
-    from gradewire_server.app import run  # noqa: PLC0415 - see the module's docstring
-    from gradewire_server.encoders.factory import check_installed  # noqa: PLC0415 - see the module's docstring
+    from gradewire_server.app import run  # noqa: PLC0415 - as above
+    from gradewire_server.encoders.factory import check_installed  # noqa: PLC0415 - as above
 
     try:
         check_installed(settings.engine)
@@ -69,7 +69,6 @@ def run_server(values: Mapping[str, Any], *, ready: Callable[[str], None]) -> in
 
 
 def _check_rewards(settings: Settings) -> None:
-    """Raise InvalidRequest at the start if the HTTP API could not answer reward requests."""
     given = asdict(settings.http_api.rewards)
     del given["slime_key"]
     try:

@@ -1,4 +1,4 @@
-"""`gradewire serve`, `gradewire gateway` and `gradewire triton`, the commands that start servers on this machine."""
+"""`gradewire serve`, `gradewire gateway` and `gradewire triton`, which start servers on this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REWARD_OPTIONS: Final[dict[str, dict[str, Any]]] = tomllib.loads(
 
 
 class ServeCommand(Command):
-    """A command with an option for each server setting, so that flags, variables and TOML keys match."""
+    """A command with an option for each server setting."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return one option per setting, and the options that only this command has."""
@@ -45,8 +45,8 @@ class ServeCommand(Command):
 
 
 def _option(info: SettingField) -> Option:
-    # The server itself reads the variables and the file, so a missing flag must get no value here.
-    # The server also checks the values. They are strings here, because an empty string switches a setting off.
+    # The server reads the variables and the file, so a missing flag must get no value here. The server also checks the
+    # values. All values are strings, because an empty string switches a setting off.
     attributes: dict[str, Any] = {}
     flag = info.flag
     match info.kind:
@@ -85,7 +85,7 @@ def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any)
 @click.group(
     "triton",
     cls=MountedGroup,
-    # Do not import the server: this command does not need it, and importing it takes a second.
+    # This command does not need the server, whose import takes a second.
     commands_of=lambda: server_module("gradewire_triton.cli").triton,
     epilog=group_epilog("triton"),
 )

@@ -25,15 +25,15 @@ def test_without_ray_it_says_what_to_install(command: Command, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("{file}",), "name at least one INPUT and then the OUTPUT"),
-        (("-", "{folder}/out.jsonl"), "which standard input does not allow. Save it to a file"),
+        (("{file}",), "name at least one INPUT, then the OUTPUT"),
+        (("-", "{folder}/out.jsonl"), "which standard input does not allow. Save the input to a file"),
         (("{file}", "{folder}/out.xlsx"), "cannot write .xlsx"),
         (("{file}", "{folder}/out.jsonl", "--resume", "--overwrite"), "are mutually exclusive"),
         (("{file}", "{file}"), "is also the input"),
         (("{folder}/none.jsonl", "{folder}/*.nothing", "{folder}/out.jsonl"), "matches no file"),
         (("{file}", "{folder}/no/such/out.jsonl"), "does not exist. Create it first"),
         (("{file}", "nowhere://x/out.jsonl"), "Protocol not known: nowhere"),
-        (("{file}", "memory://x/out.jsonl?key=SECRET"), "memory://x/out.jsonl?…: OUTPUT must not contain a ?"),
+        (("{file}", "memory://x/out.jsonl?key=SECRET"), 'memory://x/out.jsonl?…: OUTPUT must not contain a "?"'),
         (("{file}", "memory://u:SECRET@x.com"), "cannot write .com"),
     ],
 )

@@ -43,7 +43,7 @@ def test_out_and_stdout_hold_the_same_rows(command: Command, tmp_path: Path) -> 
 def test_parquet_from_standard_input_is_refused(command: Command) -> None:
     done = command("score", "-", "--input-format", "parquet")
     assert done.exit_code == 2
-    assert "Name a file" in done.stderr
+    assert "Name the file" in done.stderr
 
 
 def test_bad_rows_fail_alone_with_their_line(command: Command, tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_columns_that_no_file_has_are_refused() -> None:
         (("--filter", "strict"), "--filter works only with --from lm-eval"),
         (("--from", "lm-eval", "--questions", "q.json"), "need --from vqa"),
         (("--from", "lm-eval"), "no file named samples_*.jsonl"),
-        (("--from", "vlmevalkit"), "is a folder. With --from vlmevalkit, name its files"),
+        (("--from", "vlmevalkit"), "is a folder. With --from vlmevalkit, name the folder's files"),
         (("--from", "none"), "'none' is not one of"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`gradewire bench accuracy` and `knvqa`: compare each metric's verdicts with annotators' verdicts, by model."""
+"""`gradewire bench accuracy` and `knvqa`: compare metrics' and annotators' verdicts, model by model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.rows import JudgedRows
     from gradewire_stats.agreement.statistics import Statistic
 
-# SMILE's paper (appendix) counts continuous scores from 0.67 as right, which matches the bins that it calls right.
+# SMILE's appendix counts continuous scores from 0.67 as right.
 _CUT = 2 / 3
 
 _Named = Literal["accuracy", "f1", "macro_f1", "precision", "recall"]
@@ -42,10 +42,8 @@ class VerdictRows:
     """Labelled rows with verdicts.
 
     Attributes:
-        labelled: The rows, and the numbers of skipped rows.
-        judged: The rows as arrays. If a metric has a cut, its verdicts follow from the cut.
-        cuts: The lowest score that counts as right, by metric. Metrics that return verdicts have no cut.
-        evaluator_cut: The cut of the evaluator that replaces annotators, or None.
+        cuts: Lowest right score by metric, which determines the verdicts in `judged`.
+        evaluator_cut: Lowest right score of the evaluator that replaces annotators, or None.
     """
 
     run: LabelledRun
@@ -56,9 +54,7 @@ class VerdictRows:
 
     @classmethod
     def read(cls, call: TableCall, *, cut: float | None) -> VerdictRows:
-        """Score the rows, and apply cuts to metrics without verdicts.
-
-        `cut` is the cut of metrics that --cut does not name. None means that these metrics get no verdicts.
+        """Score the rows, and apply cuts to scores without verdicts. `cut` is the default cut, or None for no cut.
 
         Raises:
             click.ClickException: An option is invalid, or the evaluator that replaces annotators has neither verdicts
@@ -69,7 +65,6 @@ class VerdictRows:
         cut = given.pop("", cut)
 
         def cuts_of(labels: Sequence[str]) -> dict[str, float]:
-            """Return cuts by label, including the cut of the evaluator that --against names."""
             named = [*labels, run.against] if run.against else labels
             return {label_named(named, name, "--cut"): each for name, each in given.items()}
 
@@ -80,7 +75,7 @@ class VerdictRows:
         if evaluator_cut is not None:
             judged = replace(judged, labels=(labelled.judged().labels >= evaluator_cut).astype(np.float64))
         if cut is not None:
-            # A cut for similarities does not suit CIDEr. Its scores reach 10, and its paper calls no score right.
+            # CIDEr's scores reach 10. A cut for similarities does not suit them.
             silent = [label for label, verdicts in judged.verdicts.items() if np.isnan(verdicts).all()]
             cuts = {label: cut for label in silent if not label.startswith(Cider.name)} | cuts
         judged = judged.with_cuts(cuts)
@@ -99,7 +94,7 @@ class VerdictRows:
         tables: Iterable[Table],
         intervals: Iterable[NamedEstimate],
     ) -> TableResult:
-        """Return the tables with notes on the rows, and with `values` for the JSON file."""
+        """Return the tables, with notes on the rows and with `values` for JSON."""
         labelled, notes = self.labelled, []
         metrics = described_tallies(labelled.tallies)
         for label, tally in labelled.tallies.items():
@@ -129,7 +124,7 @@ class VerdictRows:
 
 
 def cut_option(default: str = "") -> Callable[[Command], Command]:
-    """Return the option --cut. `default` describes the cut of metrics that --cut does not name."""
+    """Return the option --cut. `default` describes the default cut."""
     return option("--cut", "cuts", multiple=True, show_default=default or None)
 
 
@@ -151,7 +146,7 @@ def _evaluator_cut(against: EvaluatorLabels | None, named: float | None, cut: fl
         return named
     if cut is None or against.label.startswith(Cider.name):
         raise InputError(
-            f"--against {against.name}: this metric returns no verdicts. Give the lowest score of a right answer with "
+            f"--against {against.name}: this metric returns no verdicts. Set the lowest right score with "
             f"--cut '{against.name}=SCORE'"
         )
     return cut
@@ -189,7 +184,6 @@ def _compute_knvqa(call: TableCall) -> TableResult:
 
 
 def _headline(table: KnvqaTable, people: People) -> list[Table]:
-    """Return tables of positive rate and accuracy. For a single model, return one narrow table by evaluator."""
     if len(table.models) > 1:
         return [_positive_rates(table, people), _by_model(table, "accuracy")]
     human = table.models[0]
@@ -207,18 +201,18 @@ def _tables(table: KnvqaTable, people: People) -> Iterator[Table]:
     over: dict[str, Sequence[ModelSummary | EvaluatorOnModel]] = {"over all labelled rows": table.models}
     over |= {f"on the rows that {name} judged": lines[name] for name in incomplete}
     for where, judged in over.items():
-        yield _of_models(table, f"Models as {people.judge} them, {where}", _as_people_judge(judged), corner="")
+        yield _table_by_model(table, f"Models as {people.judge} them, {where}", _as_people_judge(judged), corner="")
     yield _positive_rates(table, people)
     yield from (_by_model(table, statistic) for statistic in _STATISTICS)
     if incomplete:
         failed: list[list[Cell]] = [[name, *(count(line.failed) for line in found)] for name, found in lines.items()]
-        yield _of_models(table, "Rows without a verdict", failed)
+        yield _table_by_model(table, "Rows without a verdict", failed)
 
 
 def _positive_rates(table: KnvqaTable, people: People) -> Table:
     rows = [row for name, lines in _by_evaluator(table).items() for row in _rates(name, lines, people)]
     human: list[Cell] = [people.all_rows, *(estimated(model.human_rate) for model in table.models)]
-    return _of_models(table, "Positive rate (rank of the evaluator)", [*rows, human])
+    return _table_by_model(table, "Positive rate (rank of the evaluator)", [*rows, human])
 
 
 def _by_model(table: KnvqaTable, statistic: _Named) -> Table:
@@ -226,11 +220,12 @@ def _by_model(table: KnvqaTable, statistic: _Named) -> Table:
     rows: list[list[Cell]] = [
         [name, *(estimated(line.estimates[statistic]) for line in found)] for name, found in lines
     ]
-    return _of_models(table, TITLES[statistic][0].upper() + TITLES[statistic][1:], rows)
+    return _table_by_model(table, TITLES[statistic][0].upper() + TITLES[statistic][1:], rows)
 
 
-def _of_models(table: KnvqaTable, title: str, rows: Sequence[Sequence[Cell]], *, corner: str = "evaluator") -> Table:
-    """Return a table with a column for each model."""
+def _table_by_model(
+    table: KnvqaTable, title: str, rows: Sequence[Sequence[Cell]], *, corner: str = "evaluator"
+) -> Table:
     return Table(title, [corner, *cell_names([("", model.model) for model in table.models])], rows)
 
 

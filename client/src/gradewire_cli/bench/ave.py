@@ -25,14 +25,13 @@ if TYPE_CHECKING:
     from gradewire_cli.results.tallies import MetricTally
 
 _NO_DATASET = "(none)"
-# AVE has four data sets, but a file may contain any number of data sets with any names.
 _SHOWN_DATASETS = 20
 _NAME_CHARACTERS = 40
 
 
 def _compute(call: TableCall) -> TableResult | None:
     options, baseline = call.options, call.options["baseline"]
-    # Input options apply to the sample file, which this command itself reads, so drop them here.
+    # The input options apply only to the sample file.
     run = labelled_run_of({**options, "columns": (), "where": (), "labels": None, "without_flags": ()})
     where = call.source.options.where
     file = AveFile.read(call.source.records(), call.columns, where=where, half=options["half"])
@@ -90,7 +89,6 @@ def _compute(call: TableCall) -> TableResult | None:
 def _headline(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
 ) -> Iterator[Table]:
-    """Yield the paper's table and, if there is a baseline, a table of the gains over it."""
     yield Table(
         "Alignment with annotators (Spearman by part, and their mean), consistency and generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
@@ -139,7 +137,6 @@ def _by_dataset(found: Mapping[str, AveProperties]) -> Table:
 def _notes(
     by_evaluator: Mapping[str, AveRows], tallies: Mapping[str, MetricTally], found: Mapping[str, AveProperties]
 ) -> Iterator[str]:
-    """Yield each evaluator's identifier and failures, and reasons for missing values."""
     yield from (tally.summary(label) for label, tally in tallies.items())
     every = next(iter(by_evaluator.values()))
     if len(every.labels) and every.labels.min() == every.labels.max():

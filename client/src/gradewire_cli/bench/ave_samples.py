@@ -1,4 +1,4 @@
-"""Read the AVE benchmark's samples (an answer, its descriptions, and alternative references), and score them."""
+"""Read and score the AVE benchmark's samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.scoring.labelled_run import LabelledRun
 
 PARTS = (1, 2, 3)
-# Maximum number of descriptions in a sample. Each description is scored separately. AVE's samples have three.
+# AVE's samples have three descriptions.
 MOST_DESCRIPTIONS = 100
 
 
@@ -39,11 +39,11 @@ class AveSample:
 
     Attributes:
         number: Index among the file's readable samples, from 0.
-        descriptions: Part 2, the answer rewritten as sentences. Empty if the sample lacks part 2.
-        shifted_references: Part 3, the references rewritten. Empty if the sample lacks part 3.
+        descriptions: Part 2, the answer rewritten as sentences.
+        shifted_references: Part 3, the references rewritten.
         label: Human grade on any scale, or None.
-        told_apart: Additional columns that distinguish questions with the same words.
-        chosen: True if the options select the sample and it has a label.
+        told_apart: Values by column that distinguish questions with the same words.
+        chosen: True if the options select the sample and the sample has a label.
     """
 
     number: int
@@ -82,11 +82,7 @@ class AveSample:
 
 @dataclass(slots=True, kw_only=True)
 class AveFile:
-    """The samples of a file.
-
-    Attributes:
-        left_out: Numbers of skipped rows and samples, by reason.
-    """
+    """A file's samples, and counts of skipped rows and samples by reason."""
 
     columns: Columns
     samples: list[AveSample] = field(default_factory=list)
@@ -101,12 +97,7 @@ class AveFile:
         where: Mapping[str, frozenset[str]],
         half: str | None,
     ) -> Self:
-        """Read a file.
-
-        Raises:
-            InputError: No sample can be scored, or no row contains a column that an option names. In both cases, the
-                message lists the file's columns.
-        """
+        """Read a file; raise InputError if no sample can be scored or an option names a missing column."""
         found = cls(columns=columns)
         present: dict[str, None] = {}
         for record, fields in fields_of(records, found.left_out):
@@ -134,7 +125,7 @@ class AveFile:
         return [sample for sample in self.samples if sample.chosen]
 
     def sentences(self) -> list[str]:
-        """Return sentences on skipped rows and missing parts, with reasons."""
+        """Return sentences on skipped rows and missing parts."""
         sentences = self.left_out.sentences("rows")
         chosen = self.chosen
         for part, name in ((2, "descriptions"), (3, "shifted_references")):
@@ -145,7 +136,7 @@ class AveFile:
 
 
 def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number: int) -> tuple[AveSample, str]:
-    """Return a sample, and why it is excluded ("" if it is not); raise ValueError if the row cannot be read."""
+    """Return a sample, and the reason to exclude the sample or ""; raise ValueError if the row is unusable."""
     values = {
         name: _values(fields, columns.of(name), spread=len(columns.named.get(name, ())) > 1) for name in columns.usual
     }
@@ -180,20 +171,18 @@ def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number:
 
 
 def _values(fields: Mapping[str, Any], columns: Sequence[str], *, spread: bool) -> tuple[str, ...]:
-    """Return a field's strings from all columns if --map names several, or from the first column with strings."""
+    """Return strings from all of a field's columns (`spread`) or from the first column with strings."""
     found = [_texts(fields.get(name)) for name in columns]
     return tuple(text for texts in found for text in texts) if spread else next(filter(None, found), ())
 
 
 def _texts(cell: Any) -> tuple[str, ...]:
     cell = unpacked(cell)
-    # A mapping's keys name descriptions or annotators, so only the values matter.
     entries = list(cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list) else [cell]
     return tuple(str(entry) for entry in entries if _is_text(entry))
 
 
 def _is_text(entry: Any) -> bool:
-    """Return True if an entry is a non-blank string or a finite number; NaN means a missing string."""
     if isinstance(entry, float):
         return math.isfinite(entry)
     return isinstance(entry, str | int) and not isinstance(entry, bool) and bool(str(entry).strip())
@@ -207,10 +196,7 @@ def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str,
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:
-    """Write all samples' items, one per line, as a labelled file for `gradewire score`.
-
-    Include samples that are not chosen, so that the options do not change an item's line number.
-    """
+    """Write all samples' items as a labelled file for `gradewire score`."""
     lines = (
         json.dumps({**item, "sample": sample.number, "chosen": int(sample.chosen)}, ensure_ascii=False)
         for sample in samples
@@ -226,7 +212,7 @@ def ave_scores(
     transport: Transport | None,
     check: Callable[[Sequence[str]], object],
 ) -> tuple[dict[str, AveRows], LabelledRows]:
-    """Score the chosen samples or read their scores. Return the scores by evaluator, and the labelled items."""
+    """Score the chosen samples, or read their scores. Return the scores by evaluator, and the labelled items."""
     with tempfile.TemporaryDirectory(prefix="gradewire-ave-") as directory:
         items = Path(directory) / "items.jsonl"
         write_items(items, file.samples)
@@ -238,7 +224,6 @@ def ave_scores(
     chosen = file.chosen
     parts = [[item["part"] for item in sample.items()] for sample in chosen]
     most = max(map(len, parts))
-    # Three indices of each item: its sample, its part, and its position among the sample's items.
     places = np.array([(row, part - 1, place) for row, own in enumerate(parts) for place, part in enumerate(own)]).T
     rows = {}
     for label, scores in judged.scores.items():
@@ -248,7 +233,7 @@ def ave_scores(
             scores=np.stack([merged_descriptions(part, how=merge) for part in cells.transpose(1, 0, 2)], axis=1),
             labels=np.array([sample.label for sample in chosen], dtype=np.float64),
             datasets=[sample.dataset for sample in chosen],
-            # The references of part 1 distinguish questions with the same words.
+            # Part 1's references distinguish questions with the same words.
             questions=[judged.questions[first] for first in np.flatnonzero(places[2] == 0).tolist()],
         )
     return rows, labelled

@@ -44,11 +44,9 @@ class Pair:
 
     Attributes:
         position: The pair's place in the file, for messages.
-        choices: Choices by evaluator. None means that the evaluator made no choice.
+        choices: Choices by evaluator, or None without a choice.
         responses: The two answers, or None if the file lacks an answer.
-        item: The question and the references, which may be empty.
-        instruction_key: A key that pairs on the same question share (`question_key_of`). A pair without a question has
-            a unique key.
+        instruction_key: A key of the question (see `question_key_of`). A pair without a question has a unique key.
     """
 
     index: int
@@ -62,18 +60,14 @@ class Pair:
 
 @dataclass(slots=True)
 class PairFile:
-    """A file's pairs with votes, and the numbers of skipped pairs by reason."""
+    """A file's pairs with votes, and counts of skipped pairs by reason."""
 
     pairs: list[Pair] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     @classmethod
     def read(cls, records: Iterable[Record], columns: Columns, choices: Mapping[str, str]) -> Self:
-        """Read records.
-
-        Raises:
-            InputError: No pair has votes. The message lists the columns for votes.
-        """
+        """Read records; raise InputError if no pair has votes."""
         found = cls()
         for record, fields in fields_of(records, found.left_out):
             try:
@@ -88,7 +82,7 @@ class PairFile:
         return found
 
     def choices(self) -> dict[str, list[Choice | None]]:
-        """Return each evaluator's choices in file order. None means that the evaluator made no choice."""
+        """Return each evaluator's choices in file order. None means no choice."""
         names = dict.fromkeys(name for pair in self.pairs for name in pair.choices)
         return {name: [pair.choices.get(name) for pair in self.pairs] for name in names}
 
@@ -129,7 +123,7 @@ def _choices(fields: Mapping[str, Any], cell: Any, columns: Mapping[str, str]) -
 def _choice(cell: Any) -> Choice | None:
     text = "" if cell is None else str(cell).strip().lower()
     if text and text not in _CHOICES:
-        raise ValueError("a vote or choice is not A, B or tie")
+        raise ValueError('a vote or choice is not "A", "B" or "tie"')
     return _CHOICES[text] if text else None
 
 
@@ -183,7 +177,7 @@ def _report(pairs: Sequence[Pair], choices: Any, *, resamples: int, seed: int) -
     judged = JudgedPairs(
         votes=[pair.votes for pair in pairs],
         choices=choices,
-        # The baseline "longer answer" needs the lengths of all answers.
+        # The baseline "longer answer" needs all lengths.
         lengths_words=([a for a, _ in words], [b for _, b in words]) if len(words) == len(pairs) else None,
         instructions=[pair.instruction_key for pair in pairs],
     )
@@ -218,7 +212,7 @@ def _table(report: PreferenceReport) -> Table:
 async def _scores(
     pairs: Sequence[Pair], call: TableCall, connection: ConnectionOptions, summary: Summary
 ) -> tuple[dict[str, NDArray[np.float64]], str]:
-    """Return both answers' scores by label, float64[pairs, 2] with NaN if missing, and the server's version."""
+    """Return both answers' scores by label as float64[pairs, 2] (NaN if missing), and the server's version."""
     if missing := next((pair for pair in pairs if pair.responses is None or not pair.item["references"]), None):
         raise InputError(f"--metrics: {missing.position} lacks an answer or references, so it cannot be scored")
     chosen = choose_metrics(call.options["metrics"], MetricDefaults())

@@ -1,4 +1,4 @@
-"""Build the commands for papers' tables: papers.toml describes each table, and a function computes it."""
+"""Build the commands for papers' tables."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ _PAPERS: dict[str, dict[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns that may contain each field. If a row contains several of them, the first one is used.
+    """Possible columns of each field. If a row contains several of them, the first one is used.
 
     Attributes:
+        usual: Default columns by field.
         spread: Fields that --map may read from several columns, one value from each.
-        named: The columns that --map names, by field. They replace the usual columns.
+        named: Columns by field from --map, which replace the default columns.
     """
 
     usual: Mapping[str, tuple[str, ...]]
@@ -60,7 +61,7 @@ class Columns:
     @property
     def help(self) -> str:
         """The columns as help text."""
-        rule = "Columns that may contain each field. If a row has several, the first one listed is used."
+        rule = "Possible columns of each field. If a row has several of them, the first listed column is used."
         return f"\b\n{rule}\n{column_lines(self.usual)}\n"
 
     def mapped(self, pairs: Sequence[str]) -> Self:
@@ -72,11 +73,11 @@ class Columns:
         return replace(self, named=named)
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the columns that may contain a field."""
+        """Return a field's possible columns."""
         return self.named.get(name, self.usual[name])
 
     def value(self, fields: Mapping[str, Any], name: str) -> Any:
-        """Return the first value of a field, or None if the row has no value."""
+        """Return a field's first value, or None."""
         return next((fields[column] for column in self.of(name) if fields.get(column) is not None), None)
 
 
@@ -90,7 +91,7 @@ def fields_of(records: Iterable[Record], left_out: LeftOut) -> Iterable[tuple[Re
 
 
 def paper_columns(name: str) -> Columns | None:
-    """Return the columns of a table, or None if it uses the columns of labelled files."""
+    """Return a table's columns, or None for a table of labelled files."""
     paper = _PAPERS[name]
     if "columns" not in paper:
         return None
@@ -101,13 +102,7 @@ def paper_columns(name: str) -> Columns | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCall:
-    """A call of a table command.
-
-    Attributes:
-        options: Option values. The default metrics come from papers.toml.
-        columns: Columns that may contain the table's fields. Empty for labelled files.
-        transport: A replacement for the connection, in tests.
-    """
+    """A call of a table command. `columns` is empty for labelled files."""
 
     options: Mapping[str, Any]
     source: InputFile
@@ -121,12 +116,10 @@ class TableResult:
     """The result of a table command.
 
     Attributes:
-        tables: All tables. Output files always contain all of them.
         headline: Tables to print without --all-tables. None means all tables.
-        intervals: Estimates in the tables, for notes on the bootstrap.
-        parameters: Options that affect the result, for the manifest. Empty values are omitted.
-        server_version: gradewire version of the server that scored the rows, or "" if nothing was scored.
-        run: The run over the rows. Its options are parameters too. None for a table without labels.
+        parameters: Options for the manifest that affect the result.
+        server_version: gradewire version of the server that scored the rows, or "".
+        run: The run over the rows, or None for a table without labels.
         place: The server's description if `run` is None.
     """
 
@@ -150,7 +143,7 @@ def table_command(
     compute: Callable[[TableCall], TableResult | None],
     has_headline: bool = False,
 ) -> click.Command:
-    """Return the command for a table in papers.toml. `compute` may return None if a call needs no table."""
+    """Return the command for a table in papers.toml. `compute` returns None if a call needs no table."""
     paper, columns = _PAPERS[name], paper_columns(name)
 
     def run(ctx: click.Context, /, **options: Any) -> None:
@@ -216,7 +209,6 @@ def _manifest(name: str, result: TableResult, inputs: Sequence[str | Path], cloc
 
 
 def _run_parameters(run: LabelledRun) -> dict[str, Any]:
-    """Return the options that all tables on labelled rows share, by name."""
     return {
         "where": {column: sorted(values) for column, values in run.source.options.where.items()},
         "without_flags": sorted(run.without_flags),

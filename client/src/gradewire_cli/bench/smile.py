@@ -1,4 +1,4 @@
-"""`gradewire bench smile`: score SMILE without single terms, and with different sentence weights, in one run."""
+"""`gradewire bench smile`: score SMILE without single terms, and with different sentence weights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _WEIGHTS: Final = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1"
 _STATISTICS: tuple[Statistic, ...] = ("pearson", "auc")
-# Parts of the lexical term, with their names in the table.
 _PARTS: Final = {"keyword": "keyword similarity alone", "exact": "exact words alone"}
 FULL = "smile"
 
@@ -52,12 +51,12 @@ def _compute(call: TableCall) -> TableResult:
     if options["scores"]:
         raise click.UsageError("Leave out --scores: bench smile must score FILE with every weight")
     preset, tried = options["preset"] or "v1", _weights(options["weights"])
-    # Standard input can be read only once, so do not look for synthetic answers in it.
+    # Standard input can be read only once.
     found = not call.source.is_stdin and call.source.open().has_synthetic
     synthetic = options["synthetic"] or ("inline" if found else "none")
     variants = _variants(preset, synthetic, tried)
-    if set(_labels(options["against"] or "")) & set(variants.values()):
-        raise click.UsageError(f"--against {options['against']}: this metric is one of the compared variants")
+    if set(_labels_if_valid(options["against"] or "")) & set(variants.values()):
+        raise click.UsageError(f"--against {options['against']}: this metric is a compared variant. Use another metric")
     metrics = ",".join(dict.fromkeys(variants.values()))
     run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
     labelled = run.collect(call.transport, keeps_rows=True)
@@ -75,7 +74,7 @@ def _compute(call: TableCall) -> TableResult:
         notes=[
             *(labelled.tallies[label].summary(name) for name, label in variants.items() if name in terms),
             *([labelled.against.summary()] if labelled.against is not None else []),
-            f"all lines use the same {common} rows, because only these rows were scored by every variant",
+            f"all lines use the {common} rows that every variant scored",
         ],
         intervals=_intervals(report),
         left_out=labelled.left_out(),
@@ -103,8 +102,7 @@ def _weights(text: str) -> list[float]:
     return list(dict.fromkeys(abs(weight) for weight in weights))
 
 
-def _labels(metrics: str) -> tuple[str, ...]:
-    """Return the metrics' labels, or () if the metrics are invalid. Other code reports the error."""
+def _labels_if_valid(metrics: str) -> tuple[str, ...]:
     try:
         return choose_metrics(metrics, MetricDefaults()).labels
     except InvalidRequest:
@@ -112,7 +110,7 @@ def _labels(metrics: str) -> tuple[str, ...]:
 
 
 def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, str]:
-    """Return each variant's metric label by its name in tables. SMILE itself keeps its weight, which may be fitted."""
+    """Return each variant's metric label by the variant's name in tables."""
 
     def metric(weight: float | None, sentences: str = synthetic) -> str:
         given = "" if weight is None else f"sentence_weight={_written(weight)}&"
@@ -125,18 +123,16 @@ def _variants(preset: str, synthetic: str, tried: Sequence[float]) -> dict[str, 
 
 
 def _written(weight: float) -> str:
-    """Return a weight with all digits."""
     return repr(float(weight)).removesuffix(".0")
 
 
 def _own_weight(labelled: LabelledRows, variants: Mapping[str, str]) -> float | None:
-    """Return the weight that the server used for SMILE itself, or None if unknown."""
     weight: float | None = getattr(parse_metric_line(labelled.tallies[variants[FULL]].line), "sentence_weight", None)
     return weight
 
 
 def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
-    """Return the rows that all variants scored, with a column for each variant and each part of the lexical term."""
+    """Return the rows that all variants scored. Columns are the variants and the parts of the lexical term."""
     judged = labelled.judged()
     lexical = variants["without the sentence term"]
     scores = {name: judged.scores[label] for name, label in variants.items() if not name.startswith("w = ")}
@@ -144,7 +140,7 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
         results = [output["scores"][lexical] for _, output in labelled.kept]
         scores[name] = np.array([math.nan if result["score"] is None else result[part] for result in results])
     scores |= {name: judged.scores[label] for name, label in variants.items() if name.startswith("w = ")}
-    # Keep only rows that all variants scored, because values over different rows are not comparable.
+    # Values over different rows are not comparable.
     everywhere = ~np.isnan(list(scores.values())).any(axis=0)
     scores = {name: np.where(everywhere, column, np.nan) for name, column in scores.items()}
     return replace(judged, scores=scores, verdicts={name: np.full(len(judged.labels), np.nan) for name in scores})

@@ -1,4 +1,4 @@
-"""`gradewire bulk`: score large inputs on Ray. Ctrl-C finishes the running parts. A second Ctrl-C stops immediately."""
+"""`gradewire bulk`: score large inputs on Ray."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
         click.echo("finishing the running parts. Press Ctrl-C again to stop immediately", err=True)
         store.request_stop()
 
-    # Only the main thread can handle signals, but tests may run the command in a different thread.
+    # Only the main thread can handle signals.
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM) if is_main}
     try:
@@ -104,7 +104,7 @@ class BulkJob:
     server_version: str = field(init=False)
 
     async def resolve(self) -> None:
-        """Resolve the metrics with a temporary engine or connection, before the workers open their own."""
+        """Resolve the metrics with a temporary engine or connection."""
         self._check_output()
         opened = self.source.open()
         self.notes += opened.notes
@@ -118,7 +118,7 @@ class BulkJob:
             self.server_version = (await client.models()).server_version
 
     def run(self) -> None:
-        """Score all missing parts, assemble the output from all parts, and print the summary.
+        """Score all missing parts, assemble the output, and print the summary.
 
         Raises:
             click.ClickException: Ray, the input, an option or the server is unusable, or parts are missing.
@@ -128,11 +128,11 @@ class BulkJob:
         rows_by_file = [self.source.count_file(number) for number in range(len(self.source.paths))]
         inputs = input_digests(self.source)
         with self.output.store.held():
-            self._check_output()  # another run may have finished meanwhile
-            if self._is_whole():
-                self._check_whole(inputs)
+            self._check_output()
+            if self._is_complete_without_parts():
+                self._check_same_run(inputs)
                 return
-            found = self._begin(inputs)
+            found = self._describe_run_and_list_parts(inputs)
             ends = self._score(rows_by_file, found)
             self._end(inputs, ends)
 
@@ -141,7 +141,6 @@ class BulkJob:
         output, store, there = self.output, self.output.store, ""
         if not output.is_folder and output_exists(output.output):
             there = output.output
-        # Without parts, a new run destroys nothing.
         elif store.parts() or FOLDER_MANIFEST in store.names():
             there = store.path_or_url
         if output.options["resume"]:
@@ -150,8 +149,7 @@ class BulkJob:
             raise InputError(f"{there} exists. Use --resume to continue it, or --overwrite")
         check_parts_folder(store)
 
-    def _is_whole(self) -> bool:
-        """Return True if --resume was given and the output is complete and without parts."""
+    def _is_complete_without_parts(self) -> bool:
         output = self.output
         return (
             output.options["resume"]
@@ -160,14 +158,13 @@ class BulkJob:
             and output_exists(output.output)
         )
 
-    def _check_whole(self, inputs: list[InputDigest]) -> None:
-        """Raise InputError if a finished output does not belong to this run."""
+    def _check_same_run(self, inputs: list[InputDigest]) -> None:
         output, (folder, name) = self.output.output, self.output.manifest_path
         before = saved_run(folder, name)
         if before is None:
             raise InputError(
-                f"{output} is complete, but its manifest {name} is missing, so the output may be from another "
-                "run. Use another OUTPUT, or --overwrite"
+                f"{output} is complete, but its manifest {name} is missing. The output may be from another run. Use "
+                "another OUTPUT, or --overwrite"
             )
         now = self._described(inputs, RunCounts(rows=0))
         check_same(output, before, now)
@@ -178,8 +175,7 @@ class BulkJob:
         if not self.quiet:
             click.echo(f"{redacted_url(output)} is complete, so nothing is left to score", err=True)
 
-    def _begin(self, inputs: list[InputDigest]) -> dict[PartId, bool]:
-        """Write the run's description. Return the existing parts that the run keeps."""
+    def _describe_run_and_list_parts(self, inputs: list[InputDigest]) -> dict[PartId, bool]:
         store = self.output.store
         now = self._described(inputs, RunCounts(rows=0))
         if self.output.options["resume"] and (before := saved_run(store)) is not None:
@@ -206,7 +202,6 @@ class BulkJob:
             unanswered=frozenset(part for part, answered in found.items() if not answered),
         ).absolute()
         total = sum(rows_by_file) if not self.source.options.where else None
-        # All parts are full except each file's last part. The readers report the last part's size at the end.
         already = min(sum(found.values()) * part_rows, sum(rows_by_file))
         ends: dict[int, FileEnd] = {}
         here = self.connection.server is None and not self.plan.judge_elsewhere
@@ -309,7 +304,7 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
     for metric in plan.chosen.metrics:
         if "request" in {getattr(metric, "corpus", None), getattr(metric, "idf", None)}:
             raise InputError(
-                f"{metric.name}: corpus=request uses only the rows of one request, but bulk scores rows in parts. Use "
+                f"{metric.name}: corpus=request uses only one request's rows, but bulk scores rows in parts. Use "
                 "corpus=prepared (bertscore: idf=prepared)"
             )
 
@@ -332,9 +327,9 @@ def bulk_command(ctx: click.Context, /, *, paths: Sequence[str], fail_on: FailOn
     The command needs the extra ray.
     """
     if len(paths) < 2:
-        raise click.UsageError("name at least one INPUT and then the OUTPUT")
+        raise click.UsageError("name at least one INPUT, then the OUTPUT")
     if STDIN in paths:
-        raise InputError("bulk reads INPUT more than once, which standard input does not allow. Save it to a file")
+        raise InputError("bulk reads INPUT repeatedly, which standard input does not allow. Save the input to a file")
     output = BulkOutput.of(paths[-1], options)
     source = input_file({**options, "files": paths[:-1]})
     check_outputs(output.written, source.named_paths)

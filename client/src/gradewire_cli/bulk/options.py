@@ -1,4 +1,4 @@
-"""Options of `gradewire bulk` for output and parts, and the division of a cluster's cores among workers."""
+"""Options of `gradewire bulk` for output and parts, and the division of cores among workers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,13 @@ if TYPE_CHECKING:
 CORES_PER_WORKER: Final = 4
 """Cores per worker. The encoder runs outside Python, so more workers only use more memory until Python fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Minimum share of all cores in use. As long as it is reached, ignoring small machines is better than small workers."""
-_RAY_STEPS: Final = 10_000
-"""Number of units into which Ray divides a core. Ray rounds up or down to a unit."""
+"""Minimum share of cores in use. Above this share, ignoring small machines is better than small workers."""
+_RAY_UNITS_PER_CORE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """A division of cores among workers.
-
-    Attributes:
-        reserved: Number of cores that each worker reserves. It is at most `threads`, so that all workers fit.
-    """
+    """A division of cores among workers. Each worker has `threads` threads and reserves at most as many cores."""
 
     workers: int
     threads: int
@@ -44,7 +39,7 @@ class Division:
 
 
 def divided(machines: Sequence[int], *, workers: int | None, threads: int | None, own_judge: bool = False) -> Division:
-    """Divide the machines' cores among workers. None means the default. With `own_judge`, each worker has a judge."""
+    """Divide machines' cores among workers. None means the default. `own_judge` means that each worker has a judge."""
     sizes = Counter(machines)
     count = workers or (1 if own_judge else _usual_workers(sizes))
     share = _largest_share(sizes, count)
@@ -54,7 +49,7 @@ def divided(machines: Sequence[int], *, workers: int | None, threads: int | None
 
 def _usual_workers(sizes: Counter[int]) -> int:
     cores = sum(size * machines for size, machines in sizes.items())
-    # Try each machine's own best number of cores per worker. Smaller machines then get no worker.
+    # Try each machine's best number of cores per worker.
     shares = sorted({size // -(-size // CORES_PER_WORKER) for size in sizes}, reverse=True)
     enough = (share for share in shares if _worker_capacity(sizes, Fraction(share)) * share >= _USED * cores)
     chosen = next(enough, max(shares, key=lambda share: _worker_capacity(sizes, Fraction(share)) * share))
@@ -62,24 +57,23 @@ def _usual_workers(sizes: Counter[int]) -> int:
 
 
 def _largest_share(sizes: Counter[int], workers: int) -> Fraction:
-    """Return the maximum number of cores per worker that lets all workers fit, rounded to Ray's units."""
+    """Return the maximum number of cores per worker with which all workers fit, rounded down to Ray's units."""
     shares = {Fraction(size, each) for size in sizes for each in range(1, workers + 1)}
     largest = max(share for share in shares if _worker_capacity(sizes, share) >= workers)
-    return Fraction(int(largest * _RAY_STEPS), _RAY_STEPS)
+    return Fraction(int(largest * _RAY_UNITS_PER_CORE), _RAY_UNITS_PER_CORE)
 
 
 def _worker_capacity(sizes: Counter[int], share: Fraction) -> int:
-    """Return the number of workers that fit if each worker gets `share` cores."""
     return sum(machines * int(size / share) for size, machines in sizes.items())
 
 
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
-"""Rows per part with a judge. A judge may need seconds per row. Small parts limit an interruption's loss to minutes."""
+"""Rows per part with a judge, which may need seconds per row."""
 
 
 def usual_part_rows(*, judged: bool) -> int:
-    """Return the number of rows per part if --part-rows is not given."""
+    """Return the default number of rows per part."""
     return _JUDGED_PART_ROWS if judged else _PART_ROWS
 
 
@@ -109,11 +103,11 @@ class BulkOutput:
         if is_url(output):
             if "?" in redacted_url(output):
                 raise InputError(
-                    f"{output}: OUTPUT must not contain a ?, because bulk writes parts and a manifest next to it"
+                    f'{output}: OUTPUT must not contain a "?", because bulk writes parts and a manifest next to OUTPUT'
                 )
-            file_system(output)  # fails early if the URL's package is missing
+            file_system(output)
         if not is_folder(output):
-            # This call raises an error for an unknown suffix, and for Parquet without pyarrow.
+            # raises an error for an unusable suffix
             is_table(Path(redacted_url(output).rsplit("/", 1)[-1]))
         return cls(output, options)
 
@@ -134,13 +128,13 @@ class BulkOutput:
 
     @property
     def written(self) -> list[tuple[str, Path | None]]:
-        """Output files on this machine by option, for `check_outputs`."""
+        """Output files on this machine by option."""
         options = {"--summary-json": self.options["summary_json"], "--manifest": self.options["manifest"]}
         return [("OUTPUT", self.file), *options.items()]
 
     @property
     def manifest_path(self) -> tuple[PartStore, str]:
-        """The manifest's folder and name, from --manifest or by default in the folder of parts or next to the file."""
+        """The manifest's folder and name. By default, the manifest is in the folder of parts or next to the file."""
         given: Path | None = self.options["manifest"]
         if given is not None:
             return PartStore(str(given.parent)), given.name

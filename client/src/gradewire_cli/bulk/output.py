@@ -1,4 +1,4 @@
-"""Assemble the output from parts with one result per row, and check that a resumed run has the same settings."""
+"""Assemble the output from parts, and check that a resumed run has the same settings."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ class Assembly:
     """The parts of a finished run, which form its output.
 
     Attributes:
-        parts: All parts. The value is False if some rows of the part are unanswered.
-        ends: Numbers of parts and rows by input file.
+        parts: All parts. The value is False if some of the part's rows are unanswered.
     """
 
     store: PartStore
@@ -47,7 +46,7 @@ class Assembly:
         """Read all parts once, and pass their rows to `take` in input order.
 
         Raises:
-            IncompleteError: A part is missing, or a row of an input file is missing or appears twice.
+            IncompleteError: A part is missing, or an input file's row is missing or appears twice.
         """
         if missing := missing_parts(self.parts, {file: end.parts for file, end in self.ends.items()}):
             raise IncompleteError(
@@ -60,29 +59,28 @@ class Assembly:
                 for row in self._rows(PartId(file, number)):
                     if row["index"] <= last:
                         raise IncompleteError(
-                            f"{self.store.path_or_url}: row {row['index']} comes after row {last}, so a part was "
+                            f"{self.store.path_or_url}: row {row['index']} comes after row {last}, because a part was "
                             "changed. Use --overwrite to start again"
                         )
                     last = row["index"]
                     counts[number] += 1
                     take(row)
             if sum(counts) != end.rows:
-                # All parts of a file except its last one have the same number of rows.
+                # All parts except the last one have the same number of rows.
                 short = next((number for number, rows in enumerate(counts[:-1]) if rows < max(counts)), end.parts - 1)
                 raise IncompleteError(
                     f"the parts of file {file + 1} have {sum(counts)} rows, but the file has {end.rows}: "
-                    f"{self._incomplete(PartId(file, short))}"
+                    f"{self._incomplete_message(PartId(file, short))}"
                 )
 
     def write(self, output: str) -> None:
-        """Write the output in the format that its suffix names.
+        """Write the output in the format of its suffix.
 
-        On this machine, the write is durable and atomic. For a URL, upload a complete file. In object stores, the file
-        appears when the upload is complete, but in other file systems its beginning may appear earlier.
+        On this machine, the write is durable and atomic. On file systems that are not object stores, the file's
+        beginning may appear before the end of the upload.
         """
         local = local_path(output)
         if local is None:
-            # A table needs a file that can be read twice.
             with tempfile.TemporaryDirectory(prefix="gradewire-bulk-") as folder, file_errors(output):
                 made = Path(folder) / output.rsplit("/", 1)[-1]
                 self._write_file(made)
@@ -97,7 +95,7 @@ class Assembly:
         unfinished = path.with_name(f".{path.name}.new")
         with named_errors(path), replacing(rows, unfinished=unfinished), unfinished.open("wb") as stream:
             for place, part in enumerate(sorted(self.parts)):
-                stream.writelines(self._lines(part) if place == 0 else _without_lines(self._lines(part)))
+                stream.writelines(self._lines(part) if place == 0 else _without_identifiers(self._lines(part)))
         if table:
             try:
                 write_table(path, rows)
@@ -109,10 +107,9 @@ class Assembly:
             try:
                 yield json.loads(line)
             except ValueError as error:
-                raise IncompleteError(self._incomplete(part)) from error
+                raise IncompleteError(self._incomplete_message(part)) from error
 
-    def _incomplete(self, part: PartId) -> str:
-        """Return the message for an incomplete part. A worker leaves one if it is killed while copying the part."""
+    def _incomplete_message(self, part: PartId) -> str:
         name = part.name(answered=self.parts[part])
         return f"{self.store.path_or_url}/{name} is incomplete. Remove the file and score its rows again with --resume"
 
@@ -120,8 +117,7 @@ class Assembly:
         yield from self.store.read_part(part, answered=self.parts[part]).splitlines(keepends=True)
 
 
-def _without_lines(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield a later part's lines without metric identifiers, because only the output's first row contains them."""
+def _without_identifiers(lines: Iterator[bytes]) -> Iterator[bytes]:
     for place, line in enumerate(lines):
         yield encode_row(without_lines(json.loads(line))) if place == 0 else line
 
@@ -155,12 +151,12 @@ def input_digests(source: InputFile) -> list[InputDigest]:
 
 
 def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
-    """Write a manifest (by default the description of the store's run) into a store; raise InputError on failure."""
+    """Write a manifest (by default the run's description) into a store; raise InputError on failure."""
     store.write(name, encode_manifest(run))
 
 
 def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
-    """Return a manifest in a store (by default the description of the store's run), or None if it does not exist.
+    """Return a manifest (by default the run's description) from a store, or None.
 
     Raises:
         InputError: The manifest is broken or from a newer gradewire, or parts exist without it.
@@ -179,7 +175,7 @@ def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
 
 
 def check_same(output: str, before: RunManifest, now: RunManifest) -> None:
-    """Raise InputError with the differences if the output comes from a run with different settings."""
+    """Raise InputError with the differences if a run with different settings made the output."""
     refuse_other_run(output, _differences(before, now), way_out="use the same settings, another OUTPUT, or --overwrite")
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "tos"})
-"""fsspec protocols of object stores, which have buckets instead of folders."""
+"""fsspec protocols of object stores."""
 _HIDDEN: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.(?P<kind>new|old)")
 
 
@@ -30,12 +30,12 @@ def is_object_store(system: Any) -> bool:
 
 
 def hidden_name(name: str, kind: str) -> str:
-    """Return a unique temporary name. Kind `new` is for a file being written, and `old` for a file being replaced."""
+    """Return a unique temporary name. Kind "new" is for a file being written, "old" for a file being replaced."""
     return f".{name}.{uuid.uuid4().hex}.{kind}"
 
 
 def named_of(name: str) -> str:
-    """Return the file name from which a hidden name was derived. Return other names unchanged."""
+    """Return the original name of a hidden file. Return other names unchanged."""
     hidden = _HIDDEN.fullmatch(name)
     return hidden["name"] if hidden else name
 
@@ -43,11 +43,10 @@ def named_of(name: str) -> str:
 def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
     """Write or replace a file.
 
-    On object stores, and on file systems that rename onto existing files (SFTP), readers see either the old file or the
-    complete new file. On file systems that refuse to replace files (SMB, WebHDFS), the file is missing for a moment. If
-    the process is killed at this moment, the old file stays under a hidden name, and `put_back` restores it. File
-    systems that move by copying (fsspec's default) copy the new file over the old file. Then readers may see only the
-    new file's beginning, and a killed process may leave only this beginning.
+    Object stores, and file systems that rename onto existing files (SFTP), show either the old file or the complete new
+    file. On file systems that refuse to replace files (SMB, WebHDFS), the file is missing for a moment. If the process
+    is killed at this moment, `put_back` restores the old file. On file systems that move by copying (fsspec's default),
+    a killed process may leave only the new file's beginning.
 
     Raises:
         Exception: Any error of the file system. The old file still exists, unless the new file was copied over it.
@@ -68,7 +67,7 @@ def write_atomically(system: Any, folder: str, name: str, data: bytes) -> None:
 
 
 def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
-    """Restore files that a process was replacing when it was killed. Such files have hidden names."""
+    """Restore the files that a killed process was replacing."""
     there = set(names)
     for hidden in sorted(names):
         if hidden.endswith(".old") and (name := named_of(hidden)) not in there:
@@ -81,12 +80,11 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
     try:
         system.mv(unfinished, target)
     except Exception:
-        # Each file system raises a different error if the target exists.
         if not _exists(system, target):
             raise
         found = system.cat_file(target)
         if found != data and data.startswith(found):
-            system.rm_file(target)  # remove a copy that may be incomplete
+            system.rm_file(target)  # the copy may be incomplete
             raise
     else:
         if not _exists(system, unfinished):
@@ -94,19 +92,18 @@ def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
         found = system.cat_file(target)  # WebHDFS raises no error even if it moved nothing
     if found != data:
         return True
-    # Another worker wrote the same content, or the file system copied the source but could not remove it.
+    # Another worker wrote the same content, or the source was copied but not removed.
     _remove(system, unfinished)
     return False
 
 
 def _replace(system: Any, unfinished: str, target: str, aside: str, data: bytes) -> None:
-    """Move a file to the name of an existing file, which it replaces."""
     system.mv(target, aside)
     try:
         if _refused(system, unfinished, target, data):
             _remove(system, unfinished)  # keep the file of a faster worker
     except BaseException:
-        with contextlib.suppress(Exception):  # report the first error; `put_back` restores the file later
+        with contextlib.suppress(Exception):
             system.mv(aside, target)
         raise
     _remove(system, aside)
@@ -126,14 +123,12 @@ _NAME: Final = re.compile(r"part-(?P<file>\d+)-(?P<number>\d+)\.(?P<state>done|u
 _STOP: Final = "stop"
 _LOCK: Final = "lock"
 RUN_NAME: Final = "run.manifest.json"
-"""Name of the file that describes the parts' run."""
 FOLDER_MANIFEST: Final = "manifest.json"
-"""Name of the manifest of a finished run whose output is the folder."""
 _OWN_NAMES: Final = frozenset({_STOP, RUN_NAME, FOLDER_MANIFEST})
 
 
 class PartId(NamedTuple):
-    """A part's input file, as an index, and the part's index in this file. Both count from 0."""
+    """The index of a part's input file, and the part's index in this file, both from 0."""
 
     file: int
     number: int
@@ -145,7 +140,7 @@ class PartId(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRows:
-    """A part's rows. Empty if the part is finished."""
+    """A part's rows, or [] if the part is finished."""
 
     part: PartId
     rows: list[Row]
@@ -153,7 +148,7 @@ class PartRows:
 
 @dataclass(frozen=True, slots=True)
 class PartStore:
-    """The folder that contains a run's parts. Each process has its own `PartStore`."""
+    """The folder that contains a run's parts."""
 
     path_or_url: str
 
@@ -165,7 +160,7 @@ class PartStore:
     def create(self) -> None:
         """Create the folder if it is missing; raise InputError on failure."""
         system, path = file_system(self.path_or_url)
-        # An object store would create a bucket, even from a mistyped name.
+        # An object store would create a bucket.
         if not is_object_store(system):
             with file_errors(self.path_or_url):
                 system.makedirs(path, exist_ok=True)
@@ -174,8 +169,8 @@ class PartStore:
     def held(self) -> Iterator[None]:
         """Create the folder and lock it against other runs. Only folders on this machine can be locked.
 
-        Check everything again after locking, because another run may have finished in the meantime. If a new folder is
-        still empty at the end, remove it.
+        Another run may have finished before the lock, so check everything again inside the block. A new folder that
+        stays empty is removed at the end.
 
         Raises:
             InputError: Another run uses the folder.
@@ -193,11 +188,11 @@ class PartStore:
                 yield
         finally:
             if not was_there:
-                with contextlib.suppress(OSError):  # the folder contains files or no longer exists
+                with contextlib.suppress(OSError):
                     local.rmdir()
 
     def names(self) -> set[str]:
-        """Return the names of the folder's files except the lock, or an empty set if the folder is missing."""
+        """Return the names of the folder's files except the lock."""
         system, path = file_system(self.path_or_url)
         with file_errors(self.path_or_url), contextlib.suppress(FileNotFoundError):
             system.invalidate_cache()
@@ -205,10 +200,7 @@ class PartStore:
         return set()
 
     def parts(self) -> dict[PartId, bool]:
-        """Return the existing parts. The value is True if all rows of the part are answered.
-
-        If a part has two files, the answered file takes precedence.
-        """
+        """Return the existing parts. The value is True if all of the part's rows are answered."""
         found: dict[PartId, bool] = {}
         for name in self.names():
             if match := _NAME.fullmatch(name):
@@ -223,20 +215,16 @@ class PartStore:
             self.remove(part.name(answered=False))
 
     def read_part(self, part: PartId, *, answered: bool) -> bytes:
-        """Return a part's bytes; raise InputError if the part cannot be read."""
+        """Return a part's bytes; raise InputError on failure."""
         return self.read(part.name(answered=answered))
 
     def read_latest(self, part: PartId) -> bytes:
-        """Return a part's bytes, answered or not; raise InputError if the part cannot be read."""
-        # A worker may have been killed between writing the answered file and reporting it.
+        """Return a part's bytes, answered or not; raise InputError on failure."""
+        # A killed worker may have written the answered file without reporting it.
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file in the folder.
-
-        On this machine and in object stores, readers always see either the old file or the complete new file. See
-        `write_atomically` for other file systems. On this machine the write is durable.
-        """
+        """Write or replace a file in the folder, durably on this machine, otherwise like `write_atomically`."""
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)
             if local is None:
@@ -247,7 +235,7 @@ class PartStore:
                 unfinished.write_bytes(data)
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a file in the folder; raise InputError if the file cannot be read."""
+        """Return the bytes of a file in the folder; raise InputError on failure."""
         system, path = file_system(self.path_or_url)
         with file_errors(f"{self.path_or_url}/{name}"):
             return bytes(system.cat_file(f"{path}/{name}"))
@@ -259,13 +247,9 @@ class PartStore:
             system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
-        """Remove the run's files, but no other files.
-
-        Remove the folder's manifest first and the run's description last, so that the folder stays consistent if the
-        process is killed.
-        """
+        """Remove the run's files. If the process is killed meanwhile, the folder stays consistent."""
         order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
-        for name in sorted(filter(_is_own, self.names()), key=lambda name: (order.get(name, 1), name)):
+        for name in sorted(filter(_is_written_by_bulk, self.names()), key=lambda name: (order.get(name, 1), name)):
             self.remove(name)
 
     def remove_all(self) -> None:
@@ -274,7 +258,6 @@ class PartStore:
         system, path = file_system(self.path_or_url)
         if local_path(self.path_or_url) is None and "/" not in path.strip("/"):
             return  # never remove a bucket
-        # The folder may contain other files, or may be missing.
         with contextlib.suppress(InputError):
             self.remove(_LOCK)
             with file_errors(self.path_or_url):
@@ -295,8 +278,7 @@ class PartStore:
             return _exists(system, f"{path}/{_STOP}")
 
 
-def _is_own(name: str) -> bool:
-    """Return True if a bulk run writes files with this name."""
+def _is_written_by_bulk(name: str) -> bool:
     written = named_of(name)
     return written in _OWN_NAMES or _NAME.fullmatch(written) is not None
 
@@ -308,17 +290,17 @@ def missing_parts(found: Collection[PartId], parts_by_file: Mapping[int, int]) -
 
 
 def parts_folder(output: str) -> str:
-    """Return the folder for an output's parts: OUTPUT.parts, or the output itself if it is a folder."""
+    """Return the folder for an output's parts: OUTPUT.parts, or OUTPUT if it is a folder."""
     return output.rstrip("/") if is_folder(output) else f"{output}.parts"
 
 
 def is_folder(output: str) -> bool:
-    """Return True if an output ends in / and is therefore a folder of parts."""
+    """Return True if an output ends in /, which makes it a folder of parts."""
     return output.endswith("/")
 
 
 def check_parts_folder(store: PartStore) -> None:
     """Raise InputError if a folder contains files that bulk did not write."""
-    strange = sorted(name for name in store.names() if not (_is_own(name) or name.startswith(".")))
+    strange = sorted(name for name in store.names() if not (_is_written_by_bulk(name) or name.startswith(".")))
     if strange:
         raise InputError(f"{store.path_or_url} has files that bulk did not write ({strange[0]}). Use another OUTPUT")

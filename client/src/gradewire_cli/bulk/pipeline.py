@@ -1,4 +1,4 @@
-"""Run readers and workers as a Ray Data pipeline, on a new local Ray or on an existing cluster."""
+"""Run readers and workers as a Ray Data pipeline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
-"""Size of a local Ray's object store, which contains only a few parts in transit, each about a megabyte."""
+"""Size of a local Ray's object store for a few parts, each about a megabyte."""
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _CONNECT_TIMEOUT_S: Final = 10.0
 _START_TRIES: Final = 3
@@ -35,13 +35,7 @@ _AUTH_MODE: Final = "RAY_AUTH_MODE"
 
 
 def _check_connection(address: str) -> None:
-    """Check that a HOST:PORT accepts connections, because Ray itself would retry for minutes.
-
-    Ray checks addresses in other formats.
-
-    Raises:
-        UnreachableError: The address does not accept connections.
-    """
+    """Raise UnreachableError if a HOST:PORT accepts no connections. Ray itself would retry for minutes."""
     if (found := _HOST_PORT.fullmatch(address)) is None:
         return
     try:
@@ -54,14 +48,14 @@ def _check_connection(address: str) -> None:
 
 def import_ray() -> Any:
     """Import and return Ray; raise InputError if the extra is not installed."""
-    # Ray sends usage reports to its developers unless this is set before the import.
+    # Ray must not send usage reports to its developers.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Keep Ray's output out of the progress lines. Ray's log files still contain the output.
+    # Keep Ray's output out of the progress lines.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     # Silence a warning about a future change for programs with GPUs.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
-        import ray  # noqa: PLC0415 - optional and slow to import
+        import ray  # noqa: PLC0415 - optional
         import ray.data  # noqa: PLC0415 - as above
     except ImportError as error:
         raise InputError(f"bulk needs {error.name}. Run: pip install 'gradewire[ray]'") from error
@@ -69,7 +63,7 @@ def import_ray() -> Any:
 
 
 def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
-    """Connect to Ray or start it. Retry, because on a busy machine Ray's node may start more slowly than Ray allows."""
+    """Connect to Ray or start Ray. Retry, because Ray's node may start too slowly on a busy machine."""
     for tries_left in reversed(range(_START_TRIES)):
         try:
             ray.init(address=address, **settings)
@@ -83,7 +77,7 @@ def _init(ray: Any, address: str, settings: dict[str, Any]) -> None:
 
 
 def cores_by_machine(ray: Any) -> list[int]:
-    """Return each machine's number of cores, or [1] if no machine runs. A cluster may start a machine on demand."""
+    """Return each machine's number of cores, or [1] if no machine runs yet."""
     cores = (int(machine["Resources"].get("CPU", 0)) for machine in ray.nodes() if machine["Alive"])
     return [each for each in cores if each] or [1]
 
@@ -105,7 +99,7 @@ def ray_session(address: str | None, cores: int) -> Iterator[Any]:
     try:
         _init(ray, "local" if address is None else address, settings)
     except ConnectionError as error:
-        # Ray sends the user's token to a named address only if the mode is set.
+        # Ray sends the user's token to this address only if the mode is set.
         hint = "" if _AUTH_MODE in os.environ else f". If the cluster needs Ray's token, set {_AUTH_MODE}=token"
         raise UnreachableError(f"--ray-address {address}: {error}{hint}") from error
     except Exception as error:
@@ -130,9 +124,7 @@ class FileReader:
     """A reader of one input file.
 
     Attributes:
-        path_or_url: The file's absolute path or URL.
         rows_before: Number of rows in earlier files.
-        part_rows: Number of rows per part. A file's last part may have fewer.
         done: Indices of finished parts.
         pictures: Folder with the rows' pictures, or None if no metric uses pictures.
     """
@@ -146,10 +138,7 @@ class FileReader:
     pictures: Path | None = None
 
     def read(self) -> Iterator[PartRows | FileEnd]:
-        """Yield the unfinished parts in order, then the file's end; raise InputError if the file cannot be read.
-
-        Read the rows of finished parts too, to find the start of the next part.
-        """
+        """Yield the unfinished parts in order, then the file's end; raise InputError on failure."""
         opened = self.source.open_file(self.file, self.rows_before, self.path_or_url)
         remaining = iter(with_picture_digests(opened.rows, self.pictures))
         rows = 0
@@ -182,12 +171,10 @@ def file_readers(
 
 
 _PARTS_AT_ONCE: Final = 2
-"""Number of parts that a worker scores concurrently. It sends requests while another part's last answers arrive."""
 _BLOCK_BYTES: Final = 1
-"""Block size. It is so small that Ray Data ends a block after every part and passes the part on immediately."""
+"""Block size, so small that Ray Data passes on every part immediately."""
 _START_DEATHS: Final = 4
-"""Maximum number of consecutive worker deaths at start. On a busy cluster, Ray loses some workers before they run our
-code, so retries hide no error of ours."""
+"""Maximum number of consecutive worker deaths at start. A busy cluster loses some workers before our code runs."""
 
 
 class RayWorker:
@@ -197,7 +184,7 @@ class RayWorker:
         self._scorer = PartScorer(setup)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Score a batch. Each pickled `PartRows` becomes a `PartRecord`, and each `FileEnd` stays unchanged."""
+        """Turn pickled `PartRows` into pickled `PartRecord`s. Keep each `FileEnd`."""
         return {"item": [self._scored(data) for data in batch["item"]]}
 
     def _scored(self, data: bytes) -> bytes:
@@ -217,7 +204,7 @@ def _blocks(reader: FileReader, store: PartStore) -> Iterator[Any]:
 def run_parts(
     ray: Any, readers: Sequence[FileReader], setup: WorkerSetup, *, workers: int, cores_per_worker: float
 ) -> Iterator[PartRecord | FileEnd]:
-    """Score all parts in any order. Yield their records and the files' ends. A file's end may precede its parts.
+    """Score all parts, in any order. Yield records and files' ends. A file's end may come before its parts.
 
     Raises:
         InputError: A file cannot be read, or Ray fails.
@@ -233,10 +220,10 @@ def run_parts(
     data = ray.data.read_datasource(
         _source_of(readers, setup.store),
         override_num_blocks=len(readers),
-        # Actors start first and may reserve every core, so a reader that reserved a core would never start (Ray issue
-        # 44687). Readers use little CPU time, and they wait if workers are behind.
+        # Actors start first and may reserve every core. A reader with a reserved core would then never start (Ray issue
+        # 44687).
         num_cpus=0,
-        # Readers reserve no cores, so only this limits the number of reader processes.
+        # limits the number of reader processes
         concurrency=min(workers, len(readers)),
     )
     scored = data.map_batches(
@@ -264,13 +251,12 @@ def _reason(error: Exception) -> str:
 
 
 def _source_of(readers: Sequence[FileReader], store: PartStore) -> Any:
-    """Return the readers as a Ray datasource. The class is local because its base class must be imported from Ray."""
     from ray.data.block import BlockMetadata  # noqa: PLC0415 - in the extra
     from ray.data.datasource import Datasource, ReadTask  # noqa: PLC0415 - in the extra
 
     class PartSource(Datasource):  # type: ignore[misc] # untyped without Ray
         def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> list[Any]:
-            del parallelism  # each file has one reader
+            del parallelism
             unknown = BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=None)
             return [ReadTask(functools.partial(_blocks, reader, store), unknown) for reader in readers]
 

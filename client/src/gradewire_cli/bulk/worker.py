@@ -1,4 +1,4 @@
-"""Score parts in one worker process, and report each part's counts, costs and times, but not its rows."""
+"""Score parts in one worker process, and report counts, costs and times."""
 
 from __future__ import annotations
 
@@ -44,13 +44,10 @@ class PartRecord:
     """A worker's report on one part.
 
     Attributes:
-        rows: Number of rows, or 0 if the run stopped before the worker started the part.
+        rows: Number of rows, or 0 if the run stopped before the part started.
         unanswered: Number of rows to score again with --resume.
         error: Reason why the part could not be scored, or "".
-        unreachable: True if the part failed because the server was down. Then a retry may succeed.
-        texts: Number of encoded texts by source, see `Summary.texts`.
-        seconds: Seconds by stage, see `Summary.seconds`.
-        paid: Judge tokens by metric.
+        unreachable: True if the part failed because the server was down.
         worker: The process that scored the part, as HOST:PID.
     """
 
@@ -80,7 +77,7 @@ class PartRecord:
 
 
 def costs_of(summary: Summary) -> dict[str, Any]:
-    """Return the cost fields of a `PartRecord`, from a summary of the part's rows."""
+    """Return the cost fields of a `PartRecord`."""
     return {
         "texts": dict(summary.texts),
         "seconds": dict(summary.seconds),
@@ -94,12 +91,7 @@ def costs_of(summary: Summary) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RunTally:
-    """The sum of a run's records.
-
-    Attributes:
-        rows: Number of rows in parts that this run wrote.
-        scored: Number of rows that this run scored.
-    """
+    """The sum of a run's records. `scored` does not count reused rows."""
 
     rows: int = 0
     scored: int = 0
@@ -144,7 +136,7 @@ _LOCAL_URLS: Final = ("file://", "local://")
 
 
 def absolute_name(path_or_url: str) -> str:
-    """Make a path or a local URL absolute. Return URLs of other file systems unchanged."""
+    """Make a path or a local URL absolute. Return other URLs unchanged."""
     if not is_url(path_or_url):
         return str(Path(path_or_url).absolute())
     return _CHAINED.join(map(_absolute_link, path_or_url.split(_CHAINED)))
@@ -161,7 +153,6 @@ def absolute_connection(connection: ConnectionOptions) -> ConnectionOptions:
     """Return a connection with absolute paths."""
     return replace(
         connection,
-        # Paths may start with ~, the home directory.
         cache_dir=connection.cache_dir and connection.cache_dir.expanduser().absolute(),
         models_dir=connection.models_dir and connection.models_dir.expanduser().absolute(),
         tls=connection.tls and _absolute_tls(connection.tls),
@@ -178,7 +169,6 @@ def _absolute_tls(tls: Tls) -> Tls:
 
 
 _RSS_UNIT_BYTES = 1024
-"""The unit of `ru_maxrss` on Linux."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +176,7 @@ class WorkerSetup:
     """The settings that the command sends to every worker.
 
     Attributes:
-        lines: The server's metric identifiers by label. A worker that gets different identifiers scores nothing.
+        lines: Metric identifiers by label. A worker with different identifiers scores nothing.
         unanswered: Parts of earlier runs with rows to score again.
     """
 
@@ -260,7 +250,7 @@ class PartScorer:
         return scorer
 
     async def _score(self, scorer: RowScorer, part: PartRows) -> PartRecord:
-        known = await asyncio.to_thread(self._earlier, part)
+        known = await asyncio.to_thread(self._final_results_of_earlier_run, part)
         self._known |= known
         rows: list[Mapping[str, Any]] = []
         summary = Summary()
@@ -289,11 +279,10 @@ class PartScorer:
             worker_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT_BYTES,
         )
 
-    def _earlier(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
-        """Return an earlier run's final results by `Row.key`, or {} unless the run left rows of the part unanswered."""
+    def _final_results_of_earlier_run(self, part: PartRows) -> dict[tuple[int, str], Mapping[str, Any]]:
         if part.part not in self.setup.unanswered:
             return {}
-        # If a process was killed during `write_atomically`, the last line may be incomplete.
+        # A killed process may have left an incomplete last line.
         lines = whole_lines(self.setup.store.read_latest(part.part).splitlines(keepends=True))
         rows = [with_lines(json.loads(line), self.setup.lines) for _, _, line in lines]
         return {result_key(row): row for row in rows if not may_pass(row)}

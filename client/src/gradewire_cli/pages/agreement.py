@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from gradewire_cli.pages.page import Block
 
 
-# Maximum numbers of answers for each metric and direction, of cell values, and of paired differences. The first set
-# that makes the page small enough is used.
+# Maximum numbers of answers for each metric and direction, of cell values, and of paired differences.
 _AMOUNTS: Final = (
     *((most, CELL_VALUES, DIFFERENCE_LINES) for most in (25, 15, 10, 6, 3, 1)),
     (1, 1000, 100),
@@ -71,10 +70,8 @@ _CHARTS: Final = ("pearson", "kendall", "auc")
 def write_report(path: Path, report: ReportInput, *, quiet: bool = True) -> int:
     """Write the page as one file that loads nothing from other files or the network.
 
-    The page shows up to 25 answers for each metric and direction. If it would exceed 1.9 MB, it shows fewer answers,
-    then also fewer cells and differences, and says so. Long texts are cut, with a note of their length. Names are cut
-    after 80 characters. Only the first 40 metrics appear. Up to 6 MB of pictures from the rows or from `report.folder`
-    are embedded, and the remaining pictures become links.
+    The page shows up to 25 answers for each metric and direction, and only the first 40 metrics. To stay below 1.9 MB,
+    the page shows fewer answers, then fewer cells and differences. Up to 6 MB of pictures are embedded.
 
     Returns:
         The page's size in bytes.
@@ -181,7 +178,6 @@ def _cells(report: ReportInput, cells: Table) -> ShownTable:
 
 
 def _kinds(report: ReportInput) -> list[str]:
-    """Return the groupings of rows. Omit the grouping by group if the groups are the data sets."""
     again = all(row.group in {"", row.dataset} for row in report.rows)
     return [kind for kind in CELL_KINDS if kind != "group" or not again]
 
@@ -222,7 +218,7 @@ def _disagreements(report: ReportInput, shown: Cases) -> Section:
 
 
 def _reproduce(report: ReportInput) -> Section:
-    # Use the identifier of the first row that has one. In a dict, later values replace earlier ones, so go backwards.
+    # Go backwards, because the first row's identifier must win.
     results = (item for row in reversed(report.rows) for item in row.results.items())
     known = {metric: str(result["line"]) for metric, result in results if result.get("line")}
     how = (

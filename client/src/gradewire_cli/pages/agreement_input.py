@@ -1,4 +1,4 @@
-"""The agreement page's input, shortened to fit on a page, and its rows without a score."""
+"""The agreement page's input, shortened to fit on a page."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +12,9 @@ from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.annotators import AnnotatorAgreement
 
 MAX_METRICS = 40
-# Maximum length of a note. Notes list names, and names may be long.
 _NOTE_CHARACTERS = 1000
 NO_NAME = "(none)"
-# Levels at which a cell's empty name means rows without this name. At other levels, an empty name means all rows.
+# Levels at which an empty name means rows without this name. At other levels, an empty name means all rows.
 _NAMED = {"dataset": {"cell", "dataset"}, "model": {"cell", "model"}, "group": {"group"}}
 _EXAMPLES = 3
 _EXAMPLE_CHARACTERS = 160
@@ -29,11 +28,9 @@ class ReportRow:
     """A labelled row with every metric's result.
 
     Attributes:
-        id: The row's id in the run's output.
         references: All references in the order that metrics saw.
-        picture: The question's picture as the row names it (a path, an http(s) URL, a data URI or a name), or "".
+        picture: The question's picture, as a path, an http(s) URL, a data URI or a name, or "".
         labels: Each annotator's label if there are several annotators. None means a missing label.
-        group: An additional name that groups rows.
     """
 
     id: str
@@ -54,14 +51,10 @@ class ReportInput:
     """A run with its labels.
 
     Attributes:
-        source: Names of the scored files, for the headline.
-        created: The date for the headline. The page itself reads no clock.
-        judged: The columns from which `agreement` was computed.
         unlabelled: Number of skipped rows without a label.
         unreadable: Number of skipped rows with an unreadable label.
         annotators: Agreement among annotators, or None without several annotators.
-        folder: The input file's folder, which contains pictures that rows name by path. None means that the page reads
-            no files.
+        folder: Folder of the pictures that rows name by path. None means that the page reads no files.
     """
 
     source: str
@@ -81,11 +74,9 @@ class ReportInput:
 
 
 def bounded(report: ReportInput) -> ReportInput:
-    """Return the report with printable short names and only the first 40 metrics.
+    """Return the report with printable, distinct names of at most 80 characters and only the first 40 metrics.
 
-    Names may be a megabyte long, contain control characters, or be missing in some rows. The returned names have at
-    most 80 characters and stay distinct. If only some rows have a data set or model, the other rows get "(none)". If
-    metrics are omitted, a note names their number.
+    If only some rows have a data set or model, the other rows get "(none)".
     """
     scores = list(report.judged.scores)
     metrics = shown_names(scores[:MAX_METRICS])
@@ -131,7 +122,7 @@ def bounded(report: ReportInput) -> ReportInput:
 
 
 def shown_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a short form of each name. Names with the same beginning get numbers, so that they stay distinct."""
+    """Return a short form of each name. Forms with equal beginnings get numbers and stay distinct."""
     found: dict[str, str] = {"": ""}
     taken = {"", NO_NAME}
     repeated: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The agreement page's tables: overview, cells, and paired differences."""
+"""The agreement page's tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 CELL_KINDS = {"dataset": "Data set", "model": "Model", "group": "Group"}
-# Maximum numbers of values and of lines per metric in the table of cells, and of paired differences.
+# maximum numbers
 CELL_VALUES = 6000
 _CELL_LINES = 200
 DIFFERENCE_LINES = 300
@@ -27,9 +27,9 @@ _P = "two-sided, from the same draws"
 
 
 def overview_table(agreement: AgreementReport) -> Table:
-    """Return a table with a line for each metric, which contains the statistics' means over cells.
+    """Return a table with each metric's means over cells.
 
-    If a mean has no interval but the value over all rows has one, add the value over all rows.
+    If only the value over all rows has an interval, add this value.
     """
     statistics = [
         statistic
@@ -56,7 +56,7 @@ def overview_table(agreement: AgreementReport) -> Table:
 
 
 def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) -> Table:
-    """Return a table with a line for each metric and cell. A cell is named after its rows' data set, model or group.
+    """Return a table with a line for each metric and cell (a data set, model or group).
 
     Above `most_values` values, show only the largest cells, the same for every metric.
     """
@@ -65,7 +65,7 @@ def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) ->
         kind for kind in CELL_KINDS if any(getattr(cell, kind) for metric in agreement.metrics for cell in metric.cells)
     ]
     most = min(_CELL_LINES, most_values // max(1, len(agreement.metrics) * len(statistics)))
-    shown = [(metric.metric, cell) for metric in agreement.metrics for cell in _largest(metric.cells, most)]
+    shown = [(metric.metric, cell) for metric in agreement.metrics for cell in _largest_in_order(metric.cells, most)]
     rows: list[list[Cell]] = [
         [
             metric,
@@ -92,21 +92,20 @@ def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) ->
     )
 
 
-def _largest(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
-    """Return the largest cells in their original order."""
+def _largest_in_order(found: Sequence[CellAgreement], most: int) -> list[CellAgreement]:
     by_size = sorted(range(len(found)), key=lambda place: -found[place].rows - found[place].failed)
     return [found[place] for place in sorted(by_size[:most])]
 
 
 def comparison_table(agreement: AgreementReport, *, most: int = DIFFERENCE_LINES) -> Table:
-    """Return a table with a line for each pair of metrics and each statistic, at most `most` lines."""
+    """Return a table with at most `most` lines, each for a pair of metrics and a statistic."""
     pairs, there = agreement.comparisons[:most], len(agreement.comparisons)
     rows: list[list[Cell]] = [
         [
             f"{pair.metric} {MINUS} {pair.baseline}",
             STATISTICS[pair.statistic]["on_pages"],
             count(pair.rows),
-            _over_cells(estimated(pair.mean_of_cells), pair.cells, pair.cells_in_all),
+            _with_number_of_cells(estimated(pair.mean_of_cells), pair.cells, pair.cells_in_all),
             p_of(pair.mean_of_cells),
             estimated(pair.all_rows),
             p_of(pair.all_rows),
@@ -136,7 +135,7 @@ def defined_statistics(agreement: AgreementReport) -> list[Statistic]:
 
 
 def explanations(agreement: AgreementReport) -> list[tuple[str, str]]:
-    """Return the name and the meaning of every statistic, with the number of draws for its intervals."""
+    """Return every statistic's name and meaning, with the number of draws for its intervals."""
     written = []
     for statistic in defined_statistics(agreement):
         estimates = [
@@ -168,7 +167,7 @@ def _mean(metric: MetricAgreement, statistic: Statistic) -> Value:
     if statistic not in metric.headline:
         return Value(UNDEFINED)
     mean, every = metric.headline[statistic], metric.cells[-1].estimates[statistic]
-    value = _over_cells(estimated(mean), mean.cells, mean.cells_in_all)
+    value = _with_number_of_cells(estimated(mean), mean.cells, mean.cells_in_all)
     if value.bounds or math.isnan(mean.value) or math.isnan(every.low):
         return value
     whole = estimated(every)
@@ -176,8 +175,7 @@ def _mean(metric: MetricAgreement, statistic: Statistic) -> Value:
     return replace(value, notes=(*value.notes, beside))
 
 
-def _over_cells(value: Value, cells: int, cells_in_all: int) -> Value:
-    """If a mean covers only some of the cells, add a note with their number."""
+def _with_number_of_cells(value: Value, cells: int, cells_in_all: int) -> Value:
     if cells == cells_in_all or math.isnan(value.value):
         return value
     return replace(value, notes=(*value.notes, f"over {cells:,} of {cells_in_all:,} cells"))

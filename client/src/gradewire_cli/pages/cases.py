@@ -1,4 +1,4 @@
-"""The answers on the agreement page: the worst disagreements between metrics and annotators."""
+"""The worst disagreements between metrics and annotators, for the agreement page."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,8 @@ from gradewire_stats import scipy_stats
 from gradewire_stats.agreement.rows import RIGHT_FROM, right
 
 Direction = Literal["high", "low"]
-# Evidence of a disagreement: the metric's verdict, or the score's rank if the metric returns no verdict.
 Basis = Literal["verdict", "rank"]
-# A row's rank is far off if the row's relative positions by score and by label differ by at least this share of rows.
+# A rank is far off if the relative positions by score and by label differ by at least this share.
 FAR = 0.25
 _QUESTION_CHARACTERS = 600
 _PREDICTION_CHARACTERS = 1200
@@ -28,10 +27,8 @@ _PART_CHARACTERS = 100
 _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# Fields of a result that the page omits. A judge's tokens explain nothing, its labels appear with their probabilities,
-# nobody reads forty features, and the metric identifier names the fit.
+# The page omits these fields. Labels appear with their probabilities.
 _NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
-# Fields that explain a verdict. Each may be as long as a whole line of other fields.
 _EXPLANATIONS = {"reason"}
 
 
@@ -43,8 +40,8 @@ class Disagreements:
         rows: int[shown], positions of the rows, worst first.
         by_verdict: bool[shown], True if verdict and label differ, False if the score's rank is far off.
         score_ranks: float[shown], the row's position among scored rows by score, from 0 (lowest) to 1 (highest).
-        label_ranks: float[shown], the row's position by label, in the same range. Rows with equal labels share their
-            middle position.
+        label_ranks: float[shown], the row's position by label, in the same range.
+        totals: Number of disagreeing rows by evidence.
     """
 
     rows: NDArray[np.intp]
@@ -59,12 +56,10 @@ def worst(
 ) -> dict[Direction, Disagreements]:
     """Return the rows on which a metric and annotators disagree, with the largest gap between score and label first.
 
-    A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or if labels lie outside
-    [0, 1] and so are neither right nor wrong, a row disagrees if its rank is far off. That means two things: The row's
-    positions by score and by label differ by at least a quarter of the rows. Also, some row with a better label has a
-    lower score ("high"), or some row with a worse label has a higher score ("low"). Ranks make metrics with different
-    ranges comparable. If too many rows are equally bad, the returned rows are spread evenly over the file, so that they
-    do not all come from one question.
+    A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or with labels outside
+    [0, 1], a row disagrees if its positions by score and by label differ by at least a quarter of the rows, and another
+    row with a better label has a lower score ("high") or another row with a worse label has a higher score ("low").
+    Among equally bad rows, select evenly over the file, because neighbouring rows may have the same question.
 
     Args:
         scores: float64[rows]. NaN marks failed rows, which are skipped.
@@ -108,7 +103,7 @@ def worst(
 
 
 def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each value's relative position in ascending order as float64[rows]. Equal values share a mean position."""
+    """Return each value's relative position as float64[rows]. Equal values share a mean position."""
     if not len(values):
         return values
     ranks: NDArray[np.float64] = (scipy_stats().rankdata(values) - 0.5) / len(values)
@@ -116,7 +111,7 @@ def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each row the lowest value among rows with a larger label, or infinity if there are no such rows."""
+    """Return, for each row, the lowest value among rows with a larger label, or infinity without such rows."""
     levels, level = np.unique(labels, return_inverse=True)
     least = np.full(len(levels) + 1, np.inf)
     np.minimum.at(least, level, values)
@@ -155,7 +150,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ShownReference:
-    """A reference. `matched_by` names the metrics that matched it with a score above 0."""
+    """A reference, with the names of metrics that matched it with a score above 0."""
 
     number: int
     text: ShownText
@@ -164,7 +159,7 @@ class ShownReference:
 
 @dataclass(frozen=True, slots=True)
 class ResultLine:
-    """One metric's result. If there is no score, `score` contains the status."""
+    """One metric's result. Without a score, `score` contains the status."""
 
     metric: str
     score: str
@@ -176,7 +171,7 @@ class ResultLine:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer on which a metric and annotators disagree. `side` is the label's: "right", "wrong", or ""."""
+    """An answer on which a metric and annotators disagree. `side` is the label's side: "right", "wrong", or ""."""
 
     row: ReportRow
     id: str
@@ -195,7 +190,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """All shown answers. Answers on which most metrics disagree with annotators come first.
+    """All shown answers, starting with answers on which most metrics disagree with annotators.
 
     Attributes:
         totals: Number of disagreeing rows by metric, direction and evidence.
@@ -256,7 +251,7 @@ def _case(report: ReportInput, album: Album, position: int, found: Sequence[Foun
 
 
 def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
-    """Return the prediction with one metric's best window marked, and a note. Prefer a metric that disagrees."""
+    """Return the prediction with one metric's best window marked, and a note. Prefer a metric in `first`."""
     text = normal_form(row.prediction)
     windows = {metric: str(result["best_window"]) for metric, result in row.results.items() if "best_window" in result}
     metric = next((metric for metric in [*first, *windows] if metric in windows), None)
@@ -271,10 +266,10 @@ def _marked(row: ReportRow, first: Sequence[str]) -> tuple[ShownText, str]:
 
 
 def _references(row: ReportRow) -> tuple[list[ShownReference], int]:
-    """Return all matched references and as many others as fit, and the number of omitted references."""
+    """Return all matched references, as many other references as fit, and the number of omitted references."""
     matched: defaultdict[int, list[str]] = defaultdict(list)
     for metric, result in row.results.items():
-        # If no reference matches, the score is 0, and the result nevertheless names the first reference.
+        # With a score of 0, the result names the first reference although this reference does not match.
         if result.get("matched_reference") is not None and (result.get("score") or 0) > 0:
             matched[int(result["matched_reference"])].append(metric)
     kept, room = [], _REFERENCES_CHARACTERS

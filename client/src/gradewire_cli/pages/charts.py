@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradewire_stats.curves import CalibrationCurve, Distribution, RocCurve
 
 
-# Edges of the plot in the drawing's units (pixels at its natural size, 270 x 214).
+# Edges of the plot within 270 x 214 units.
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 260.0, 12.0, 170.0
 _TICKS = 4
 _MIDDLE = (LEFT + RIGHT) / 2
@@ -36,7 +36,6 @@ _LABELS = {
     "low": "label up to its median",
 }
 _HATCHED = frozenset({"wrong", "low"})
-# Gap between the strips of a distribution, in the drawing's units.
 _STRIP_GAP = 18.0
 
 
@@ -72,7 +71,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text, cut after `most` characters (0 means no limit). If it is cut, hovering shows the whole text."""
+    """A text, cut after `most` characters (0 means no limit). Hovering over a cut text shows the whole text."""
 
     style: str
     x: float
@@ -93,14 +92,7 @@ Mark = Path | Dot | Box | Label
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A drawing.
-
-    Attributes:
-        summary: A description in words, or "".
-        marks: The marks, from bottom to top.
-        width, height: Size in the drawing's units.
-        key: CSS class and name of each curve if there are several.
-    """
+    """A drawing. `marks` are sorted from bottom to top. `key` has the CSS class and name of each curve."""
 
     title: str
     summary: str = ""
@@ -113,7 +105,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis that maps values from `low` to `high` to positions from `begin` to `end`, linearly or by logarithm."""
+    """An axis that maps values (`low` to `high`) to positions (`begin` to `end`), linearly or by logarithm."""
 
     low: float
     high: float
@@ -143,7 +135,7 @@ def upward(low: float = 0.0, high: float = 1.0, *, is_log: bool = False) -> Axis
 
 
 def axes(x: Iterable[tuple[float, str]], y: Iterable[tuple[float, str]], x_label: str, y_label: str) -> list[Mark]:
-    """Return the marks of two axes with ticks (position and text) and names."""
+    """Return the marks of two axes with names and ticks (position and text)."""
     marks: list[Mark] = []
     for at, text in x:
         marks += [Path("grid", f"M{at} {TOP:g}V{BOTTOM:g}"), Label("tick", at, BOTTOM + 13, text, "middle")]
@@ -164,7 +156,6 @@ def line(points: Iterable[tuple[float, float]]) -> str:
 
 def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: str, *, over: str, title: str) -> Chart:
     """Return a chart of named estimates with their texts, one below the other. `over` describes the rows."""
-    # Show the name and the axis at top and bottom, because a chart of twenty metrics is higher than the screen.
     head, step = 38, 34
     foot = head + step * len(lines)
     marks: list[Mark] = [Label("name head", _MIDDLE, 13, name, "middle")]
@@ -186,7 +177,7 @@ def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: 
 
 
 def share_chart(title: str, caption: str, bars: Sequence[tuple[str, str, Sequence[tuple[str, int]]]]) -> Chart:
-    """Return a chart of `bars`, which are (name, text, segments). A segment is a CSS class and a number, its width."""
+    """Return a chart of bars, each as (name, text, segments). A segment is a CSS class and a width."""
     length, step = 260.0, 34
     marks: list[Mark] = []
     for place, (name, text, parts) in enumerate(bars):
@@ -267,7 +258,7 @@ def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) 
 
 
 def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
-    """Return a histogram of scores for each label, in strips on the same scale, or None if there are no scores."""
+    """Return a histogram of scores for each label, or None without scores."""
     groups = {kind: counts for kind, counts in distribution.counts.items() if counts.sum()}
     if not groups:
         return None
@@ -291,7 +282,7 @@ def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
 
 
 def overview_chart(agreement: AgreementReport, statistic: Statistic, name: str) -> Chart | None:
-    """Return a chart of one statistic for all metrics, or None if it is undefined for all of them.
+    """Return a chart of one statistic for all metrics, or None if the statistic is undefined.
 
     Show means over cells, or values over all rows if only these values have intervals.
     """

@@ -1,4 +1,4 @@
-"""The elements of an HTML page (texts, tables, charts and answers), and their rendering as one self-contained file."""
+"""The elements of an HTML page, and their rendering as one self-contained file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_BYTES: Final = 1_900_000
 
 
 def template_of(name: str) -> jinja2.Template:
-    """Return the template with this name. It escapes all inserted values."""
+    """Return a template that escapes all inserted values."""
     try:
         import jinja2  # noqa: PLC0415 - optional
     except ImportError as error:
@@ -64,7 +64,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell with its text, its sort key ("" sorts last), small texts below, and for a share a shade from 0 to 10."""
+    """A cell. `order` is its sort key ("" sorts last). A share has a shade from 0 to 10."""
 
     text: str
     order: str
@@ -82,11 +82,9 @@ class _Table:
 
 
 def _shown_table(table: Table) -> _Table:
-    """Return a table with printable texts. Columns that contain only numbers sort by number."""
     columns = []
     for place, name in enumerate(table.columns):
         is_numeric = not any(isinstance(row[place], str) for row in table.rows)
-        # A screen reader needs a name for each sort button.
         shown = cut(name.replace("\n", " "), MAX_NAME_CHARACTERS) or ("No." if is_numeric else "Name")
         columns.append(_Column(shown, table.explained.get(name, ""), is_numeric))
     filters = table.filters or [{}] * len(table.rows)
@@ -111,13 +109,13 @@ def _shown_cell(cell: Cell) -> _Cell:
 
 
 def page_assets(scripts: Iterable[str], styles: Iterable[str]) -> dict[str, str]:
-    """Return the values that every template needs: scripts, styles, and a policy that forbids any others."""
+    """Return the scripts, the styles, and a policy that forbids any others."""
     script, style = ("".join(map(_asset, names)) for names in (scripts, styles))
     return {"script": script, "style": style, "policy": policy(script, style)}
 
 
 def policy(script: str, style: str) -> str:
-    """Return a content security policy that allows only this script and style, even if rows contain more of them."""
+    """Return a content security policy that allows only this script and style."""
     allowed = {"script-src": script, "style-src": style}
     digests = {
         kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in allowed.items()
@@ -132,7 +130,7 @@ def _asset(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A text that is shown as code within a paragraph."""
+    """A text that is shown as code."""
 
     code: str
 
@@ -157,7 +155,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Names, each with a text. `style` is the CSS class: "facts", "explained" or "lines" (code)."""
+    """Names with their texts. `style` is the CSS class: "facts", "explained" or "lines" (code)."""
 
     style: str
     entries: Sequence[tuple[str, str]]
@@ -165,7 +163,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks that are initially hidden below their summary."""
+    """Blocks that are hidden until the reader opens their summary."""
 
     summary: str
     blocks: Sequence[Block]
@@ -173,7 +171,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A box that selects rows of a table by one of the filter's values."""
+    """A box that selects a table's rows by one of the listed values."""
 
     name: str
     label: str
@@ -182,7 +180,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table with its HTML id. `is_shaded` colours numbers from 0 to 1."""
+    """A table with its HTML ID. `is_shaded` colours numbers from 0 to 1."""
 
     id: str
     table: Table
@@ -249,12 +247,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page.
-
-    Attributes:
-        first: Blocks before the first section.
-        embedded_characters: Number of characters in embedded pictures. The size limit does not count them.
-    """
+    """A page. The size limit does not count `embedded_characters`, the characters in embedded pictures."""
 
     title: str
     heading: Words
@@ -270,15 +263,12 @@ def notes(texts: Iterable[str], *, most: int = 2000) -> list[Block]:
 
 
 def lines(entries: Iterable[tuple[str, str]], *, most: int = 2000) -> Terms:
-    """Return a list of printable metric identifiers by label, cut after `most` characters."""
+    """Return printable metric identifiers by label, each cut after `most` characters."""
     return Terms("lines", [(cut(name, MAX_NAME_CHARACTERS), cut(line, most)) for name, line in entries])
 
 
 def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", quiet: bool = True) -> int:
-    """Write the first page that is small enough as one self-contained file.
-
-    Returns:
-        The page's size in bytes.
+    """Write the first page that is small enough, and return its size in bytes.
 
     Raises:
         InputError: jinja2 is not installed, every page is larger than 1.9 MB, or the file cannot be written.
@@ -292,7 +282,7 @@ def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", qu
 
 
 def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.html") -> bytes:
-    """Return the first page that is small enough, in UTF-8; raise the InputErrors of `write_page` with `name`."""
+    """Return the first page that is small enough, in UTF-8; raise InputError with `name` in the message."""
     template = template_of("page.html")
     assets: dict[str, Any] = page_assets(("common.js", "report.js"), ("report.css",))
     size = 0
@@ -305,5 +295,5 @@ def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.
 
 
 def today() -> str:
-    """Return today's date (UTC) for a headline. Pages themselves read no clock."""
+    """Return today's date (UTC) for a headline."""
     return dt.datetime.now(tz=dt.UTC).date().isoformat()

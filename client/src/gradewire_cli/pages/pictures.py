@@ -18,7 +18,7 @@ MAX_EMBEDDED_CHARACTERS = 6_000_000
 _NAME_CHARACTERS = 200
 _MAX_URL_CHARACTERS = 2000
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif"})
-# First bytes of picture files; "." matches any byte.
+# First bytes of picture files. "." matches any byte.
 _BEGINNINGS = {
     "image/png": rb"\x89PNG\r\n\x1a\n",
     "image/jpeg": rb"\xff\xd8\xff",
@@ -36,7 +36,7 @@ class ShownPicture:
     """A picture on the page.
 
     Attributes:
-        source: The picture as a data URI, or "" if the page does not show it.
+        source: The picture as a data URI, or "" if the page does not show the picture.
         link: The picture's address (http, https or relative to the page), or "".
         note: The reason why the page does not show the picture, or "".
     """
@@ -52,10 +52,10 @@ class Album:
     """The pictures of one page.
 
     Attributes:
-        rows_folder: The input file's folder. Paths are relative to this folder, and files in it may be embedded. None
+        rows_folder: The folder to which the rows' paths are relative. Only files in this folder are embedded. None
             means that files are neither embedded nor linked.
-        page_folder: The page's folder, to which links are relative.
-        embedded_characters: Number of characters of the pictures embedded so far.
+        page_folder: The folder to which links are relative.
+        embedded_characters: Number of characters in the pictures embedded so far.
     """
 
     rows_folder: Path | None
@@ -63,7 +63,7 @@ class Album:
     embedded_characters: int = field(default=0, init=False)
 
     def picture(self, named: str) -> ShownPicture | None:
-        """Return the picture that a row names by a path, a URL, a data URI or a name, or None if `named` is blank."""
+        """Return a row's picture, or None if `named` (a path, a URL, a data URI or a name) is blank."""
         named = named.strip()
         if not named:
             return None
@@ -72,10 +72,9 @@ class Album:
         name = _cut_name(named)
         if len(named) <= _MAX_URL_CHARACTERS and _is_web(named):
             return ShownPicture(name, link=named, note="not fetched")
-        return self._file(named, name)
+        return self._file_picture(named, name)
 
     def _data_picture(self, uri: str) -> ShownPicture:
-        """Return a picture that the row contains."""
         name = "in the row"
         beginning = _DATA.match(uri[:_MAX_URL_CHARACTERS])
         if beginning is None:
@@ -86,12 +85,11 @@ class Album:
             content = base64.b64decode("".join(uri[beginning.end() :].split()), validate=True)
         except (binascii.Error, ValueError):
             return ShownPicture(name, note="not shown: unreadable base64")
-        return self._embedded(content, name)
+        return self._embedded_if_there_is_space(content, name)
 
-    def _file(self, named: str, name: str) -> ShownPicture:
-        """Return a picture from a file. If `named` is not a path, return only its name."""
+    def _file_picture(self, named: str, name: str) -> ShownPicture:
         is_path = Path(named[:_MAX_URL_CHARACTERS]).suffix.lower() in _SUFFIXES and len(named) <= _MAX_URL_CHARACTERS
-        # On some systems, two slashes or backslashes name another machine, so opening the file would use the network.
+        # Two slashes or backslashes may name another machine.
         if not is_path or self.rows_folder is None or named.startswith(("//", "\\\\")) or "://" in named:
             return ShownPicture(name)
         try:
@@ -105,10 +103,9 @@ class Album:
                 content = stream.read(MAX_PICTURE_BYTES + 1)
         except (OSError, ValueError) as error:
             return ShownPicture(name, note=f"cannot be read: {getattr(error, 'strerror', None) or 'invalid name'}")
-        return self._embedded(content, name, link)
+        return self._embedded_if_there_is_space(content, name, link)
 
-    def _embedded(self, content: bytes, name: str, link: str = "") -> ShownPicture:
-        """Return the picture, embedded if there is space for it. The bytes determine its type."""
+    def _embedded_if_there_is_space(self, content: bytes, name: str, link: str = "") -> ShownPicture:
         kind = _kind(content)
         if kind is None:
             return ShownPicture(name, note="not shown: not PNG, JPEG, GIF, WebP or AVIF")

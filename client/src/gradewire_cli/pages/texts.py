@@ -12,17 +12,15 @@ import numpy as np
 _NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]+")
 _RUN = re.compile(r"\S+")
 _WORD = re.compile(r"\w(?:\S*\w)?")
-# Maximum number of words to search. The server takes windows only from the first 1,024 words.
+# The server's windows lie within the first 1,024 words.
 _MAX_WORDS = 1024
-# Maximum number of a window's words to align. So many words are enough to find the window's beginning.
+# A window's first 64 words are enough to find the window.
 _MAX_ALIGNED = 64
-# Maximum number of a word's characters to compare. A text may be a single word of a megabyte.
 _MAX_COMPARED = 64
-# Minimum mean similarity (0 to 1) between a passage's words and the window's words.
+# Minimum mean likeness of words, from 0 to 1.
 _LEAST_LIKENESS = 0.5
-# Control characters except tab and newline, lone surrogates, and format characters that hide or reverse text: soft
-# hyphen, zero-width space, bidirectional marks, overrides and isolates, word joiner, byte-order mark, annotations,
-# tags. Joiners are allowed, because scripts and emoji need joiners.
+# Control characters except tab and newline, lone surrogates, and format characters that hide or reverse text. Scripts
+# and emoji need joiners, so joiners are allowed.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -37,8 +35,7 @@ class FoundWindow:
     """A passage of the raw text, from `start` up to but not including `end`.
 
     Attributes:
-        exact: True if the passage's normalised words equal the window's words. Otherwise some words differ, for example
-            because the window contains lemmas.
+        exact: True if the passage's normalised words equal the window's words.
     """
 
     start: int
@@ -47,7 +44,7 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Return the first passage of an NFC text that normalises to `window`, or else the most similar passage or None."""
+    """Return the first passage of an NFC text that normalises to `window`, or the most similar passage, or None."""
     words, spans = _bare_words(text)
     wanted = window.split()
     if not words or not wanted or len(wanted) > len(words):
@@ -61,7 +58,7 @@ def find_window(text: str, window: str) -> FoundWindow | None:
     distinct = {word: number for number, word in enumerate(dict.fromkeys(words))}
     position = np.array([distinct[word] for word in words])
     for offset, word in enumerate(aligned):
-        likeness = np.array([_likeness(word[:_MAX_COMPARED], other[:_MAX_COMPARED]) for other in distinct])
+        likeness = np.array([_common_beginning(word[:_MAX_COMPARED], other[:_MAX_COMPARED]) for other in distinct])
         total += likeness[position[offset : offset + places]]
     best = int(total.argmax())
     if total[best] < _LEAST_LIKENESS * len(aligned):
@@ -71,7 +68,7 @@ def find_window(text: str, window: str) -> FoundWindow | None:
 
 def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
     words, spans = [], []
-    for run in islice(_RUN.finditer(text), 4 * _MAX_WORDS):  # runs of only punctuation are not words
+    for run in islice(_RUN.finditer(text), 4 * _MAX_WORDS):
         bare = _NEITHER_WORD_NOR_SPACE.sub("", run[0].lower())
         inside = _WORD.search(run[0])
         if bare and inside:
@@ -85,8 +82,7 @@ def _bare_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
     return [run[0].lower() for run in runs], [run.span() for run in runs]
 
 
-def _likeness(lemma: str, word: str) -> float:
-    """Return the share of the longer word that both words begin with. Inflection mostly changes a word's end."""
+def _common_beginning(lemma: str, word: str) -> float:
     if lemma[0] != word[0]:
         return 0.0
     common = takewhile(lambda pair: pair[0] == pair[1], zip(lemma, word, strict=False))
@@ -125,12 +121,12 @@ def name_of(text: str) -> ShownText:
 
 
 def visible(text: str) -> str:
-    """Write out every invisible character in a text, e.g. as "[U+202E]"."""
+    """Write out every invisible character, e.g. as "[U+202E]"."""
     return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
 def normal_form(text: str) -> str:
-    """Return the text in NFC, the form that metrics see. Positions in a text refer to this form."""
+    """Return the text in NFC. Positions in texts refer to NFC."""
     return unicodedata.normalize("NFC", text)
 
 

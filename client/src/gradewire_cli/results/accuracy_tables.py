@@ -1,4 +1,4 @@
-"""Tables of models' accuracy, judged by metrics and by annotators or an evaluator that replaces annotators."""
+"""Tables of models' accuracy, judged by metrics and by annotators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Words that tables use for annotators, or for the evaluator that replaces annotators.
+    """Words for annotators in tables, or for the evaluator that replaces annotators.
 
     Attributes:
         possessive: The word before "accuracy".
@@ -44,7 +44,7 @@ class People:
 
 
 def accuracy_headline(table: ModelAccuracyTable, people: People) -> Iterator[Table]:
-    """Yield a table of accuracy per cell, after a table of mean deviations if there are several cells."""
+    """Yield a table of each cell's accuracy. If there are several cells, first yield a table of mean deviations."""
     cells = len(table.cells)
     if cells > 1:
         yield Table(
@@ -115,7 +115,7 @@ def accuracy_intervals(table: ModelAccuracyTable, people: People) -> Iterator[Na
 def _accuracies(table: ModelAccuracyTable, people: People) -> Iterator[list[Value | str]]:
     for found in table.evaluators:
         yield [found.evaluator, *(estimated(cell.accuracy) for cell in found.cells)]
-        # If the metric judged all rows, the last line of the table already has the human accuracy.
+        # If the metric judged all rows, the table's last line has the human accuracy.
         if any(cell.failed for cell in found.cells):
             yield [f"{people.name}, rows of {found.evaluator}", *(estimated(cell.human) for cell in found.cells)]
     yield [people.all_rows, *(estimated(cell.human) for cell in table.cells)]

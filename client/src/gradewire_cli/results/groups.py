@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import GroupStatistics, PairedDifference
 
 
-# Settings are equal for all answers, so their means are useless.
+# Settings are equal for all answers.
 _SETTINGS = frozenset({"band_lower", "band_upper"})
-# A column of IDs makes one group per row, so tables show only the first groups. The JSON contains all groups.
+# A column of IDs makes one group per row, so tables show only the first groups.
 SHOWN_GROUPS = 60
 COMPARED_GROUPS = 1000
 
 
 @dataclass(slots=True)
 class GroupTally(MetricTally):
-    """One metric's tally over a group's rows, with the sum and count of each float field in the results."""
+    """One metric's tally over a group's rows, with the sum and count of each float field."""
 
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -38,7 +38,6 @@ class GroupTally(MetricTally):
         """Count one of an output row's results."""
         super(GroupTally, self).add(label, result, identifier=identifier, row=row)
         for name, value in result.items() if result["score"] is not None else ():
-            # Integers are counts, positions and bins, whose means are useless.
             if isinstance(value, float) and name != "score" and name not in _SETTINGS:
                 total, count = self.parts.get(name, (0.0, 0))
                 self.parts[name] = total + value, count + 1
@@ -56,12 +55,7 @@ class GroupTally(MetricTally):
 
 @dataclass(slots=True)
 class GroupColumn:
-    """The groups of one grouping.
-
-    Attributes:
-        numbers: Each group's index, by the values that define the group, in order of appearance.
-        groups: Group index of each row; -1 if the row lacks a value.
-    """
+    """The groups of one grouping. `groups` is the group index of each row, or -1 if the row lacks a value."""
 
     grouping: Grouping
     numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -74,7 +68,7 @@ class GroupColumn:
         return self.groups.count(-1)
 
     def add(self, row: Row, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Count a row; `results` are its results by metric label."""
+        """Count a row with its results by metric label."""
         values = tuple(row.grouping.get(column, "") for column in self.grouping)
         if not all(values):
             self.groups.append(-1)
@@ -89,12 +83,12 @@ class GroupColumn:
 
 @dataclass(slots=True)
 class GroupedScores:
-    """All groupings of a run, stored in about 12 bytes per row, 8 bytes per score and 150 bytes per question.
+    """All groupings of a run.
 
     Attributes:
-        scores: Score of each row, by metric label; NaN if missing.
-        questions: Question index of each row.
-        datasets: Data set index of each question.
+        scores: Each row's score by metric label. NaN means a missing score.
+        questions: Each row's question index.
+        datasets: Each question's data set index.
     """
 
     columns: Sequence[GroupColumn] = ()
@@ -127,11 +121,7 @@ class GroupedScores:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetric:
-    """One metric's values in one group.
-
-    Attributes:
-        statistics: Intervals and the difference from the baseline; None with too many groups or without numpy.
-    """
+    """One metric's values in one group. `statistics` is None with too many groups or without numpy."""
 
     group: tuple[str, ...]
     tally: GroupTally
@@ -140,12 +130,12 @@ class GroupMetric:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """One grouping, with each metric's values in each group. The baseline's groups come first; the rest are sorted.
+    """One grouping, with each metric's values in each group. The baseline's groups come first.
 
     Attributes:
         outside: Number of rows that belong to no group.
-        unknown_baseline: The requested baseline if no group has that name; else None.
-        requested: True for --group-by; False for the question types of official files, which always make groups.
+        unknown_baseline: The requested baseline if no group has that name, otherwise None.
+        requested: True for --group-by, False for official files' question types.
     """
 
     columns: Grouping
@@ -191,7 +181,6 @@ class Breakdown:
             yield from (f"by {by}: {note}" for note in self._interval_notes())
 
     def _interval_notes(self) -> list[str]:
-        """Return notes on bootstrap draws and missing intervals."""
         from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes  # noqa: PLC0415 - needs numpy
 
         estimates = []
@@ -207,9 +196,9 @@ class Breakdown:
 
 
 def check_comparable(source: InputFile) -> None:
-    """Raise MissingExtra before scoring if --group-by needs numpy for intervals and numpy is not installed.
+    """Raise MissingExtra if --group-by needs numpy for intervals and numpy is not installed.
 
-    Official files are grouped by question type even without --group-by. Without numpy, these groups get no intervals.
+    Official files' question types need no numpy.
     """
     if source.groupings_requested:
         try:
@@ -221,10 +210,9 @@ def check_comparable(source: InputFile) -> None:
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, requested: bool) -> list[Breakdown]:
-    """Return each grouping's statistics, compared with the baseline.
+    """Return each grouping's statistics, compared with the baseline, by default the first group.
 
-    If no group has the baseline's name, the first group is the baseline. Groupings without a group are skipped unless
-    `requested`.
+    Groupings without a group are skipped unless `requested` is True.
     """
     columns = (column for column in collected.columns if requested or column.numbers)
     return [_breakdown(collected, column, baseline, requested=requested) for column in columns]
@@ -246,13 +234,12 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
         ]
         for label in collected.scores
     }
-    # All rows are scored by now, so an unknown baseline must not discard the statistics.
     unknown = baseline if baseline is not None and first != baseline else None
     return Breakdown(column.grouping, column.outside, lines, unknown, requested)
 
 
 def compared_column(grouping: Grouping) -> int:
-    """Return the index of the column whose values are compared: model, else file, else the first column."""
+    """Return the index of the column to compare by: "model", otherwise "file", otherwise the first column."""
     return next((grouping.index(name) for name in ("model", "file") if name in grouping), 0)
 
 
@@ -302,7 +289,6 @@ def _table(title: str, columns: Grouping, lines: Sequence[GroupMetric]) -> Table
 
 
 def _columns(lines: Sequence[GroupMetric], columns: Grouping) -> Iterator[tuple[str, Callable[[GroupMetric], Value]]]:
-    """Yield each non-empty column's head, with a function that returns the column's cell for a group."""
     tallies = [line.tally for line in lines]
     yield "rows", lambda line: count(line.tally.rows)
     yield "scored", lambda line: count(len(line.tally.scores))
@@ -327,7 +313,6 @@ def _paired(line: GroupMetric) -> PairedDifference | None:
 
 
 def _of_paired(line: GroupMetric, cell: Callable[[PairedDifference], Value]) -> Value:
-    """Return a cell about the paired difference, which is blank for baselines and groups without shared questions."""
     paired = _paired(line)
     return Value("") if paired is None else cell(paired)
 

@@ -22,18 +22,12 @@ _FEW_QUESTIONS = (
     "needs one more; use --map question_id=COLUMN to tell questions apart)"
 )
 _UNDEFINED = "no interval and no p value, because the statistic is undefined in more than half of the draws"
-# Notes list only the first places, because a file may have any number of cells.
 _SHOWN_PLACES = 6
 _PLACE_CHARACTERS = 80
 
 
 class NamedEstimate(NamedTuple):
-    """An estimate with the names of its metric, statistic and rows.
-
-    Attributes:
-        metric: Name of a metric, a metric pair or an evaluator.
-        cell: Name of the rows that the estimate covers: a cell, a model or "all rows".
-    """
+    """An estimate with its metric, metric pair or evaluator, its statistic, and its rows."""
 
     metric: str
     statistic: str
@@ -107,7 +101,7 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
 
 
 def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Yield a sentence for each reason why values have no interval, with the rows that these values cover.
+    """Yield a sentence for each reason why values have no interval, with the rows of these values.
 
     The sentence names metrics or statistics only if other metrics or statistics have an interval over the same rows.
     """
@@ -121,22 +115,21 @@ def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
 
 def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
     others = {(each.statistic, each.cell) for each in defined if each not in bare}
-    # Statistics by place (`shared`) and by metric and place (`own`); True means that the note names the statistic.
+    # Statistics by place, and by metric and place. True means that the note names the statistic.
     shared: dict[str, dict[str, bool]] = {}
     own: dict[tuple[str, str], dict[str, bool]] = {}
     for each in defined:
         alone = (each.statistic, each.cell) not in others
         shared.setdefault(each.cell, {})[each.statistic] = alone
         own.setdefault((each.metric, each.cell), {})[each.statistic] = each in bare and not alone
-    places = [_of_these(_cut(place), found) for place, found in shared.items() if any(found.values())]
+    places = [_with_marked(_cut(place), found) for place, found in shared.items() if any(found.values())]
     names = [
-        _of_these(f"{_cut(who)}, {_cut(place)}", found) for (who, place), found in own.items() if any(found.values())
+        _with_marked(f"{_cut(who)}, {_cut(place)}", found) for (who, place), found in own.items() if any(found.values())
     ]
-    return "; ".join(_first(listed) for listed in (places, names) if listed)
+    return "; ".join(_first_and_more(listed) for listed in (places, names) if listed)
 
 
-def _of_these(name: str, statistics: Mapping[str, bool]) -> str:
-    """Return the name, followed by the statistics marked True unless all are marked."""
+def _with_marked(name: str, statistics: Mapping[str, bool]) -> str:
     marked = [statistic for statistic, is_marked in statistics.items() if is_marked]
     return name if len(marked) == len(statistics) else f"{name} ({', '.join(marked)})"
 
@@ -149,14 +142,13 @@ def undefined_draws(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
         if each.resamples and each.undefined > MOST_UNDEFINED * (each.resamples + each.undefined)
     ]
     if missing:
-        yield f"intervals leave out the draws in which the statistic is undefined: {_first(missing)}"
+        yield f"intervals leave out the draws in which the statistic is undefined: {_first_and_more(missing)}"
 
 
 def _cut(name: str) -> str:
     return name if len(name) <= _PLACE_CHARACTERS else f"{name[: _PLACE_CHARACTERS - 1]}…"
 
 
-def _first(places: Sequence[str]) -> str:
-    """Join the first places, followed by the number of remaining places."""
+def _first_and_more(places: Sequence[str]) -> str:
     more = f" and {len(places) - _SHOWN_PLACES} more" if len(places) > _SHOWN_PLACES else ""
     return "; ".join(places[:_SHOWN_PLACES]) + more

@@ -1,7 +1,6 @@
-"""Check a run's output files before it starts, lock out other runs, and resume after an interruption.
+"""Check a run's output files, lock out other runs, and resume after an interruption.
 
-Files keep only complete lines. After a failed write, the file is cut back to the last complete line. If a process is
-killed, the next run removes the partial line.
+Files keep only complete lines. A partial line is cut off after a failed write or by the next run.
 """
 
 from __future__ import annotations
@@ -41,20 +40,16 @@ WAY_ON: Final = "use --resume to continue"
 WAY_OUT: Final = "use the same settings, another --out, or --overwrite"
 _OWNER_BYTES: Final = 300
 _NOT_SYNCED: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
-"""Errors from syncing pipes and devices, which cannot be synced."""
 _FOLDER_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.ENOSYS})
-"""Errors from syncing a folder that is unreadable, or whose file system cannot sync folders. The file system then
-decides when a new name is durable."""
+"""Errors from syncing a folder that is unreadable, or whose file system cannot sync folders."""
 
 
 def check_outputs(outputs: Iterable[tuple[str, Path | None]], inputs: Mapping[str, str | Path]) -> None:
     """Refuse outputs that would destroy a file, cannot be written, or have another format's suffix.
 
-    A hard or symbolic link counts as the file that it points to.
-
     Args:
-        outputs: Pairs of an option and the file that it may write or remove. The file need not exist; None is skipped.
-        inputs: Input files by the name that messages use; "-" means standard input.
+        outputs: Pairs of an option and the file that the option may write or remove. Pairs with None are skipped.
+        inputs: Input files by the name that messages use. "-" means standard input.
 
     Raises:
         InputError: An output is also an input or another output, its folder is missing, or its suffix belongs to
@@ -89,7 +84,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _regular(path: str | Path) -> os.stat_result | None:
-    """Return a regular file's identity; None for missing files and devices, because a write cannot destroy them."""
+    """Return a regular file's identity, or None for missing files and devices, which a write cannot destroy."""
     try:
         found = os.fstat(_STDIN_DESCRIPTOR) if str(path) == STDIN else Path(path).stat()
     except OSError:
@@ -119,7 +114,7 @@ def refuse_other_run(output: object, differences: Iterable[str], *, way_out: str
 
 
 def identity_differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for every value in `here` that differs or is missing in `there`."""
+    """Yield a sentence for every value in `here` that differs from the value in `there`."""
     for name, value in here.items():
         if there.get(name) != value:
             yield f"{name} was {shown_value(there.get(name))}, now {shown_value(value)}"
@@ -131,7 +126,7 @@ def shown_value(value: Any) -> str:
 
 
 def whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield each complete line with its number (from 1) and end offset in bytes; skip a partial last line."""
+    """Yield each complete line with its number (from 1) and end offset in bytes. Skip a partial last line."""
     end = 0
     for number, line in enumerate(lines, 1):
         if not line.endswith(b"\n"):
@@ -144,11 +139,11 @@ def whole_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, int, bytes]]:
 def only_run(
     output: object, lock: Path, *, way_out: str = "use another --out", make: Callable[[], object] | None = None
 ) -> Iterator[None]:
-    """Lock an output against other runs; the kernel releases the lock when this process ends.
+    """Lock an output against other runs. The operating system releases the lock when this process ends.
 
     Args:
         output: The output's name in messages.
-        lock: The lock file, which contains the process ID. It is removed at the end.
+        lock: The lock file, which is removed at the end.
         way_out: The alternative to waiting that the message suggests.
         make: A function that creates the lock file's folder, which another run may remove when it ends.
     """
@@ -161,7 +156,7 @@ def only_run(
     try:
         yield
     finally:
-        if _is_file(lock, held):
+        if _is_still(lock, held):
             lock.unlink(missing_ok=True)
         os.close(held)
 
@@ -188,16 +183,15 @@ def _locked(output: object, lock: Path, way_out: str, make: Callable[[], object]
                 f"another run is writing to {output} (process {owner}). Wait until that run ends, or {way_out}"
             ) from None
         except OSError:
-            pass  # a network file system without locks cannot keep other runs out
-        if _is_file(lock, held):
+            pass  # network file systems may have no locks
+        if _is_still(lock, held):
             os.ftruncate(held, 0)
             os.pwrite(held, f"{os.getpid()} on {socket.gethostname()}".encode(), 0)
             return held
-        os.close(held)  # another run removed the file meanwhile, so this lock keeps no run out
+        os.close(held)  # another run removed the file
 
 
-def _is_file(path: Path, opened: int) -> bool:
-    """Return True if a path still points to this opened file."""
+def _is_still(path: Path, opened: int) -> bool:
     try:
         return os.path.samestat(os.fstat(opened), path.stat())
     except FileNotFoundError:
@@ -208,15 +202,11 @@ def _is_file(path: Path, opened: int) -> bool:
 def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
     """Yield a temporary path, and rename the file there to `path` at the end.
 
-    Even after a power cut, `path` is the old file or the complete new file. So once the block has ended, the caller may
-    remove files that the new file replaces.
-
-    Args:
-        path: The final path.
-        unfinished: The temporary path; None means PATH.new. No file remains there when the block ends.
+    Even after an error or a power cut, `path` is the old file or the complete new file. `unfinished` is the temporary
+    path, by default PATH.new.
 
     Raises:
-        OSError: The file cannot be written; `path` is the old file or the complete new file.
+        OSError: The file cannot be written.
     """
     new = unfinished or path.with_name(f"{path.name}.new")
     try:
@@ -225,14 +215,13 @@ def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
         with new.open("r+b") as stream:
             os.fsync(stream.fileno())
         new.replace(path)
-        _sync_folder(path.parent)
+        _make_names_durable(path.parent)
     finally:
         new.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make new file names in a folder durable."""
-    if sys.platform == "win32":  # Windows cannot open folders, but journals names itself
+def _make_names_durable(folder: Path) -> None:
+    if sys.platform == "win32":  # Windows makes names durable itself
         return
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -247,7 +236,7 @@ def _sync_folder(folder: Path) -> None:
 
 @dataclass(slots=True)
 class Journal:
-    """A file to append lines to; its `with` block locks out other runs."""
+    """A file to append lines to. Its `with` block locks out other runs."""
 
     path: Path
     _stream: FileIO | None = None
@@ -255,7 +244,6 @@ class Journal:
     _held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
-        # Devices are shared and have no place for a lock file.
         if self.path.is_file() or not self.path.exists():
             self._held.enter_context(only_run(self.path, files_of(self.path)[3]))
         return self
@@ -274,10 +262,9 @@ class Journal:
                 self._stream.truncate(at)
 
     def write(self, lines: bytes) -> None:
-        """Append lines, and pass them to the operating system before returning.
+        """Append lines, and pass them to the operating system; raise InputError on failure.
 
-        Raises:
-            InputError: The file cannot be written, for example because the disk is full; only complete lines remain.
+        After a failure, only complete lines remain.
         """
         if self._stream is None:
             raise RuntimeError("call begin before write")
@@ -288,14 +275,13 @@ class Journal:
                     written += self._stream.write(lines[written:] if written else lines) or 0
             except BaseException:
                 self._end += lines.rfind(b"\n", 0, written) + 1
-                # Devices cannot be truncated. If a file cannot either, the next run removes the partial line.
                 with contextlib.suppress(OSError):
                     self._stream.truncate(self._end)
                 raise
             self._end += len(lines)
 
     def replace(self, lines: Iterable[bytes]) -> None:
-        """Rewrite the whole file, all or nothing; raise InputError on failure."""
+        """Rewrite the whole file or leave it unchanged; raise InputError on failure."""
         with named_errors(self.path, hint=WAY_ON):
             with replacing(self.path) as unfinished, unfinished.open("wb") as stream:
                 stream.writelines(lines)

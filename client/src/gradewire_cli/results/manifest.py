@@ -1,4 +1,4 @@
-"""The record of a run (inputs, versions, metric identifiers, costs, times, machine) and its JSON file."""
+"""The record of a run and its JSON file."""
 
 import json
 import os
@@ -13,8 +13,7 @@ from gradewire_cli.results.journal import replacing
 from gradewire_cli.results.table_formats import plain
 
 FORMAT: Final = "gradewire-manifest/1"
-"""Value of the file's first field. Its number grows if older versions of gradewire would misread the file. New fields
-do not raise the number, because older versions keep unknown fields in `RunManifest.others`."""
+"""Value of the file's first field. Increase the number if older versions of gradewire would misread the file."""
 _OTHERS: Final = "others"
 _JSON_NAMES: Final[Mapping[type, str]] = {
     dict: "an object",
@@ -32,8 +31,8 @@ class InputDigest:
     """A file that a run read or wrote.
 
     Attributes:
-        bytes: Size in bytes; None for standard input, pipes and files on other machines.
-        sha256: SHA-256 of the content, in 64 hex digits; "" if `bytes` is None.
+        bytes: Size in bytes, or None for standard input, pipes and files on other machines.
+        sha256: SHA-256 of the content in 64 hex digits, or "" if `bytes` is None.
     """
 
     path: str
@@ -46,8 +45,7 @@ class Versions:
     """Versions of the software that a run used.
 
     Attributes:
-        gradewire: Version of the client that ran the command.
-        server: Version of the engine or server that scored the rows; "" if unknown.
+        server: Version of the engine or server that scored the rows, or "" if unknown.
         protocol: Package name of the wire format, for example gradewire.v1.
     """
 
@@ -59,11 +57,11 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """Number of rows by outcome, including rows kept from earlier runs.
+    """Numbers of rows by outcome, including rows kept from earlier runs.
 
     Attributes:
-        scored_now: Number of rows that this run scored; None means all.
-        failed: Number of rows with at least one failure; an empty prediction is not a failure.
+        scored_now: Number of rows that this run scored. None means all rows.
+        failed: Number of rows with at least one failure. An empty prediction is not a failure.
         unscored: Number of rows that lack at least one score.
     """
 
@@ -77,13 +75,13 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Tokens that judges used in this run, and their price in the user's currency.
+    """Tokens that judges used in this run, and the tokens' price in the user's currency.
 
     Attributes:
         unknown_rows: Number of rows for which the judge's server reported no tokens.
-        read_price: Price per million tokens read; None if not given.
-        written_price: Price per million tokens written; None if not given.
-        price: Price of the reported tokens; None unless both prices per million are given.
+        read_price: Price per million tokens read, or None.
+        written_price: Price per million tokens written, or None.
+        price: Price of the reported tokens, or None without both prices per million.
     """
 
     read_tokens: int
@@ -96,12 +94,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimes:
-    """Start and duration of a run.
-
-    Attributes:
-        wall_s: Seconds from `began_at` (UTC, ISO 8601) to the end.
-        cpu_s: CPU seconds of the command's process and its finished child processes, not of a server.
-    """
+    """Start (`began_at`, in UTC and ISO 8601) and duration of a run, and the CPU seconds of the command's processes."""
 
     began_at: str
     wall_s: float
@@ -110,13 +103,12 @@ class RunTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The machine that ran the command; the server may run elsewhere.
+    """The machine that ran the command. Unknown values are None.
 
     Attributes:
-        cores: Logical cores that the process may use.
-        memory_bytes: The machine's memory; None if unknown.
+        cores: Number of logical cores that the process may use.
         system: Kernel and architecture.
-        load_before: Mean number of runnable processes in the minute before the run; None if unknown.
+        load_before: Load average in the minute before the run.
     """
 
     processor: str
@@ -132,19 +124,14 @@ class RunManifest:
     """The record of a run.
 
     Attributes:
-        command: The subcommand, for example "score" or "bench load".
-        metrics: Metric identifiers by label. An identifier contains everything that is needed to reproduce the
-            metric: parameters, and digests of models and prompts.
-        models: Encoders, graders and judges in the metric identifiers, in the format NAME@DIGEST.
-        prompts: Prompts in the metric identifiers, in the format NAME@DIGEST.
-        output: The finished output file; None unless the output is a single file on this machine that
-            `gradewire compare` can read.
-        parameters: Other options that affect the result, as JSON values by name.
-        cost: Cost of judge calls; None if no paid judge was called.
-        reproduce: A command that reproduces the result, without secrets; "" if unknown.
-        notes: Notes for the user about the input.
-        results: The command's statistics as JSON values.
-        others: Unknown fields from a newer gradewire, kept unchanged.
+        metrics: Metric identifiers by label.
+        models: Encoders, graders and judges in the metric identifiers, as NAME@DIGEST.
+        prompts: Prompts in the metric identifiers, as NAME@DIGEST.
+        output: The finished output if it is a single file on this machine that `gradewire compare` can read, otherwise
+            None.
+        cost: Cost of judge calls, or None if no paid judge was called.
+        reproduce: A command that reproduces the result, without secrets, or "" if unknown.
+        others: Unknown fields from a newer gradewire.
     """
 
     command: str
@@ -171,7 +158,7 @@ class ManifestError(ValueError):
 
 
 def write_manifest(path: Path, manifest: RunManifest) -> None:
-    """Write a manifest, so that readers always see the old file or the complete new file.
+    """Write a manifest. Readers always see the old file or the complete new file.
 
     Raises:
         OSError: The file cannot be written.
@@ -183,7 +170,7 @@ def write_manifest(path: Path, manifest: RunManifest) -> None:
 
 
 def encode_manifest(manifest: RunManifest) -> bytes:
-    """Return the content of a manifest's file; NaN and infinities become null.
+    """Return the content of a manifest's file. NaN and infinities become null.
 
     Raises:
         TypeError: A value in `parameters` or `results` cannot be converted to JSON.
@@ -225,7 +212,6 @@ def decode_manifest(text: bytes, path: str) -> RunManifest:
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
-    """Convert a JSON value to a type; raise ValueError with the field's name."""
     origin, of = get_origin(kind), get_args(kind)
     if kind is Any:
         return value

@@ -1,4 +1,4 @@
-"""Collect a manifest's entries (times, machine, file digests, counts, costs), and find its path."""
+"""Collect a manifest's entries, and find its path."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RunClock:
         )
 
     def machine(self) -> Machine:
-        """Return this machine with the load before the run and the current load."""
+        """Return this machine, with the load before the run and the current load."""
         return Machine(
             processor=_processor(),
             cores=usable_cores(),
@@ -96,7 +96,7 @@ def usable_cores() -> int:
 
 
 def _memory_bytes() -> int | None:
-    with suppress(ValueError, OSError, AttributeError):  # unknown names on this system
+    with suppress(ValueError, OSError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return None
 
@@ -109,7 +109,7 @@ def manifest_path(output: Path) -> Path:
 
 
 def file_digest(path: str | Path) -> InputDigest:
-    """Return a regular file's size and SHA-256; for other files, only the path, because a pipe can be read only once.
+    """Return a regular file's size and SHA-256. For other files, return only the path.
 
     Raises:
         OSError: The file exists but cannot be read.
@@ -123,7 +123,7 @@ def file_digest(path: str | Path) -> InputDigest:
 
 
 def versions(server: str = "") -> Versions:
-    """Return the versions of this client, the server, and the protocol between them."""
+    """Return the versions of this client, the server, and the protocol."""
     return Versions(
         gradewire=importlib.metadata.version("gradewire"),
         server=server,
@@ -133,7 +133,7 @@ def versions(server: str = "") -> Versions:
 
 
 def pinned_names(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the distinct models and prompts that metric identifiers name with a digest, each as NAME@DIGEST."""
+    """Return the distinct models and prompts in metric identifiers, each as NAME@DIGEST."""
     models: dict[str, None] = {}
     prompts: dict[str, None] = {}
     for line in lines:
@@ -153,7 +153,7 @@ row_output_options = (
 
 
 def manifest_path_of(given: Path | None, *outputs: Path | None) -> Path | None:
-    """Return the path given by --manifest, else a path next to the first output file; None without an output file."""
+    """Return the path from --manifest, or a path next to the first output file, or None without output files."""
     if given is not None:
         return given
     files = (path for path in outputs if path is not None and (path.is_file() or not path.exists()))
@@ -175,7 +175,7 @@ def save_manifest(path: Path, manifest: RunManifest) -> None:
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Return digests of input files, with secrets removed from URLs; raise InputError if a file cannot be read."""
+    """Return digests of input files, without secrets in URLs; raise InputError on failure."""
     found = []
     for path in paths:
         with named_errors(path):
@@ -184,7 +184,7 @@ def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
 
 
 def output_digest(path: Path | None) -> InputDigest | None:
-    """Return the digest of a finished output; None if the output is not a regular file."""
+    """Return the digest of a finished output, or None if the output is not a regular file."""
     if path is None:
         return None
     (found,) = digests_of([path])
@@ -192,7 +192,7 @@ def output_digest(path: Path | None) -> InputDigest | None:
 
 
 def reading_parameters(source: InputFile) -> dict[str, Any]:
-    """Return the options that define rows and kept columns, as JSON values by name."""
+    """Return the options that select rows and columns, as JSON values by name."""
     rows, reading = source.options, source.reading
     return {
         "map": dict(rows.columns),
@@ -236,7 +236,7 @@ def _tallied(tallies: Mapping[str, MetricTally]) -> dict[str, Any]:
 
 
 def cost_of(summary: Summary) -> Cost | None:
-    """Return the judges' cost in this run; None without a judge or prices."""
+    """Return the judges' cost in this run, or None without a judge or prices."""
     prices = summary.prices
     paid = [tally.judge.paid for tally in summary.metrics.values() if tally.judge is not None]
     if not paid or prices is None:

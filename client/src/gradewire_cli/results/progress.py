@@ -1,4 +1,4 @@
-"""Show progress on a terminal or in a log; rich is imported only for a bar."""
+"""Show progress on a terminal or in a log."""
 
 import contextlib
 import sys
@@ -8,14 +8,14 @@ from typing import TypeAlias
 
 import click
 
-# Interval between lines in a log; a terminal shows a bar instead.
+# Interval between lines in a log.
 LINE_INTERVAL_S = 10.0
-# Rows from a judge arrive a few at a time, so rich's default window of half a minute is too short to estimate speed.
+# The default window of half a minute is too short to estimate a judge's speed.
 _SPEED_OVER_S = 300.0
 
 
 ShowProgress: TypeAlias = Callable[[int, str], None]
-"""A function that shows the number of finished rows with a note ("" for none)."""
+"""A function that shows the number of finished rows with a note ("" means no note)."""
 
 
 def rows_per_second(rate: float) -> str:
@@ -27,7 +27,7 @@ def rows_per_second(rate: float) -> str:
 def progress(
     label: str, total: int | None, *, quiet: bool, rows_on_stdout: bool = False, already: int = 0
 ) -> Iterator[ShowProgress]:
-    """Show a run's progress on stderr: a bar on a terminal, else a line every `LINE_INTERVAL_S` seconds."""
+    """Show a run's progress on stderr: a bar on a terminal, otherwise a line every `LINE_INTERVAL_S` seconds."""
     if quiet or (rows_on_stdout and sys.stderr.isatty() and sys.stdout.isatty()):
         yield lambda _rows, _note: None
     elif sys.stderr.isatty():
@@ -38,7 +38,6 @@ def progress(
 
 
 def _lines(label: str, total: int | None, already: int) -> ShowProgress:
-    """Return a function that prints the rate and the remaining time every `LINE_INTERVAL_S` seconds."""
     began = shown_at = time.monotonic()
 
     def show(rows: int, note: str) -> None:

@@ -1,6 +1,6 @@
 """Write results as a table: CSV, TSV or Parquet with a column for each value.
 
-A run first writes JSONL next to the table, so that it can be resumed, and converts the JSONL at the end.
+For --resume, a run writes JSONL next to the table, and converts the JSONL at the end.
 """
 
 import contextlib
@@ -21,13 +21,11 @@ from gradewire_cli.rows.row import Row
 _DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 _PARQUET: Final = frozenset({".parquet", ".pq"})
 TABLE_SUFFIXES: Final = frozenset(_DELIMITERS) | _PARQUET
-"""Suffixes of outputs that are tables, in lower case."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ""})
 _BATCH_ROWS: Final = 4096
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _HEAD: Final = ("id", "index")
 _TAIL: Final = ("picture_digest", "digest")
-"""Columns that only programs read; they come last."""
 
 
 def is_table(path: Path) -> bool:
@@ -50,17 +48,13 @@ def part_of(path: Path) -> Path:
 
 
 def write_table(path: Path, rows: Path) -> None:
-    """Convert the JSONL file `rows` to a durable table at `path`, or leave `path` unchanged.
-
-    Raises:
-        InputError: The table cannot be written.
-    """
+    """Convert the JSONL file `rows` to a durable table; raise InputError on failure."""
     kinds: dict[str, set[str]] = {column: set() for column in (*_HEAD, "digest")}
-    for row in _rows(rows):
+    for row in _rows_with_identifiers_first(rows):
         for column, value in _flat(row).items():
             kinds.setdefault(column, set()).add(_kind(value))
     kinds |= {column: kinds.pop(column) for column in _TAIL if column in kinds}
-    flat = map(_flat, _rows(rows))
+    flat = map(_flat, _rows_with_identifiers_first(rows))
     with named_errors(path), replacing(path) as unfinished:
         if path.suffix.lower() in _PARQUET:
             _write_parquet(unfinished, kinds, flat)
@@ -69,15 +63,11 @@ def write_table(path: Path, rows: Path) -> None:
 
 
 def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> list[set[str]]:
-    """Check that a table has exactly these rows and metrics, and return each row's statuses.
-
-    Raises:
-        InputError: The table has different rows or metrics; the message says how they differ.
-    """
+    """Return each row's statuses; raise InputError unless a table has exactly these rows and metrics."""
     statuses: list[set[str]] = []
     remaining = iter(rows)
     with named_errors(path), _named_format_errors(path):
-        for cells in _cells(path):
+        for cells in _cells_by_column(path):
             labels = [name.removesuffix(".status") for name in cells if name.endswith(".status")]
             found = {label: str(cells[f"{label}.status"]) for label in labels if f"{label}.score" in cells}
             if not statuses:
@@ -91,8 +81,8 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
             if next(remaining, None) is None:
                 return statuses
     raise InputError(
-        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input, which has changed "
-        "since. Use another --out, or --overwrite"
+        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input, which has changed. "
+        "Use another --out, or --overwrite"
     )
 
 
@@ -104,8 +94,7 @@ def _named_format_errors(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is not a table from gradewire score ({error}). Use another --out") from error
 
 
-def _cells(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield a table's rows, each as cells by column name."""
+def _cells_by_column(path: Path) -> Iterator[dict[str, Any]]:
     if path.suffix.lower() in _PARQUET:
         _, parquet = _pyarrow(path)
         with parquet.ParquetFile(path) as file:
@@ -117,8 +106,7 @@ def _cells(path: Path) -> Iterator[dict[str, Any]]:
             yield from csv.DictReader(stream, delimiter=_DELIMITERS[path.suffix.lower()])
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield an output file's rows; only the first row has metric identifiers."""
+def _rows_with_identifiers_first(path: Path) -> Iterator[dict[str, Any]]:
     for place, (_, row) in enumerate(read_results(path)):
         yield row if place == 0 else without_lines(row)
 
@@ -128,7 +116,7 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     cells = {name: row.get(name) for name in (*_HEAD, "digest")}
     cells |= {name: row[name] for name in ("file", "picture_digest") if name in row}
     for column, value in row.get("input", {}).items():
-        # An input column may share its name with an output column of this row or another row.
+        # An input column may share its name with any row's output column.
         taken = column in cells or column in _TAIL or column.startswith(tuple(f"{label}." for label in row["scores"]))
         cells[f"input.{column}" if taken else column] = value
     for label, result in row["scores"].items():
@@ -172,9 +160,9 @@ def _write_parquet(path: Path, kinds: Mapping[str, set[str]], rows: Iterator[Map
         "list of int": pa.list_(pa.int64()),
         "list of str": pa.list_(pa.string()),
     }
-    # Mixed types become JSON, because readers expect one type in a column.
+    # Readers expect one type in a column, so mixed types become JSON.
     chosen = {column: _of_all(found) for column, found in kinds.items()}
-    # Column names may contain surrogates too. Escaping, unlike replacing, keeps names distinct.
+    # Escape surrogates in column names, because replacing could make two names equal.
     names = {column: column.encode(errors="backslashreplace").decode() for column in chosen}
     schema = pa.schema({names[column]: types.get(kind, pa.string()) for column, kind in chosen.items()})
     with parquet.ParquetWriter(path, schema) as writer:
@@ -191,14 +179,13 @@ def _of_all(kinds: set[str]) -> str:
 
 
 def _cell(value: Any, kind: str) -> Any:
-    """Convert a value to its column's type, and replace lone surrogates, because UTF-8 cannot encode them."""
     if value is None:
         return None
     match kind:
         case "json":
             return printable(_json(value))
         case "float":
-            return float(value)  # pyarrow accepts only integers that a float represents exactly
+            return float(value)  # pyarrow rejects integers that a float cannot represent
         case "str":
             return printable(value)
         case "list of str":
@@ -208,7 +195,7 @@ def _cell(value: Any, kind: str) -> Any:
 
 def _pyarrow(path: Path) -> tuple[Any, Any]:
     try:
-        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+        import pyarrow as pa  # noqa: PLC0415 - optional
         from pyarrow import parquet  # noqa: PLC0415 - as above
     except ImportError:
         raise InputError(f"--out {path}: Parquet needs pyarrow. Run: pip install 'gradewire[parquet]'") from None

@@ -1,9 +1,7 @@
 """The output file: complete JSON lines in input order, which a run can continue after an interruption.
 
-An interrupted run continues at the end of the file. Rows in the middle may need scoring again, because the server was
-down or the input changed. The file is then cut before the first such row, and finished rows after it wait in
-FILE.resume for their turn. This keeps the file in order and loses no score: results of rows that are no longer in the
-input stay in FILE.resume.
+If rows in the middle need scoring again, the file is cut before the first of these rows, and later finished rows wait
+in FILE.resume for their turn. Results without an input row stay in FILE.resume.
 """
 
 import contextlib
@@ -27,14 +25,13 @@ from gradewire_proto.wire_rules import current, split_pin
 CORPUS_PARAMETERS: Final = ("corpus", "idf")
 """Parameters of cider and bertscore that name the corpus for word weights."""
 _NAMING: Final = ("line", "decided_by")
-"""Result fields whose values begin with a metric's name."""
-# Metrics whose score is the verdict in old output files, which lack `correct`.
+# Old output files lack `correct`, but these metrics' scores are verdicts.
 BINARY_METRICS = frozenset({"exact_match", "easy_match"})
 _OTHER_INPUT = "it was made from another input. Use that input, another --out, or --overwrite"
 
 
 def lines_of(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return a row's metric identifiers by label; only the first row of an output contains them."""
+    """Return a row's metric identifiers by label. Only an output's first row contains identifiers."""
     return {label: result["line"] for label, result in row["scores"].items() if "line" in result}
 
 
@@ -48,7 +45,7 @@ def with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_lines(row: Mapping[str, Any], lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return the row with metric identifiers added; existing identifiers stay."""
+    """Return the row with metric identifiers added. Existing identifiers stay."""
     known = {label: {"line": lines[label]} if label in lines else {} for label in row["scores"]}
     return {**row, "scores": {label: {**result, **known[label]} | result for label, result in row["scores"].items()}}
 
@@ -62,16 +59,12 @@ def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
-    """Refuse to extend an output file with scores of other metrics.
+    """Raise InputError if an output file's metrics differ or may differ.
 
-    Metrics with equal identifiers can use different corpora, if the reference set grows and the identifiers lack its
-    digest.
-
-    Raises:
-        InputError: The metrics differ, or may differ; the message says how.
+    Metrics with equal identifiers may use different corpora if the identifiers lack the reference set's digest.
     """
     there = {label: score.get("line", "") for label, score in row["scores"].items()}
-    _refuse_former(path, there)
+    _refuse_former_names(path, there)
     if there == lines:
         for label, line in lines.items():
             if counts_over_unknown(line):
@@ -87,7 +80,6 @@ def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) ->
         )
     differing = next(label for label in there if there[label] != lines[label])
     difference = _difference(there[differing], lines[differing])
-    # Options cannot restore an old version.
     same = "" if "version" in difference and there[differing] and lines[differing] else "the same options, "
     raise InputError(
         f"{path}: {differing} differs in {' and '.join(difference) or 'the identifier'}: the file has "
@@ -102,7 +94,7 @@ def _difference(there: str, here: str) -> list[str]:
 
 
 def line_parts(line: str) -> dict[str, str]:
-    """Return the parts of a metric identifier: preset, version, and each parameter by name."""
+    """Return a metric identifier's parts: preset, version, and each parameter by name."""
     definition, _, version = line.partition("?")[0].partition("/")
     return {"preset": definition.partition(":")[2], "version": version, **_parameters(line)}
 
@@ -112,27 +104,23 @@ def _parameters(line: str) -> dict[str, str]:
 
 
 def counts_over_unknown(line: str) -> bool:
-    """Return True if a metric counts words in a prepared corpus that may grow, because no digest pins it."""
+    """Return True if a metric counts words in a prepared corpus that may grow, because no digest pins the corpus."""
     parameters = _parameters(line)
     counts = any(parameters.get(name) == "prepared" for name in CORPUS_PARAMETERS)
     return counts and not split_pin(unquote(parameters.get("reference_set", "")))[1]
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
-    """Return a row as one line of JSON. Only lone surrogates are escaped, because UTF-8 cannot encode them.
-
-    NaN and infinities in kept columns become null.
-    """
+    """Return a row as one line of JSON. NaN and infinities in kept columns become null."""
     try:
         text = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
         text = json.dumps(plain(row), ensure_ascii=False, default=str, allow_nan=False)
-    # Python's escapes for surrogates are valid JSON.
     return text.encode(errors="backslashreplace") + b"\n"
 
 
 def encode_rows(rows: Iterable[Mapping[str, Any]], *, first: bool) -> bytes:
-    """Encode rows without metric identifiers; with `first`, the first row keeps its identifiers."""
+    """Encode rows without metric identifiers. If `first` is True, the first row keeps its identifiers."""
     return b"".join(encode_row(row if first and place == 0 else without_lines(row)) for place, row in enumerate(rows))
 
 
@@ -140,7 +128,7 @@ def output_files(output: Path) -> list[Path]:
     """Return an output's files: the file itself, or the sorted parts in a `gradewire bulk` folder."""
     if not output.is_dir():
         return [output]
-    # If a part was scored again, both its files may exist: prefer "done", which sorts before "unanswered".
+    # If a part has two files, prefer "done", which sorts before "unanswered".
     found: dict[str, Path] = {}
     for part in sorted(output.glob("part-*.jsonl")):
         found.setdefault(part.name.partition(".")[0], part)
@@ -148,13 +136,12 @@ def output_files(output: Path) -> list[Path]:
 
 
 def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (end offset in bytes, row) for each row of an output file; skip a partial last line.
+    """Yield (end offset in bytes, row) for each row of an output file. Skip a partial last line.
 
-    All rows get the first row's metric identifiers and current metric names. With `to_go_on`, files with former metric
-    names are refused, because new rows would have current names.
+    All rows get the first row's metric identifiers and current metric names.
 
     Raises:
-        InputError: A line is not an output row, or has former names with `to_go_on`.
+        InputError: A line is not an output row, or `to_go_on` is True and the file has former metric names.
     """
     lines: dict[str, str] = {}
     with path.open("rb") as stream:
@@ -168,13 +155,12 @@ def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, d
             if not complete:
                 raise InputError(f"{path}: line {number} is not an output row from gradewire score. Use another file")
             if to_go_on:
-                _refuse_former(path, written["scores"])
+                _refuse_former_names(path, written["scores"])
             lines |= lines_of(row)
             yield end, with_lines(row, lines)
 
 
-def _refuse_former(path: Path, labels: Iterable[str]) -> None:
-    """Raise InputError if an output contains a former metric name."""
+def _refuse_former_names(path: Path, labels: Iterable[str]) -> None:
     former = [label for label in labels if current(label) != label]
     if former:
         now = ", ".join(f"{label} is now called {current(label)}" for label in former)
@@ -185,13 +171,13 @@ def _refuse_former(path: Path, labels: Iterable[str]) -> None:
 
 
 def count_results(path: Path) -> int:
-    """Return the number of complete lines in an output file, whatever they contain."""
+    """Return the number of complete lines in an output file."""
     with path.open("rb") as stream:
         return sum(1 for _ in whole_lines(stream))
 
 
 def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
-    """Return a result's verdict, or None; in older files, a score of 1 from a binary metric counts as right."""
+    """Return a result's verdict, or None. In older files, a score of 1 from a binary metric counts as right."""
     if result["score"] is None:
         return None
     if "correct" in result:
@@ -201,7 +187,7 @@ def verdict(label: str, result: Mapping[str, Any]) -> bool | None:
 
 
 def may_pass(row: Mapping[str, Any]) -> bool:
-    """Return True if a result failed because the server was down or too slow, so that a retry may help."""
+    """Return True if a result failed because the server was down or too slow."""
     return any(Status(score["status"]).may_pass for score in row["scores"].values())
 
 
@@ -257,7 +243,7 @@ class ResultsFile:
         resume: bool,
         input_rows: int | None = None,
     ) -> Iterator[Row]:
-        """Start the file, or continue it if `resume` is True; return the rows that still need scores."""
+        """Start the file, or continue it if `resume` is True. Return the rows that still need scores."""
         if not resume:
             self.create()
             return rows
@@ -271,14 +257,14 @@ class ResultsFile:
         *,
         input_rows: int | None = None,
     ) -> Iterable[Row]:
-        """Continue the file after its finished rows; an error leaves it unchanged.
+        """Continue the file after its finished rows. An error leaves the file unchanged.
 
         Returns:
-            Rows that were read from `rows` but not kept: at most one if the file starts with finished rows, otherwise
-            all rows up to the first finished row.
+            Rows that were read from `rows` but not kept: at most one row if the file starts with finished rows,
+            otherwise all rows up to the first finished row.
 
         Raises:
-            InputError: The file was made with other settings, from another input, or cannot be written.
+            InputError: The file was made with other settings or from another input, or cannot be written.
         """
         pending: list[Row] = []
         finished: dict[tuple[int, str], tuple[Path, int]] = {}
@@ -307,8 +293,7 @@ class ResultsFile:
             if finished and not self.resumed_rows:
                 pending.extend(self._rows_to_the_first_done(pending, rows, finished))
             if finished:
-                # `finished` includes rows that already wait in FILE.resume.
-                self._gather(finished)
+                self._rewrite_aside(finished)
                 self._aside_stream = self.aside_path.open("rb")
             else:
                 self.aside_path.unlink(missing_ok=True)
@@ -317,7 +302,7 @@ class ResultsFile:
         return pending
 
     def _there(self) -> Iterator[tuple[Path, int, int, dict[str, Any]]]:
-        """Yield (file, start, end, result) for the output and then FILE.resume; start and end are byte offsets."""
+        """Yield (file, start, end, result) for the output and then FILE.resume. Start and end are byte offsets."""
         for source in filter(Path.exists, (self.path, self.aside_path)):
             begin = 0
             for end, result in read_results(source, to_go_on=True):
@@ -347,7 +332,6 @@ class ResultsFile:
     def _rows_to_the_first_done(
         self, read: Iterable[Row], rows: Iterator[Row], finished: Mapping[tuple[int, str], object]
     ) -> list[Row]:
-        """Return input rows up to the first finished row; raise InputError if no input row is finished."""
         last = max(index for index, _ in finished)
         if any(row.key in finished for row in read):
             return []
@@ -360,8 +344,7 @@ class ResultsFile:
                 break
         raise InputError(f"{self.path} has {len(finished)} finished rows, but none is in this input: {_OTHER_INPUT}")
 
-    def _gather(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
-        """Rewrite FILE.resume with the rows at these places (file and byte offset)."""
+    def _rewrite_aside(self, places: Mapping[tuple[int, str], tuple[Path, int]]) -> None:
         self._aside = {}
         with contextlib.ExitStack() as stack:
             sources = {source: stack.enter_context(source.open("rb")) for source in {at[0] for at in places.values()}}
@@ -375,7 +358,7 @@ class ResultsFile:
                     self._aside[key] = at
 
     def waiting(self, row: Row) -> dict[str, Any] | None:
-        """Return the result in FILE.resume for a row with the same index and content, or None."""
+        """Return a row's result from FILE.resume, or None."""
         offset = self._aside.get(row.key)
         if offset is None or self._aside_stream is None:
             return None
@@ -389,13 +372,9 @@ class ResultsFile:
         self._has_first = self._has_first or bool(listed)
 
     def finish(self) -> str:
-        """Complete the file after its last row.
+        """Complete the file after its last row; raise InputError on failure.
 
-        Returns:
-            A sentence on earlier results that match no input row and stay in FILE.resume; "" if all match.
-
-        Raises:
-            InputError: The file cannot be written.
+        Return a sentence on earlier results that match no input row and stay in FILE.resume, or "".
         """
         self._journal.finish()
         left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}
@@ -405,5 +384,5 @@ class ResultsFile:
         if not left:
             self.aside_path.unlink(missing_ok=True)
             return ""
-        self._gather(left)
+        self._rewrite_aside(left)
         return f"{len(left)} earlier results no longer match a row of the input and stay in {self.aside_path}"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
-# Smallest gap between a mean and the share of right answers that needs a note.
+# Minimum gap between a mean and the share of right answers that causes a note.
 _FAR = 0.05
 
 
@@ -38,11 +38,10 @@ class Summary:
     """Statistics of all metrics over the rows so far.
 
     Attributes:
-        failed_rows: Number of rows with at least one failure; an empty prediction is not a failure.
+        failed_rows: Number of rows with at least one failure. An empty prediction is not a failure.
         unscored_rows: Number of rows that lack at least one score.
-        texts: Number of strings that this run encoded or found in a cache, by source; judges have their own tally.
-        seconds: Seconds that this run's rows spent in each stage; shared work counts fully for each row.
-        prices: Prices of the judges' tokens; None if unknown.
+        texts: Number of strings that this run encoded or found in a cache, by source, without strings for judges.
+        seconds: Seconds that this run's rows spent in each stage. Shared work counts fully for each row.
     """
 
     rows: int = 0
@@ -60,13 +59,13 @@ class Summary:
         self.unscored_rows += bool(statuses - {Status.OK})
 
     def fails(self, on: FailOn) -> bool:
-        """Return True if some row makes the command fail under this value of --fail-on."""
+        """Return True if the command fails under this value of --fail-on."""
         return {"failure": self.failed_rows, "no-score": self.unscored_rows, "never": 0}[on] > 0
 
     def add(
         self, output: Mapping[str, Any], scores: Mapping[str, MetricScore] | None = None, *, row: Row | None = None
     ) -> None:
-        """Count an output row; `scores` contains its costs if this run scored it."""
+        """Count an output row. `scores` contains the row's costs if this run scored the row."""
         self.count({result["status"] for result in output["scores"].values()})
         for label, result in output["scores"].items():
             tally = self.metrics.get(label)
@@ -92,7 +91,7 @@ def result_notes(summary: Summary) -> Iterator[str]:
     misleading = [
         f"{label} calls {tally.share_right:.1%} of the rows right, but its mean is {tally.mean:.3f}"
         for label, tally in summary.metrics.items()
-        # NaN, from a metric without verdicts, compares as False.
+        # The comparison is False for NaN (no verdicts).
         if abs(tally.mean - tally.share_right) > _FAR and not _is_probability(tally)
     ]
     if misleading:
@@ -119,9 +118,8 @@ class RunFacts:
     """A run's command, place, times and notes, for the summary.
 
     Attributes:
-        command: The command that reproduces the scores; "" without scores.
-        server_version: The server's gradewire version; "" if unknown.
-        notes: Notes for the user about the input's cells.
+        command: The command that reproduces the scores, or "" without scores.
+        server_version: The server's gradewire version, or "" if unknown.
     """
 
     command: str
@@ -134,7 +132,7 @@ class RunFacts:
 
 
 def summary_document(summary: Summary, run: RunFacts) -> dict[str, Any]:
-    """Return the summary of all rows, including rows from earlier runs, for --summary-json; values may be NaN."""
+    """Return the summary of all rows for --summary-json. Values may be NaN."""
     return {
         "rows": summary.rows,
         "failed_rows": summary.failed_rows,
@@ -190,7 +188,7 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
     for breakdown in run.by:
         print_tables(breakdown.tables(), stream=sys.stderr)
         tell(map(printable, breakdown.notes()))
-    failures = (f"{', '.join(labels)}: {text}" for labels, text in _notes(summary))
+    failures = (f"{', '.join(labels)}: {text}" for labels, text in _failures_and_warnings(summary))
     tell(map(printable, itertools.chain(failures, result_notes(summary))))
     for label, tally in summary.metrics.items():
         if tally.judge is not None and (said := tally.judge.text(summary.prices)):
@@ -231,8 +229,7 @@ def _uncertain_text(tally: MetricTally) -> str:
     )
 
 
-def _notes(summary: Summary) -> list[tuple[list[str], str]]:
-    """Return distinct failures and warnings, each with its metrics."""
+def _failures_and_warnings(summary: Summary) -> list[tuple[list[str], str]]:
     labels: dict[str, list[str]] = {}
     for label, tally in summary.metrics.items():
         texts = [

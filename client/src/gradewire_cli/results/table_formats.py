@@ -25,7 +25,6 @@ _LATEX_HEAD = (
     "% Needs \\usepackage{booktabs}; wide tables can be set in \\small or turned with pdflscape.",
     "% Names in scripts that pdflatex does not support need lualatex or xelatex.",
 )
-# Number of tables between page breaks.
 _FLOATS_A_PAGE = 12
 _LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -40,7 +39,7 @@ _LATEX_ESCAPES = {
 _LATEX_SPECIAL = re.compile("|".join(map(re.escape, _LATEX_ESCAPES)))
 # LaTeX joins two of these characters into one dash or quotation mark.
 _LATEX_LIGATURE = re.compile(r"([-',])(?=\1)")
-# A minus sign, unlike a hyphen, precedes a digit and follows a space, a bracket or nothing.
+# A minus sign precedes a digit, and follows a space, a bracket or nothing.
 _LATEX_MINUS = re.compile(r"(?<![^\s\[(])-(?=\.?\d)")
 
 
@@ -48,7 +47,6 @@ def to_markdown(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """Return the tables as GitHub Markdown with bold titles, and the notes as a literal block."""
     blocks = []
     for table in tables:
-        # Wide tables need no split, because web pages scroll them.
         rule = f"|{'---|' * table.heads}{'---:|' * (len(table.columns) - table.heads)}"
         lines = [f"**{table.title}**", "", _markdown_row(table.columns), rule]
         blocks.append("\n".join([*lines, *map(_markdown_row, table.rows)]))
@@ -60,7 +58,7 @@ def to_markdown(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
 
 
 def _markdown_row(cells: Sequence[Cell]) -> str:
-    # Metric identifiers and data set names may contain anything, but must not end a cell or a row.
+    # Metric identifiers and data set names must not end a cell or a row.
     escaped = (" ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|").split()) for cell in cells)
     return f"| {' | '.join(escaped)} |"
 
@@ -79,7 +77,7 @@ def to_tidy_csv(tables: Iterable[Table]) -> str:
 
 
 def _csv_lines(table: Table) -> Iterator[list[str]]:
-    # A column without a head contains ranks, which change with every new model. Leave it out.
+    # Leave out columns without a head, whose ranks change with every new model.
     naming = [place for place in range(table.heads) if table.columns[place]] or range(table.heads)
     for row in table.rows:
         named = ", ".join(str(row[place]) for place in naming)
@@ -92,16 +90,15 @@ def _csv_lines(table: Table) -> Iterator[list[str]]:
 def _exact(value: float) -> str:
     if not math.isfinite(value):
         return ""
-    # The shortest text that parses to this number.
+    # shortest exact text
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
 def to_latex(tables: Iterable[Table], notes: Sequence[str] = ()) -> str:
     """Return the tables as LaTeX floats with titles as captions, and the notes as comments at the top."""
-    comments = [f"% {' '.join(_written(note).split())}" for note in notes]
+    comments = [f"% {' '.join(_without_control_characters(note).split())}" for note in notes]
     lines = [*_LATEX_HEAD, *comments]
     for place, table in enumerate(tables):
-        # LaTeX fails if too many floats wait for a page.
         lines += [*(["", r"\clearpage"] if place and place % _FLOATS_A_PAGE == 0 else []), "", _float(table)]
     return "\n".join(lines) + "\n"
 
@@ -132,18 +129,17 @@ def _latex_row(cells: Sequence[Cell]) -> str:
 
 def escaped(text: str) -> str:
     """Return a string on one line, with LaTeX's special characters escaped."""
-    pieces = _LATEX_MINUS.split(" ".join(_written(text).split()))
+    pieces = _LATEX_MINUS.split(" ".join(_without_control_characters(text).split()))
     literal = (_LATEX_SPECIAL.sub(lambda found: _LATEX_ESCAPES[found[0]], piece) for piece in pieces)
     return "$-$".join(_LATEX_LIGATURE.sub(r"\1{}", piece) for piece in literal)
 
 
-def _written(text: str) -> str:
-    """Replace control characters and surrogates, which TeX rejects."""
+def _without_control_characters(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter.isspace() else "?" for letter in text)
 
 
 def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
-    """Return the files that `table_file_options` name, by option."""
+    """Return the output files from `table_file_options`, by option."""
     names = {"--json": "json_path", "--markdown": "markdown", "--csv": "csv_path", "--latex": "latex"}
     return {option: options[name] for option, name in names.items()}
 
@@ -151,7 +147,7 @@ def table_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
 def write_tables(
     files: Mapping[str, Path | None], document: Mapping[str, Any], tables: Sequence[Table], notes: Sequence[str]
 ) -> None:
-    """Write the requested files: JSON with all values, and tables in three formats; raise InputError on failure."""
+    """Write the requested files; raise InputError on failure."""
     if (path := files["--json"]) is not None:
         write_json(path, document)
     if (path := files["--markdown"]) is not None:
@@ -168,17 +164,13 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a UTF-8 file; lone surrogates become question marks.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
+    """Write a UTF-8 file; raise InputError on failure. Lone surrogates become question marks."""
     with named_errors(path):
         path.write_text(text, encoding="utf-8", errors="replace")
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types; NaN and infinities become None."""
+    """Convert a value to JSON types. NaN and infinities become None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

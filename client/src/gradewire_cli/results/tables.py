@@ -1,4 +1,4 @@
-"""Tables for the terminal, files and HTML pages; rich is imported only for printing."""
+"""Tables for the terminal, files and HTML pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATISTICS: Final[dict[str, dict[str, str]]] = tomllib.loads(
     (resources.files("gradewire_cli.results") / "statistics.toml").read_text(encoding="utf-8")
 )
 TITLES: Final = {statistic: names["in_tables"] for statistic, names in STATISTICS.items()}
-# Width of the gap between columns in a terminal.
+# width between columns
 _GAP_CHARACTERS = 3
 
 ALL_ROWS = "all rows"
@@ -37,13 +37,12 @@ ALL_ROWS = "all rows"
 NO_NAME = "(none)"
 CELLS_MEAN = "cells' mean"
 
-# Width of tables that are written to a file or pipe.
+# Width of tables in a file or pipe.
 LOG_COLUMNS = 160
 FURTHER_TABLES = "use --all-tables to print more tables"
 SHOWN_PAIRS = 6
-"""Maximum number of annotator pairs in tables and pages: the pairs with the most items. The number of pairs grows with
-the square of the number of annotators."""
-# Width of a table's edges in a terminal.
+"""Maximum number of annotator pairs in tables and pages. The pairs with the most items are shown."""
+# width of a table's edges
 _EDGE_CHARACTERS = 2
 
 
@@ -52,11 +51,10 @@ class Value:
     """A number in a table: its exact value and its text.
 
     Attributes:
-        value: The exact number; NaN if undefined.
-        low: Lower bound of the 95 % interval; NaN without an interval.
-        high: Upper bound; NaN without an interval.
-        p_value: The p value of a difference; NaN if undefined.
-        notes: Notes after the number, such as its p value.
+        value: The exact number, or NaN if undefined.
+        low: Lower bound of the 95 % interval, or NaN.
+        high: Upper bound of the 95 % interval, or NaN.
+        p_value: The p value of a difference, or NaN.
     """
 
     text: str
@@ -68,13 +66,12 @@ class Value:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the number, the interval and the notes on one line, for a terminal."""
-        # Omit the 0 before the point, to make intervals easier to read.
+        # Intervals are easier to read without the 0 before the point.
         bounds = ", ".join(re.sub(r"^(-?)0\.", r"\1.", bound) for bound in self.bounds)
         return " ".join([self.text, *([f"[{bounds}]"] if bounds else []), *self.notes])
 
     def beside(self, note: str) -> Value:
-        """Return the same value followed by a note in brackets."""
+        """Return the value followed by a note in brackets."""
         return replace(self, notes=(*self.notes, f"({note})"))
 
 
@@ -86,11 +83,10 @@ class Table:
     """A table of values and strings.
 
     Attributes:
-        columns: Column heads; only a terminal shows their line breaks.
-        rows: Cells of each row. The first `heads` cells name the row and are repeated if the table is cut.
-        heads: Number of cells that name a row.
+        columns: Column heads. Only a terminal shows their line breaks.
+        heads: Number of cells that name a row. If the table is split, each part repeats these cells.
         explained: Explanations of columns for pages, by column head.
-        filters: Each row's values for a page's selection boxes; empty without boxes.
+        filters: Each row's values for a page's selection boxes.
     """
 
     title: str
@@ -104,7 +100,7 @@ class Table:
     def cut(self, width: int) -> Iterator[Table]:
         """Split a wide table by columns into as few tables of at most `width` characters as possible.
 
-        Each table has at least one column of values, even if that exceeds `width`.
+        Each table has at least one column of values, even if this table then exceeds `width`.
         """
         widths = [
             max(len(line) for cell in column for line in str(cell).split("\n"))
@@ -175,13 +171,13 @@ def p_of(difference: Difference) -> Value:
     if math.isnan(difference.p_value):
         return Value("no p")
     if difference.p_value >= 0.001 and difference.at_floor:
-        # With few draws, the p value has a lower limit; rounding it up keeps the statement true.
+        # Round up, so that "p <" stays true with few draws.
         return Value(f"p <= {math.ceil(difference.p_value * 1000) / 1000:.3f}", p_value=difference.p_value)
     return p_value(difference.p_value)
 
 
 def p_value(value: float) -> Value:
-    """Return a p value; values below 0.001 become "p < 0.001"."""
+    """Return a p value. Values below 0.001 become "p < 0.001"."""
     if math.isnan(value):
         return Value(UNDEFINED)
     return Value("p < 0.001" if value < 0.001 else f"p = {value:.3f}", p_value=value)
@@ -198,7 +194,7 @@ def cells_mean(mean: CellsMean) -> Value:
 
 
 def names_of(cells: Sequence[CellAgreement], *, between: str = " ") -> list[str]:
-    """Return each cell's name, which depends on its level; a missing data set or model becomes "(none)"."""
+    """Return each cell's name, which depends on the cell's level. A missing data set or model becomes "(none)"."""
     paired = iter(cell_names([(cell.dataset, cell.model) for cell in cells if cell.level == "cell"], between=between))
     return [next(paired) if cell.level == "cell" else _name_of_line(cell) for cell in cells]
 
@@ -210,12 +206,10 @@ def _name_of_line(cell: CellAgreement) -> str:
 def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
     """Return each cell's data set and model, joined by `between`.
 
-    `pairs` are all cells of a table, with "" for a missing data set or model. If all cells lack a data set, names omit
-    it; the same holds for models.
+    `pairs` are all cells of a table. If all cells lack a data set or a model, names omit it.
     """
     there = [any(pair[place] for pair in pairs) for place in (0, 1)]
     if not any(there):
-        # Without data sets and models there is a single cell.
         return [ALL_ROWS for _ in pairs]
     return [between.join(pair[place] or NO_NAME for place in (0, 1) if there[place]) for pair in pairs]
 
@@ -233,14 +227,16 @@ def print_tables(tables: Iterable[Table], *, stream: TextIO | None = None) -> No
     out = stream or sys.stdout
     for table in tables:
         for part in table.cut(columns_of(out) - _EDGE_CHARACTERS):
-            columns, *rows = [[_writable(str(cell)) for cell in row] for row in (part.columns, *part.rows)]
-            print_table(_writable(part.title), columns, rows, heads=part.heads, stream=out)
+            columns, *rows = [
+                [_without_control_characters(str(cell)) for cell in row] for row in (part.columns, *part.rows)
+            ]
+            print_table(_without_control_characters(part.title), columns, rows, heads=part.heads, stream=out)
 
 
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, stream: TextIO, heads: int = 1
 ) -> None:
-    """Print a table without cutting off cells; all columns after the first `heads` are right-aligned."""
+    """Print a table without cutting off cells. All columns after the first `heads` are right-aligned."""
     from rich import box  # noqa: PLC0415 - only when printing
     from rich.console import Console  # noqa: PLC0415 - only when printing
     from rich.table import Table as RichTable  # noqa: PLC0415 - only when printing
@@ -262,8 +258,7 @@ def columns_of(stream: TextIO) -> int:
     return shutil.get_terminal_size((LOG_COLUMNS, 24)).columns if stream.isatty() else LOG_COLUMNS
 
 
-def _writable(cell: str) -> str:
-    """Replace control characters and lone surrogates, which names in files may contain."""
+def _without_control_characters(cell: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in cell)
 
 

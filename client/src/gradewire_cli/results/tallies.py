@@ -25,15 +25,14 @@ if TYPE_CHECKING:
     from gradewire_cli.rows.row import Row
     from gradewire_stats.estimated_mean import EstimatedMean
 
-_DRAWN_BY: Final = ("question", "references", "prediction", "captions")
-"""Fields whose content decides if `auto` samples a row."""
+_SAMPLED_BY: Final = ("question", "references", "prediction", "captions")
 RESAMPLES: Final = 2000
 NORMAL_FROM_ROWS: Final = 500
 """Minimum number of rows for a normal interval instead of a bootstrap. Both then agree in all printed digits."""
 
 
 def asks_judge(label: str) -> bool:
-    """Return whether a label or metric identifier names a metric that needs a judge."""
+    """Return True if a label or metric identifier names a metric that needs a judge."""
     name = label.partition("?")[0].partition("/")[0].partition(":")[0]
     kind = METRIC_TYPES.get(name)
     return kind is not None and kind.needs_judge
@@ -41,7 +40,7 @@ def asks_judge(label: str) -> bool:
 
 @dataclass(slots=True)
 class PaidTokens:
-    """Tokens that judges read and wrote; `rows` counts rows with known tokens, `unknown_rows` all other rows."""
+    """Tokens that judges read and wrote. `rows` counts rows with known tokens, `unknown_rows` all other rows."""
 
     rows: int = 0
     unknown_rows: int = 0
@@ -49,11 +48,9 @@ class PaidTokens:
     written: int = 0
 
     def __bool__(self) -> bool:
-        """Return whether a judge was called."""
         return self.rows + self.unknown_rows > 0
 
     def __add__(self, other: PaidTokens) -> PaidTokens:
-        """Return the sum of both tallies."""
         return PaidTokens(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     def add(self, result: Mapping[str, Any]) -> None:
@@ -67,7 +64,7 @@ class PaidTokens:
             self.unknown_rows += 1
 
     def text(self, prices: JudgePrices | None) -> str:
-        """Return a sentence on the tokens, with their price if known; "" if no judge was called."""
+        """Return a sentence on the tokens, with their price if known, or "" if no judge was called."""
         if not self:
             return ""
         if not self.rows:
@@ -85,13 +82,12 @@ class JudgeTally:
     Attributes:
         judged: Number of scored rows that the judge decided.
         ruled: Number of scored rows that a rule decided.
-        used: Tokens of the judged rows; the fixed prompt counts for each row.
+        used: Tokens of the judged rows. The fixed prompt counts for each row.
         paid: Tokens of rows for which this run called a judge and got a score.
         masses: Each row's total label probability, if the backend reports it.
-        remembered: Number of this run's rows whose judge answers were all cached.
-        timed: Number of this run's rows for which a judge was called.
-        inference_s: Seconds in the judge for the timed rows.
-        queue_s: Seconds in the judge's queue for the timed rows.
+        remembered: Number of this run's rows with only cached judge answers.
+        timed: Number of this run's rows for which a judge was called. `inference_s` and `queue_s` are the total
+            seconds in the judge and in its queue for these rows.
     """
 
     judged: int = 0
@@ -105,7 +101,7 @@ class JudgeTally:
     queue_s: float = 0.0
 
     def add(self, result: Mapping[str, Any], score: MetricScore | None) -> None:
-        """Count a result, and its costs if this run computed it (`score` is not None)."""
+        """Count a result. If `score` is not None, count its costs too."""
         if result["score"] is not None:
             if result.get("decided_by") == "rule":
                 self.ruled += 1
@@ -127,7 +123,7 @@ class JudgeTally:
             self.remembered += 1
 
     def text(self, prices: JudgePrices | None = None) -> str:
-        """Return a readable line, with the cost if `prices` are given; "" if nothing was judged."""
+        """Return a readable line, with the cost if `prices` are given. Return "" if nothing was judged."""
         if not self.judged + self.ruled:
             return ""
         said = [f"{self.judged} judged" + (f", {self.ruled} by rule" if self.ruled else "")]
@@ -150,12 +146,12 @@ class JudgeTally:
 
 
 def is_cascade(label: str) -> bool:
-    """Return whether a label or metric identifier names the cascade."""
+    """Return True if a label or metric identifier names the cascade."""
     return label.partition("?")[0].partition("/")[0] == Auto.name
 
 
 class _DecidedRow(NamedTuple):
-    """A row that `auto` scored; the judge's values are NaN if no judge was called."""
+    """A row that `auto` scored. The judge's values are NaN if no judge was called."""
 
     score: float
     verdict: float
@@ -169,7 +165,7 @@ class _DecidedRow(NamedTuple):
 
 @dataclass(slots=True)
 class CascadeTally:
-    """Decisions of `auto` over the rows so far; `failed` is the number of `judge_calls` without a grade."""
+    """Decisions of `auto` over the rows so far. `failed` is the number of judge calls without a grade."""
 
     decided: Counter[tuple[str, str]] = field(default_factory=Counter)
     judge_calls: int = 0
@@ -177,7 +173,7 @@ class CascadeTally:
     _rows: list[_DecidedRow] = field(default_factory=list)
 
     def add(self, result: Mapping[str, Any], row: Row | None = None) -> None:
-        """Count a row's result; without `row`, its content counts as unique."""
+        """Count a row's result. Without `row`, the row's content counts as unique."""
         if not result.get("decided_by"):
             return
         self.decided[result["decided_by"], result["reason"]] += 1
@@ -196,13 +192,13 @@ class CascadeTally:
                 float(result["judge_correct"]) if judged else math.nan,
                 sampled=bool(result.get("sampled")) and judged,
                 known=result["reason"] == "band" and judged,
-                content=_digest([item.get(name) for name in _DRAWN_BY] if item else alone),
+                content=_digest([item.get(name) for name in _SAMPLED_BY] if item else alone),
                 question=_digest(item["question"].strip() if item.get("question") else alone),
             )
         )
 
     def estimates(self) -> dict[str, EstimatedMean]:
-        """Estimate the judge's mean score and share right if it graded all rows; return {} for a small sample.
+        """Estimate the judge's mean score and share right if it graded all rows. Return {} for a small sample.
 
         Raises:
             ModuleNotFoundError: numpy is not installed.
@@ -235,7 +231,7 @@ class CascadeTally:
         }
 
     def lines(self) -> list[str]:
-        """Return readable lines; empty if nothing was decided."""
+        """Return readable lines, or [] if nothing was decided."""
         if not self.decided:
             return []
         decided = ", ".join(f"{who} {count} ({why})" for (who, why), count in sorted(self.decided.items()))
@@ -267,9 +263,7 @@ class MetricTally:
 
     Attributes:
         certain: Number of rows by verdict, without rows marked UNCERTAIN.
-        examples: First message for each status, with the row's id.
-        judge: The judge's tally; None if the metric needs no judge.
-        cascade: The tally of auto's decisions; None for other metrics.
+        examples: First message for each status, with the row's ID.
     """
 
     line: str = ""
@@ -283,7 +277,7 @@ class MetricTally:
     cascade: CascadeTally | None = None
 
     def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
-        """Count the result of the row with this ID; `auto` needs `row` to recognize equal rows."""
+        """Count the result of the row with this ID. `auto` needs `row` to recognize equal rows."""
         self.line = self.line or result.get("line", "")
         self.statuses[result["status"]] += 1
         self.warnings.update(result.get("warnings", ()))
@@ -305,7 +299,7 @@ class MetricTally:
 
     @property
     def mean(self) -> float:
-        """Mean score over scored rows; NaN if no row is scored."""
+        """Mean score over scored rows, or NaN if no row is scored."""
         return fmean(self.scores) if self.scores else math.nan
 
     @property
@@ -316,7 +310,7 @@ class MetricTally:
 
     @property
     def share_right(self) -> float:
-        """Share of right verdicts; NaN without verdicts."""
+        """Share of right verdicts, or NaN without verdicts."""
         return _share_right(self.verdicts)
 
     @property
@@ -335,12 +329,12 @@ class MetricTally:
         return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
 
     def summary(self, label: str, note: str = "") -> str:
-        """Return a readable line: the metric's identifier, a note on it, and rows without a score."""
+        """Return a readable line with the metric's identifier, a note, and rows without a score by status."""
         failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
         return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
 
     def interval(self) -> tuple[float, float] | None:
-        """Return the 95 % bootstrap interval of the mean over rows; None with fewer than two scored rows."""
+        """Return the 95 % interval of the mean over rows, or None with fewer than two scored rows."""
         rows = len(self.scores)
         if rows < 2:
             return None

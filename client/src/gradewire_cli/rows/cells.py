@@ -27,7 +27,6 @@ NO_WORDS: Mapping[str, float] = {}
 
 _SPREADSHEET_ERROR: Final = re.compile(r"\A(#(REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!)|#{3,})\Z")
 WHOLE_FLOAT: Final = re.compile(r"\A-?\d+\.0\Z")
-"""A whole number that a table library wrote as a float."""
 _FLOAT: Final = re.compile(r"\A-?\d+\.(0|\d*[1-9])\Z")
 _BROKEN_LIST: Final = re.compile(r"""\A\[\s*(['"]|nan\b|None\b|np\.).*\]\Z""", re.DOTALL)
 
@@ -35,7 +34,6 @@ MOST_VOTES: Final = 1000
 _CHUNK_ROWS: Final = 1024
 _SHOWN: Final = 60
 _MAYBE_MISSING: Final = frozenset({"None", "none", "null", "NA", "N/A", "n/a", "-"})
-"""Words that may be an answer or may stand for a missing value."""
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _CHANGED: Final = {
     "date that a spreadsheet made": re.compile(
@@ -44,16 +42,16 @@ _CHANGED: Final = {
     "number that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
 }
 _SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
-"""Possible separators between references, with the share of cells that must contain one before a note suggests it."""
+"""Possible separators between references, each with the minimum share of cells for a note on this separator."""
 _ENTITY: Final = re.compile(r"&#?\w+;")
 _ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
-"""Lists that are not in JSON's notation, such as a database's, and series printed by table libraries."""
+"""Lists that are not JSON, such as a database's lists, and series printed by table libraries."""
 _TRUTH: Final = frozenset({"True", "False", "TRUE", "FALSE"})
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """Number of skipped rows by reason, and the position of the first row with each reason."""
+    """Numbers of skipped rows by reason, and the position of the first row with each reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
@@ -64,7 +62,7 @@ class LeftOut:
         self.first.setdefault(reason, place)
 
     def sentences(self, what: str) -> list[str]:
-        """Return a sentence for each reason; `what` is a plural noun such as "rows"."""
+        """Return a sentence for each reason. `what` is a plural noun such as "rows"."""
         return [
             f"left out {count} {what}: {reason} (first at {self.first[reason]})"
             for reason, count in self.counts.items()
@@ -76,9 +74,9 @@ class HumanLabel:
     """The labels of a row.
 
     Attributes:
-        value: The row's own label, else its annotators' mean; None if missing or unreadable.
-        annotations: Each annotator's label, None if missing; empty if the row does not list annotators.
-        unreadable: The value that is not a label, else "".
+        value: The row's own label, or the annotators' mean, or None if missing or unreadable.
+        annotations: Each annotator's label, or () if the row does not list annotators. None means a missing label.
+        unreadable: The value that is not a label, or "".
     """
 
     value: float | None = None
@@ -87,11 +85,7 @@ class HumanLabel:
 
 
 def read_label_map(text: str) -> dict[str, float]:
-    """Parse --label-map (WORD=NUMBER,WORD=NUMBER); words become lower case.
-
-    Raises:
-        InputError: `text` does not have this format.
-    """
+    """Parse --label-map (WORD=NUMBER,WORD=NUMBER) with words in lower case; raise InputError for another format."""
     words = {}
     for pair in filter(None, text.split(",")):
         word, equals, number = pair.rpartition("=")
@@ -138,12 +132,12 @@ def _read(cell: Any, words: Mapping[str, float]) -> float | list[float | None] |
 
 
 def _number(value: Any, words: Mapping[str, float]) -> float | None:
-    """Convert a label to a number, None if missing; raise ValueError or OverflowError if not finite."""
+    """Convert a label to a number, or None if missing; raise ValueError or OverflowError if not finite."""
     value = plain(value)
     text = str(value).strip().lower()
     if not text or is_missing(value):
         return None
-    # If another row has no grade, table libraries write the grade 4 as 4.0, and true as 1.0.
+    # Table libraries write the grade 4 as 4.0, and true as 1.0, if another row has no grade.
     named = words.get(text, words.get(text.removesuffix(".0")))
     if named is not None:
         return named
@@ -153,7 +147,7 @@ def _number(value: Any, words: Mapping[str, float]) -> float | None:
         value = _WORDS.get(text, text)
     number = float(value) if isinstance(value, str | int | float) else math.nan
     if not math.isfinite(number):
-        raise ValueError("a label is a finite number")
+        raise ValueError("a label must be a finite number")
     return number
 
 
@@ -176,7 +170,7 @@ def listed_votes(cell: Any) -> list[Any]:
 
 
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:
-    """Parse the list or JSON in a cell that starts with one of these brackets; return other cells unchanged."""
+    """Parse a cell that is a list or starts with one of these brackets. Return other cells unchanged."""
     if not isinstance(cell, str):
         return cell
     if "[" in brackets and (listed := unpacked_list(cell)) is not None:
@@ -195,7 +189,6 @@ class CellReading:
 
     Attributes:
         only_texts: True if the format has only text cells, like CSV.
-        separator: Separator between references in a cell; "" for none.
         missing: Additional words for a missing value.
         whole_number_columns: Columns with whole numbers written like 2.0.
     """
@@ -206,11 +199,7 @@ class CellReading:
     whole_number_columns: Collection[str] = field(default_factory=frozenset)
 
     def value(self, column: str, value: Any) -> Any:
-        """Return a cell's value, None if missing.
-
-        Raises:
-            UnreadableValueError: The cell contains a spreadsheet's error.
-        """
+        """Return a cell's value, or None if missing; raise UnreadableValueError for a spreadsheet's error."""
         if is_missing(value):
             return None
         if not isinstance(value, str):
@@ -268,7 +257,6 @@ class CellNotes:
     Attributes:
         lists: Columns whose cells may contain a list.
         texts: Other scored columns, starting with the prediction.
-        reading: Rules for reading cells.
         late: Sentences about rows that `watched` has yielded.
     """
 
@@ -279,15 +267,15 @@ class CellNotes:
     _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def on(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return notes on these rows; each type of note appears at most once per column."""
+        """Return notes on these rows. Each type of note appears at most once per column."""
         every = [_column(name, rows) for name in (*self.lists, *self.texts)]
         lists, texts = every[: len(self.lists)], every[len(self.lists) :]
         references = {text.capitalize() for column in lists for text in column.texts}
         looks: list[tuple[str, Sequence[_Column], Callable[[_Column], str]]] = [
             ("point", every, self._points),
-            ("unsplit", lists, self._separated),
-            ("split", lists, self._split),
-            ("nested", lists, _nested),
+            ("unsplit", lists, self._unsplit_lists),
+            ("split", lists, self._split_answers),
+            ("nested", lists, _nested_lists),
             ("listed", texts, _listed_text),
             ("truth", [] if references <= {"True", "False"} else texts, self._truth_values),
             ("missing", every, self._missing),
@@ -321,8 +309,7 @@ class CellNotes:
         way_out = "left unchanged, because other cells are not whole numbers. Write all cells as in the references"
         return f'whole numbers are written as "{example}" and ' + ('read without ".0"' if is_whole else way_out)
 
-    def _separated(self, column: _Column) -> str:
-        """Report cells that look like lists but are not split."""
+    def _unsplit_lists(self, column: _Column) -> str:
         if self.reading.separator:
             return ""
         texts = column.texts
@@ -337,10 +324,9 @@ class CellNotes:
                 return f"{example}, look like lists but are read as one string each. If they are lists, {way_out}"
         return ""
 
-    def _split(self, column: _Column) -> str:
-        """Report cells that are read as lists but may be a single answer."""
+    def _split_answers(self, column: _Column) -> str:
         for cell in column.texts:
-            # A cell in brackets may be an answer if the format has its own lists, or if it contains only numbers.
+            # A cell in brackets may be an answer if the format has its own lists, or if the cell contains only numbers.
             listed = unpacked_list(cell)
             if listed and is_of_numbers(listed) == self.reading.only_texts:
                 way_out = f"If it is one answer, write it as a list of one string: {json.dumps([cell])[:80]}"
@@ -350,7 +336,7 @@ class CellNotes:
     def _truth_values(self, column: _Column) -> str:
         if not self.reading.only_texts or not column.texts or not _TRUTH.issuperset(column.texts):
             return ""
-        return 'truth values are read as the words "True" and "False". Write them the same way as in the references'
+        return 'truth values are read as the words "True" and "False". Write these words as in the references'
 
     def _missing(self, column: _Column) -> str:
         words = sorted(_MAYBE_MISSING.intersection(column.texts).difference(self.reading.missing))
@@ -366,8 +352,7 @@ def _column(name: str, rows: Sequence[Mapping[str, Any]]) -> _Column:
     return _Column(name, values, list(filter(None, stripped)))
 
 
-def _nested(column: _Column) -> str:
-    """Report list entries that look like lists, which happens if a table was converted to text twice."""
+def _nested_lists(column: _Column) -> str:
     for cell in column.values:
         entries = unpacked_list(cell) if isinstance(cell, str) else cell
         texts = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []

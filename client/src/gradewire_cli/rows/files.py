@@ -25,7 +25,6 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]+)*:/
 STDIN: Final = "-"
 GZIP: Final = ".gz"
 _BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""First bytes of UTF-16 files from spreadsheets and PowerShell."""
 _MARK_BYTES: Final = 4
 _OTHER_FORMATS: Final = {
     b"PAR1": "is a Parquet file. Use --input-format parquet",
@@ -34,7 +33,6 @@ _OTHER_FORMATS: Final = {
     "needs a name that ends in .eval",
     b"\x1f\x8b": "is a gzip file. Rename it to end in .gz, or unpack it",
 }
-"""First bytes of formats that this module cannot read, with the end of the error message."""
 
 
 def is_url(path: str) -> bool:
@@ -51,11 +49,7 @@ def display_names(paths: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def file_errors(path_or_url: str) -> Iterator[None]:
-    """Turn any error of a file system into an InputError that names the file or its URL.
-
-    Raises:
-        InputError: The file cannot be read or written.
-    """
+    """Turn a file system's errors into InputErrors that name the file or its URL."""
     try:
         yield
     except click.ClickException:
@@ -93,7 +87,7 @@ def protocols(system: Any) -> tuple[str, ...]:
 
 
 def local_path(path_or_url: str) -> Path | None:
-    """Return the local path of a file or folder given by path or URL; None if it is not local."""
+    """Return the local path of a file or folder, or None if the file is not local."""
     if not is_url(path_or_url):
         return Path(path_or_url)
     system, path = file_system(path_or_url)
@@ -101,25 +95,21 @@ def local_path(path_or_url: str) -> Path | None:
 
 
 def open_url(url: str) -> Any:
-    """Open a file as a buffered, seekable byte stream; raise InputError if the file cannot be read."""
+    """Open a file as a buffered, seekable byte stream; raise InputError on failure."""
     system, path = file_system(url)
     with file_errors(url):
         return system.open(path, "rb")
 
 
 def matching_urls(url: str) -> Sequence[str]:
-    """Return the URLs that match a pattern with *, ? or [, sorted by name; raise InputError if the listing fails."""
+    """Return the URLs that match a pattern with *, ? or [, sorted by name; raise InputError on failure."""
     system, path = file_system(url)
     with file_errors(url):
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
 
 
 def check_encoding(name: str | None) -> str:
-    """Return Python's name for an encoding; "" for None.
-
-    Raises:
-        InputError: Python does not know the encoding.
-    """
+    """Return Python's name for an encoding, or "" for None; raise InputError if the encoding is unknown."""
     try:
         return codecs.lookup(name).name if name else ""
     except LookupError:
@@ -155,7 +145,7 @@ def open_bytes(path: str, encoding: str = "") -> Iterator[BinaryIO]:
 
 def _open(path: str) -> Any:
     if path == STDIN:
-        # The caller closes this stream like a file; the real standard input stays open.
+        # The caller closes this stream, but standard input must stay open.
         return open(sys.stdin.fileno(), "rb", closefd=False)
     if is_url(path):
         return io.BufferedReader(open_url(path))
@@ -175,10 +165,8 @@ def _encoding(path: str, begins: bytes) -> str:
 
 
 class _Recoded(io.RawIOBase):
-    """A UTF-8 byte stream converted from a stream in another encoding."""
-
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
-        # Keep all line endings unchanged, because CSV cells may contain line breaks of any type.
+        # Keep all line endings, because CSV cells may contain any line breaks.
         self._text = io.TextIOWrapper(stream, encoding=encoding, newline="")
         self._rest = b""
 
@@ -194,7 +182,7 @@ class _Recoded(io.RawIOBase):
         return len(taken)
 
     def close(self) -> None:
-        # The code that opened the inner stream closes it.
+        # Do not close the inner stream, because its owner does.
         if not self.closed:
             with contextlib.suppress(ValueError):
                 self._text.detach()

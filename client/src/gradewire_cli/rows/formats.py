@@ -48,9 +48,8 @@ _MARK = b"\xef\xbb\xbf"
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 _EXCEL_DELIMITER: Final = re.compile(r'\A"?sep=(.)"?\s*\Z')
-"""The first line that some spreadsheets write to name the delimiter."""
 _MISSING: Final = frozenset({"nan", "NaN", "<NA>", "NaT", "NULL", "\\N", "#N/A"})
-"""Words that table libraries, databases and spreadsheets write for missing values. These words are never answers."""
+"""Words for missing values from table libraries, databases and spreadsheets. These words are never answers."""
 _INVISIBLE: Final = "\ufeff\u200b\u2060"
 
 _BATCH_ROWS = 1024
@@ -62,14 +61,13 @@ class Record:
     """A row with the values that the file contains.
 
     Attributes:
-        index: Row index from 0 over all files; blank lines in JSONL and CSV do not count.
+        index: Row index from 0 over all files. Blank lines in JSONL and CSV do not count.
         position: Readable position: "line 7", or "row 7" if the format has no lines.
-        fields: Values by column; None if the row cannot be read.
-        problem: Why the row cannot be read, else "".
-        raw: An unreadable row's content, for its digest; bytes that are not UTF-8 are lone surrogates. "" if the row
-            can be read.
-        file: The file's display name if several files are read; else "".
-        id: The id of an unreadable row, if known; else "".
+        fields: Values by column, or None if the row cannot be read.
+        problem: Reason why the row cannot be read, or "".
+        raw: An unreadable row's content, with lone surrogates for bytes that are not UTF-8. "" if the row can be read.
+        file: The file's display name if several files are read, otherwise "".
+        id: An unreadable row's ID, or "" if unknown.
     """
 
     index: int
@@ -87,7 +85,7 @@ def printable(text: str) -> str:
 
 
 def jsonl_records(stream: BinaryIO) -> Iterator[Record]:
-    """Yield the rows of a file with one JSON object per line; other lines become rows with a problem."""
+    """Yield the rows of a file with one JSON object per line. Other lines become rows with a problem."""
     lines = ((number, line) for number, line in enumerate(stream, 1) if not line.isspace())
     for index, (number, line) in enumerate(lines):
         yield _json_record(index, f"line {number}", line.removeprefix(_MARK) if number == 1 else line)
@@ -147,11 +145,11 @@ def csv_records(path: str, stream: BinaryIO, known: Container[str], delimiter: s
     """Yield the rows of a CSV file with a header line.
 
     Raises:
-        InputError: The header is unreadable, or repeats a column.
+        InputError: The header is unreadable or repeats a column.
     """
-    # A cell may be a whole document, but the csv module's default limit is 128 kB.
+    # The csv module's default limit of 128 kB is too small for a document.
     csv.field_size_limit(sys.maxsize)
-    # Bytes that are not UTF-8 become surrogates, so that only the row with these bytes fails.
+    # Only rows with bytes that are not UTF-8 must fail, so these bytes become surrogates.
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         first, skipped = text.readline(), 0
         if named := _EXCEL_DELIMITER.match(first):
@@ -185,7 +183,7 @@ def _delimiter(header: str, known: Container[str]) -> str:
         names = next(csv.reader([header], delimiter=delimiter), [])
         return sum(name.strip().casefold() in known for name in names), len(names) * (delimiter != "|")
 
-    # If delimiters tie, max returns the first, so the comma is the default.
+    # The comma is the default, because max returns the first of equal delimiters.
     return max(DELIMITERS, key=found)
 
 
@@ -245,7 +243,7 @@ def arrow_records(path: str) -> Iterator[Record]:
     """
     _refuse_stdin(path)
     with _readable(path, "Arrow"):
-        from pyarrow import PythonFile, ipc, memory_map  # noqa: PLC0415 - optional and slow to import
+        from pyarrow import PythonFile, ipc, memory_map  # noqa: PLC0415 - optional
 
         with PythonFile(open_url(path), "r") if is_url(path) else memory_map(path) as source:
             yield from _numbered(_batches(source, ipc))
@@ -264,7 +262,7 @@ def _batches(source: Any, ipc: Any) -> Iterator[Any]:
 def _parquet_file(path: str) -> Iterator[ParquetFile]:
     _refuse_stdin(path)
     with _readable(path, "Parquet"):
-        from pyarrow import parquet  # noqa: PLC0415 - optional and slow to import
+        from pyarrow import parquet  # noqa: PLC0415 - optional
 
         with (
             open_url(path) if is_url(path) else contextlib.nullcontext(path) as source,
@@ -275,13 +273,13 @@ def _parquet_file(path: str) -> Iterator[ParquetFile]:
 
 def _refuse_stdin(path: str) -> None:
     if path == STDIN:
-        raise InputError("Parquet and Arrow files cannot be read from standard input. Name a file")
+        raise InputError("Parquet and Arrow files cannot be read from standard input. Name the file")
 
 
 @contextlib.contextmanager
 def _readable(path: str, format_: str) -> Iterator[None]:
     try:
-        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+        import pyarrow as pa  # noqa: PLC0415 - optional
     except ImportError as error:
         raise InputError(f"{path}: {format_} needs pyarrow. Run: pip install 'gradewire[parquet]'") from error
     try:
@@ -296,9 +294,9 @@ class Reading:
 
     Attributes:
         encoding: Encoding of text files. "" means UTF-8, or UTF-16 if the first bytes look like UTF-16.
-        delimiter: CSV delimiter; "" means that the delimiter is detected in the header line.
+        delimiter: CSV delimiter. "" means that the delimiter is detected in the header line.
         columns: Additional column names that help to recognize the header's delimiter.
-        read: Reader for another program's files; None for plain rows.
+        read: Reader for another program's files, or None for plain rows.
     """
 
     format: Format | None = None
@@ -309,7 +307,7 @@ class Reading:
 
 
 def format_of(path: str, chosen: Format | None) -> Format:
-    """Return the chosen format, else the suffix's format; standard input is JSONL by default.
+    """Return the chosen format, or the format of the path's suffix. Standard input is JSONL by default.
 
     Raises:
         InputError: The suffix is unknown, or belongs to a spreadsheet.
@@ -336,11 +334,7 @@ def format_of(path: str, chosen: Format | None) -> Format:
 
 
 def read_file(path: str, reading: Reading) -> Iterator[Record]:
-    """Yield a file's rows lazily; only JSON files are read into memory as a whole.
-
-    Raises:
-        InputError: The file is missing, unreadable, or in another format.
-    """
+    """Yield a file's rows; raise InputError if the file is missing, unreadable, or in another format."""
     format_ = format_of(path, reading.format)
     whole = reading.read or {"parquet": parquet_records, "arrow": arrow_records}.get(format_)
     if whole is not None:

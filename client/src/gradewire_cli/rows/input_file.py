@@ -34,11 +34,10 @@ official_options = stacked(
 )
 _TAB = "tab"
 ALL_COLUMNS = "all"
-"""The value of --keep-columns that keeps all columns."""
 
 
 def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
-    """Parse `official_options`; return None for plain rows, and for commands without these options."""
+    """Parse `official_options`. Return None for plain rows, and for commands without these options."""
     name, questions, annotations = options.get("official"), options.get("questions"), options.get("annotations")
     filter_ = options.get("sample_filter") or ""
     with_filters = [log.name for log in _LOGS.values() if log.has_filters]
@@ -95,7 +94,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def in_file(record: Record, name: str, before: int) -> Record:
-    """Return a row with its file's display name, and with its index increased by `before` (earlier files' rows)."""
+    """Return a row with its file's name, and with its index increased by the number of rows in earlier files."""
     return replace(record, index=before + record.index, position=f"{name} {record.position}", file=name)
 
 
@@ -105,8 +104,8 @@ class InputFile:
 
     Attributes:
         groupings: Columns that group statistics.
-        groupings_requested: True for --group-by; False for the question types of official files.
-        official: Description of another program's files; None for plain rows.
+        groupings_requested: True for --group-by, False for official files' question types.
+        official: Description of another program's files, or None for plain rows.
     """
 
     paths: tuple[str, ...]
@@ -134,7 +133,7 @@ class InputFile:
 
     @property
     def folder(self) -> Path:
-        """The first file's folder; relative paths in rows start there."""
+        """The first file's folder, to which paths in rows are relative."""
         return Path() if self.is_stdin else Path(self.paths[0]).parent
 
     @property
@@ -157,7 +156,7 @@ class InputFile:
 
     @property
     def arguments(self) -> list[str]:
-        """Arguments that `input_options` parses to this object, without the secrets in URLs."""
+        """Arguments from which `input_options` parses this object, without the secrets in URLs."""
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
         given = {
@@ -187,7 +186,7 @@ class InputFile:
         for number, path in enumerate(self.paths):
             sources.append(self.open_file(number, before, path))
             before += self.count_file(number)
-        # A needed column may be missing in some files, but not in all.
+        # A needed column may be missing from some files, but not from all files.
         there = list(dict.fromkeys(column for source in sources for column in source.columns))
         if self.options.any_file and there:
             if lost := [column for column in self.options.kept_columns or () if column not in there]:
@@ -205,7 +204,7 @@ class InputFile:
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
     def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
-        """Open one file like `open`; `rows_before` is the number of rows in earlier files."""
+        """Open one file like `open`. `rows_before` is the number of rows in earlier files."""
         name = self.display_paths[number]
         records = read_file(path_or_url, self.reading)
         if len(self.paths) > 1:
@@ -219,7 +218,7 @@ class InputFile:
         return count_rows(self.paths[number], self.reading)
 
     def records(self) -> Iterator[Record]:
-        """Return the records of all files; indices continue from file to file."""
+        """Return the records of all files. Indices continue from file to file."""
         if len(self.paths) == 1:
             return read_file(self.paths[0], self.reading)
         files = zip(self.paths, self.display_paths, strict=True)
@@ -227,7 +226,7 @@ class InputFile:
         return (replace(record, index=index) for index, record in enumerate(every))
 
     def count(self) -> int | None:
-        """Return the number of rows that `open` yields; None for standard input, which can be read only once."""
+        """Return the number of rows that `open` yields, or None for standard input, which can be read only once."""
         if self.is_stdin:
             return None
         if self.options.where:
@@ -242,11 +241,11 @@ def _kept_columns(given: str | None) -> Sequence[str] | None:
 def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
     text = "\t" if value.lower() in {_TAB, "\\t"} else value
     if len(text) > 1:
-        raise click.BadParameter("must be one character, or the word tab")
+        raise click.BadParameter('must be one character, or the word "tab"')
     return text
 
 
-# Options for the columns of FILE, without FILE itself.
+# Options for FILE's columns, without FILE.
 column_options = stacked(
     option("--map", "columns", multiple=True),
     option("--input-format", type=click.Choice(FORMATS)),
@@ -260,7 +259,7 @@ input_options = stacked(click.argument("files", metavar="FILE...", nargs=-1, req
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
-    """Parse an option's NAME=COLUMN pairs; the last pair with a name wins, and without `fields` any name is valid."""
+    """Parse an option's NAME=COLUMN pairs. The last pair with a name wins. Without `fields`, any name is valid."""
     named = {}
     for pair in pairs:
         name, equals, column = pair.partition("=")
@@ -304,7 +303,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     paths = expanded(options["files"])
     if official:
         paths = official.files_in(paths)
-        # The tasks in one run have different metrics, and some tasks have no references.
+        # A run's tasks have different metrics, and some tasks have no references.
         rows = replace(rows, any_file=len(paths) > 1)
     for path in paths:
         format_of(path, reading.format)

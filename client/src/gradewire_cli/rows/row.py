@@ -1,4 +1,4 @@
-"""Make rows from a file's records, after checking the columns and labels of the first records."""
+"""Make rows from a file's records, after checking the first records' columns and labels."""
 
 import hashlib
 import itertools
@@ -15,12 +15,12 @@ from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_la
 from gradewire_cli.rows.formats import Record, printable
 
 GROUPING_FIELDS = ("model", "dataset", "group")
-"""Row fields that --group-by accepts by name, like --map; other names are columns of the file."""
+"""Row fields that --group-by accepts by name, like --map. Other names are the file's columns."""
 FILE_GROUPING = "file"
 """The name in --group-by that groups rows by file, unless a column has this name."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
 _NAME_CHARACTERS = 200
-# Number of first rows that are checked for columns, labels and synthetic answers.
+# Number of first rows to check for columns, labels and synthetic answers.
 PEEK_ROWS = 64
 OTHER_FORMAT = ". If the file has another format or encoding, use --input-format or --encoding"
 
@@ -30,20 +30,16 @@ class Row:
     """A row that is ready to be sent.
 
     Attributes:
-        id: The id in the file, else the row index.
-        has_id: True if the file contains the id.
-        item: The item for `Client.score`; None if the row is unreadable.
-        problem: Why the row is unreadable, else "".
+        id: The ID in the file, or the row index.
+        item: The item for `Client.score`, or None if the row is unreadable.
         digest: Digest (32 hex digits) of everything that a score or an output row depends on, except the picture.
-        group: The row's group in addition to model and data set; "" without a group.
+        group: The row's group in addition to model and data set, or "".
         flags: Reasons against using the row, for example an answer that changes over time.
-        picture: The row's name for the picture: a path, URL, data URI or id; "" without a picture.
-        picture_digest: Digest (32 hex digits) of the picture's bytes; "" if no metric uses it or it cannot be sent.
-        kept_columns: Columns of the file to copy to the output, by name.
+        picture: The picture's path, URL, data URI or ID in the row, or "".
+        picture_digest: Digest (32 hex digits) of the picture's bytes, or "" without a usable picture.
+        kept_columns: Columns to copy to the output.
         grouping: Values that assign the row to groups, by name in --group-by.
-        question_key: Key (32 hex digits) that rows with the same question share. It is made from the question's id,
-            else from the image and the question, else from the question and the references. "" if the row has neither a
-            question id nor an image nor a question.
+        question_key: Key (32 hex digits) that rows with the same question share. See `question_key_of`.
     """
 
     index: int
@@ -68,7 +64,7 @@ class Row:
 
     @property
     def key(self) -> tuple[int, str]:
-        """The row's index and its content's digest; an earlier result is reused only if both are equal."""
+        """The row's index and its content's digest, which identify an earlier result."""
         return self.index, self.digest + self.picture_digest
 
 
@@ -79,10 +75,9 @@ class RowOptions:
     Attributes:
         columns: Columns by field from --map, which replace the field's usual column names. `labels` may name several
             columns, one per annotator, separated by commas.
-        where: Allowed values by column; rows with other values are skipped.
-        reference_separator: Separator between references in a cell; "" for none.
+        where: Allowed values by column. Rows with other values are skipped.
         label_map: Numbers for labels that are words or grades.
-        kept_columns: Columns to copy to the output; None means all.
+        kept_columns: Columns to copy to the output. None means all columns.
         grouped_by: Row fields or columns that group rows.
         grouping_needed: True if every file must have the columns in `grouped_by`.
         any_file: True if some files may lack kept or needed columns that another file has.
@@ -110,7 +105,7 @@ class RowOptions:
         return self.names(name) if name in GROUPING_FIELDS else (name,)
 
     def among(self, present: Sequence[str]) -> "RowOptions":
-        """Return the options for a file with these columns; the usual column names match in any case."""
+        """Return the options for a file with these columns. The usual column names match in any case."""
         found = dict(self.columns)
         for name, usual in ALIASES.items():
             if name not in found and not set(usual) & set(present):
@@ -120,7 +115,7 @@ class RowOptions:
         return replace(self, columns=found)
 
     def annotator_columns(self, present: Container[str]) -> tuple[str, ...]:
-        """Return the annotators' columns; empty unless --map gives each annotator a column."""
+        """Return the annotators' columns, or () unless --map gives each annotator a column."""
         mapped = self.columns.get("labels", "")
         return tuple(mapped.split(",")) if "," in mapped and mapped not in present else ()
 
@@ -213,7 +208,7 @@ def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellRea
         try:
             return reading.value(column, fields.get(column))
         except UnreadableValueError:
-            return fields[column]  # no label map contains a spreadsheet's error, so a note reports it
+            return fields[column]  # a spreadsheet's error, which a note reports
 
     annotators = options.annotator_columns(fields)
     listed = [label(column) for column in annotators] or label(_column(fields, options.names("labels")))
@@ -221,26 +216,29 @@ def human_label(fields: Mapping[str, Any], options: RowOptions, reading: CellRea
 
 
 def _picture(value: Any) -> str:
-    # "image" is the picture, its path or an object with a path; "image_id" is often only a number.
+    # "image" is the picture, its path or an object with a path. "image_id" is often only a number.
     named = value.get("path") if isinstance(value, Mapping) else plain(value)
     return str(named) if isinstance(named, str | int) else ""
 
 
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
-    """Return `Row.question_key`, made from a question's id, an image's name, and `values` (question, references)."""
+    """Return a key made from a question's ID, or the image and the question, or the question and the references.
+
+    Without ID, image and question, return "". `values` are the row's question and references.
+    """
     if identifier.strip():
         return _digest(["id", identifier])
     question = str(values.get("question") or "").strip()
     if image.strip():
         return _digest(["image", image, question])
-    # Rows may have the same question about different images. Without image names, the references distinguish them.
+    # Without image names, only the references distinguish questions with the same words.
     references = values.get("references")
     listed = sorted(map(str, references)) if isinstance(references, list) else [str(references)]
     return _digest(["question", question, listed]) if question else ""
 
 
 def _column(fields: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the first of these columns that has a value in a row, else the first column that exists."""
+    """Return the first of these columns that has a value in a row, otherwise the first column that exists."""
     there = [name for name in names if name in fields]
     return next((name for name in there if not is_missing(fields[name])), there[0] if there else names[0])
 
@@ -265,7 +263,6 @@ def _lack(place: str, fields: Mapping[str, Any], name: str, names: Iterable[str]
 
 
 def _flags(value: Any) -> tuple[str, ...]:
-    """Return a row's flags from a list, or from words separated by commas."""
     value = plain(value)
     unpacked = unpacked_list(value) if isinstance(value, str) else value
     listed = [value] if unpacked is None else unpacked
@@ -280,7 +277,7 @@ def _digest(content: object) -> str:
 
 
 def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[Row]:
-    """Yield the rows with digests of their pictures in `folder`; without a folder, yield them unchanged."""
+    """Yield the rows with digests of their pictures in `folder`. Without a folder, yield the rows unchanged."""
     for row in rows:
         if folder is None or row.item is None or not row.picture:
             yield row
@@ -289,7 +286,7 @@ def with_picture_digests(rows: Iterable[Row], folder: Path | None) -> Iterator[R
 
 
 def item_with_picture(row: Row, folder: Path | None) -> tuple[Mapping[str, Any], str]:
-    """Return a row's item with its picture from `folder`, and a message if the picture cannot be used, else ""."""
+    """Return a row's item with its picture from `folder`, and the reason why the picture cannot be used, or ""."""
     item = row.item or {}
     if folder is None or not row.picture:
         return item, ""
@@ -322,7 +319,7 @@ def open_rows(
     """Check columns and labels in the first rows, and return all rows.
 
     Raises:
-        InputError: The first rows lack a column that is needed or that an option names, or all their labels are
+        InputError: The first rows lack a column that is needed or named by an option, or all their labels are
             unreadable.
     """
     remaining = iter(records)
@@ -374,7 +371,7 @@ def _check_labels(path: str, records: Iterable[Record], options: RowOptions, rea
 
 
 def check_columns(path: str, columns: Sequence[str], options: RowOptions) -> None:
-    """Raise InputError if a file lacks a column that is needed or that an option names."""
+    """Raise InputError if a file lacks a column that is needed or named by an option."""
     listed = f"Columns: {', '.join(map(printable, columns)) or 'none'}"
     annotators = options.annotator_columns(columns)
     mapped = [column for name, column in options.columns.items() if not (annotators and name == "labels")]

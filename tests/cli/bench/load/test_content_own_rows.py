@@ -24,7 +24,7 @@ def test_a_file_of_fewer_rows_than_the_run_needs_is_told_and_its_later_rounds_ar
     assert document["steps"][0]["answers_repeated_share"] == pytest.approx((CALLS - 12) / CALLS)
     assert (document["file_rows"], document["missing_rows"]) == (12, CALLS - 12)
     assert (
-        f"too few rows: {path} has 12, but this run needs about {CALLS}. So {(CALLS - 12) / CALLS:.0%} of the measured "
+        f"too few rows: {path} has 12, but this run needs about {CALLS}. Therefore {(CALLS - 12) / CALLS:.0%} of the "
         in done.output
     )
 

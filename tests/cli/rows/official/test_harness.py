@@ -118,7 +118,7 @@ def test_a_folder_stands_for_the_files_with_samples_below_it(run: Path) -> None:
     [
         ({"patterns": ("*.eval",)}, ("",), r"this folder has no file named \*\.eval"),
         ({"patterns": ("samples_*.jsonl",)}, ("", "samples_a.jsonl"), r"samples_a\.jsonl is named twice"),
-        ({}, ("",), "is a folder. With --from mine, name its files"),
+        ({}, ("",), "is a folder. With --from mine, name the folder's files"),
         ({"several": False}, ("samples_a.jsonl", "samples_b.jsonl"), "reads a single file of results"),
     ],
 )

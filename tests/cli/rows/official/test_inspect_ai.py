@@ -258,8 +258,8 @@ def test_a_sample_that_was_scored_despite_its_error_is_a_row(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "is not a log from inspect: it has no eval and status .its fields: list"),
-        ('{"a": 1}', "it has no eval and status .its fields: a"),
+        ("[]", "is not a log from inspect: eval or status is missing .its fields: list"),
+        ('{"a": 1}', "eval or status is missing .its fields: a"),
         ('{"eval": 3, "status": "success", "samples": []}', "eval is missing"),
         ('{"eval": {}, "status": "success"}', "Run inspect without --no-log-samples"),
         ("{", "is not a log from inspect, which is one JSON object"),
@@ -287,7 +287,7 @@ def test_archives_without_a_header_are_read_as_far_as_they_go_or_refused(tmp_pat
     records = read(killed)
     assert fields_of(records, "id", "prediction") == [("free_answers/moon/1", "The Moon")]
     assert sum("is not in the log" in record.problem for record in records) == 9
-    with pytest.raises(InputError, match=r"no header\.json"):
+    with pytest.raises(InputError, match=r"header\.json and _journal"):
         read(other)
 
 

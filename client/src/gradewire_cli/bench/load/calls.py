@@ -1,4 +1,4 @@
-"""Send calls in an open loop over separate connections, and count a step's results and latencies."""
+"""Send calls in an open loop over separate connections, and count results and latencies."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ OK: Final = "OK"
 REFUSED: Final = "RESOURCE_EXHAUSTED"
 UNAVAILABLE: Final = "UNAVAILABLE"
 HANGING: Final = "HANGING"
-"""The code of a call that has no result even some seconds after its deadline."""
+"""The code of a call without a result 5 s after its deadline."""
 STOPPED: Final = "STOPPED"
-"""The code of a call that was in flight when the user interrupted the run."""
 
 
 def percentile_s(latencies_s: array[float], percentile: float) -> float:
-    """Return the lowest latency, in seconds, that `percentile` % of calls do not exceed, or NaN without calls."""
+    """Return a percentile of latencies in seconds, or NaN without latencies."""
     if not latencies_s:
         return math.nan
-    # numpy's percentile chooses the next rank if the product is inexact, e.g. for 99.9 % of 1000.
+    # Without 1e-9, rounding may choose the next rank, e.g. for 99.9 % of 1000.
     rank = max(1, math.ceil(percentile / 100 * len(latencies_s) - 1e-9))
     return float(np.sort(latencies_s)[rank - 1])
 
@@ -50,7 +49,7 @@ class CallResult(NamedTuple):
 
     Attributes:
         code: Name of the gRPC status code, `HANGING` or `STOPPED`.
-        hinted: True if the server's refusal says when to retry.
+        hinted: True if the server's refusal says when to try again.
         statuses: Number of metric results by status, or None if the call failed.
     """
 
@@ -69,11 +68,11 @@ class Objective:
     """The conditions under which a server keeps up.
 
     Attributes:
-        p99_s: Maximum 99th percentile of scored calls' latency from their due time, in seconds.
+        p99_s: Maximum 99th percentile of scored calls' latencies, in seconds from each call's due time.
         max_refused: Maximum share of refused calls.
-        max_failed: Maximum share of calls that fail but are not refused.
-        min_in_time: Minimum share of calls scored at most `p99_s` after the step's end. With fewer, work piles up.
-        max_lag_s: Maximum 99th percentile of delays before sending, in seconds. Above it, the client is the bottleneck.
+        max_failed: Maximum share of other failed calls.
+        min_in_time: Minimum share of calls that are scored at most `p99_s` after the step's end.
+        max_lag_s: Maximum 99th percentile of the client's delays before sending, in seconds.
     """
 
     p99_s: float
@@ -83,7 +82,6 @@ class Objective:
     max_lag_s: float
 
     def __str__(self) -> str:
-        """Return the conditions as text."""
         return (
             f"p99 of scored calls at most {self.p99_s * 1e3:g} ms, at most {self.max_refused:.1%} refused, at most "
             f"{self.max_failed:.1%} failed, at least {self.min_in_time:.0%} scored in time"
@@ -95,10 +93,9 @@ class StepCounts:
     """Counts of one step's calls.
 
     Attributes:
-        in_time: Number of scored calls whose reply came at most `Objective.p99_s` after the step's end.
-        latency_s: Latencies of scored calls from their due time.
-        lag_s: Delays of all calls between due time and sending.
-        stopped: True if the user interrupted the step.
+        in_time: Number of scored calls with a reply at most `Objective.p99_s` after the step's end.
+        latency_s: Scored calls' latencies in seconds, from each call's due time.
+        lag_s: All calls' delays in seconds, between due time and sending.
     """
 
     due: int = 0
@@ -120,7 +117,7 @@ class StepCounts:
 
     @property
     def failed(self) -> int:
-        """Number of calls that were neither scored nor refused, including replies with failed metrics."""
+        """Number of calls that were neither scored nor refused."""
         return sum(self.codes.values()) - len(self.latency_s) - self.refused - self.codes[STOPPED]
 
     def add(self, other: StepCounts) -> None:
@@ -133,7 +130,7 @@ class StepCounts:
         self.lag_s.extend(other.lag_s)
 
     def count(self, result: CallResult, *, items: int, latency_s: float, in_time: bool) -> None:
-        """Count a call of `items` items that returned `latency_s` after it was due."""
+        """Count a call that returned `latency_s` after its due time."""
         self.codes[result.code] += 1
         self.hinted += result.hinted and result.code == REFUSED
         if result.statuses is not None:
@@ -149,25 +146,24 @@ _LIST: Final = "/gradewire.v1.Models/List"
 CONNECTIONS: Final = 2
 """Number of connections to each process of the server."""
 _TRIES: Final = 16
-"""Maximum number of connections to try for each one that is kept. The system chooses each connection's process."""
+"""Maximum number of connections to open for each connection to keep."""
 _OPTIONS: Final = (
-    ("grpc.use_local_subchannel_pool", 1),  # otherwise this process's channels share a connection
-    ("grpc.enable_retries", 0),  # count refusals instead of retrying
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise the channels share a connection
+    ("grpc.enable_retries", 0),  # do not retry
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
-# A call hangs if it has no result this long after its deadline.
 _HANGS_AFTER_S: Final = 5.0
 _STATUS_NAMES: Final = {number: name.removeprefix("STATUS_") for name, number in types_pb2.Status.items()}
 
 
 class LoadCaller:
-    """A caller of Scoring.Score that never retries and uses its connections in turn."""
+    """A caller of Scoring.Score that never retries."""
 
     def __init__(self, endpoint: Endpoint, metrics: Sequence[types_pb2.MetricSpec], deadline_s: float) -> None:
         self._endpoint = endpoint
         self._metadata = ((AUTHORIZATION_KEY, bearer(endpoint.token)),) if endpoint.token else None
-        # Encode the metrics once and append them to every request. This works because protobuf concatenates fields.
+        # Encode the metrics only once, because protobuf allows appending them to every request.
         self._tail = scoring_pb2.ScoreRequest(metrics=metrics, omit_diagnostics=True).SerializeToString()
         self._deadline_s = deadline_s
         self._open: list[grpc.aio.Channel] = []
@@ -177,7 +173,7 @@ class LoadCaller:
         """Connect to every process of the server, and return the channels in the order of use."""
         try:
             async with asyncio.timeout(within_s):
-                channels = await self._spread_channels()
+                channels = await self._open_channels_to_all_processes()
         except TimeoutError:
             raise ServerUnreachable(f"{self._endpoint.address} did not answer within {within_s:g} s") from None
         except grpc.aio.AioRpcError as error:
@@ -205,11 +201,7 @@ class LoadCaller:
         """Close the connections, which cancels all calls."""
         await asyncio.gather(*(channel.close() for channel in self._open))
 
-    async def _spread_channels(self) -> list[grpc.aio.Channel]:
-        """Open channels until each process of the server has `CONNECTIONS` channels.
-
-        If the operating system does not choose a process in many tries, this process gets fewer channels.
-        """
+    async def _open_channels_to_all_processes(self) -> list[grpc.aio.Channel]:
         kept: defaultdict[str, list[grpc.aio.Channel]] = defaultdict(list)
         wanted = CONNECTIONS
         while sum(map(len, kept.values())) < wanted and len(self._open) < _TRIES * wanted:
@@ -219,7 +211,6 @@ class LoadCaller:
             wanted = max(wanted, CONNECTIONS * int(process.partition("/")[2] or 1))
             if len(kept[process]) < CONNECTIONS:
                 kept[process].append(channel)
-        # Alternate between the server's processes.
         in_turns = [each for each in chain.from_iterable(zip_longest(*kept.values())) if each is not None]
         surplus = [channel for channel in self._open if channel not in in_turns]
         self._open = in_turns
@@ -227,7 +218,7 @@ class LoadCaller:
         return in_turns
 
     async def _process_of(self, channel: grpc.aio.Channel) -> str:
-        """Return "INDEX/COUNT" of the server process that answers, or "" if the server has only one process."""
+        """Return the server process that answers as "INDEX/COUNT", or "" for a single process."""
         list_models: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST)
         call = list_models(b"", metadata=self._metadata, wait_for_ready=True)
         await call
@@ -236,15 +227,12 @@ class LoadCaller:
 
 
 Offsets = NDArray[np.float64]
-"""The calls' due times in seconds after the start, ascending, as float64[calls]."""
+"""Due times in seconds after the start, ascending, as float64[calls]."""
 Send = Callable[[float], Coroutine[Any, Any, None]]
 
 
 def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
-    """Return the due times of Poisson arrivals, which have independent exponential gaps like independent callers.
-
-    The standard deviation of the number of calls is its square root. The same seed returns the same times.
-    """
+    """Return the due times of Poisson arrivals."""
     source = np.random.default_rng(seed)
     most = int(rate_per_s * duration_s + 10 * (rate_per_s * duration_s) ** 0.5 + 20)
     offsets: Offsets = np.cumsum(source.exponential(1 / rate_per_s, most))
@@ -252,16 +240,14 @@ def poisson(rate_per_s: float, duration_s: float, seed: int) -> Offsets:
 
 
 async def open_loop(due_s: Iterable[float], send: Send) -> None:
-    """Start `send(due)` at each due time, and return when all of these calls have ended.
+    """Start `send(due)` at each due time, even if late, and return when all calls have ended.
 
-    Args:
-        due_s: Ascending due times in seconds, on the clock of the running event loop.
-        send: Function that makes a call. Its argument is the due time, even if the call starts late.
+    `due_s` are ascending due times in seconds, on the running event loop's clock.
     """
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as calls:
         for due in due_s:
-            # Sleep even when late. Otherwise the loop reads no answers in between, and all later calls are late too.
+            # Sleep even when late, because otherwise the loop reads no replies.
             await asyncio.sleep(max(0.0, due - loop.time()))
             calls.create_task(send(due))
 
@@ -270,8 +256,7 @@ async def open_loop(due_s: Iterable[float], send: Send) -> None:
 class Sender:
     """A sender of calls that records their results in `counts`.
 
-    Attributes:
-        in_time_until_s: The time until which a scored call counts as in time, on the event loop's clock.
+    A call counts as in time if it is scored before `in_time_until_s` on the event loop's clock.
     """
 
     caller: LoadCaller
@@ -285,7 +270,7 @@ class Sender:
         await open_loop(due_s, self.send)
 
     async def closed(self, until_s: float, in_flight: int) -> None:
-        """Keep `in_flight` calls in flight, so that their rate approximates the server's capacity."""
+        """Keep `in_flight` calls in flight until `until_s`, a time on the event loop's clock."""
         clock = asyncio.get_running_loop().time
 
         async def one_after_another() -> None:

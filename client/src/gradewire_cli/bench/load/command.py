@@ -57,15 +57,14 @@ _LAG_SHARE: Final = 0.1
 _LEAST_LAG_S: Final = 0.005
 _SINGLE_STEP_S: Final = 30.0
 _SEEDS: Final = 1_000_000
-_KEPT: Final = ("files", "client_processes", "batch", "deadline_s", "wait_s", "seed", "metrics_url")
-"""Options that are passed to the run unchanged."""
+_UNCHANGED: Final = ("files", "client_processes", "batch", "deadline_s", "wait_s", "seed", "metrics_url")
 _PARAMETERS: Final = (
     "mix", "batch", "deadline_s", "slo_s", "seed", "client_processes", "start_rate", "max_rate", "rate", "duration",
 )  # fmt: skip
 
 
 def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
-    """Read the options and the rows of all files; raise click.ClickException."""
+    """Read the options and the files' rows; raise click.ClickException."""
     _check_together(options)
     if options["seed"] is None:
         # With an earlier run's seed, the server could answer from its cache.
@@ -86,16 +85,12 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
         most_per_s=options["max_rate"] or math.inf,
         parameters={name: options[name] for name in _PARAMETERS if options[name] is not None and name not in left_out},
         outputs={**outputs, "--manifest": manifest_path_of(options["manifest"], *outputs.values())},
-        **{name: options[name] for name in _KEPT},
+        **{name: options[name] for name in _UNCHANGED},
     )
 
 
 async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
-    """Send each answer of the pool once. Return metric identifiers by label, and the server's version.
-
-    Raises:
-        GradewireError: The server does not answer, or its metrics page is unreadable.
-    """
+    """Send each answer of the pool once. Return metric identifiers by label, and the server's version."""
     if given.metrics_url is not None:
         read_usage(given.metrics_url)
     endpoint, names = given.endpoint, given.metrics.named
@@ -111,11 +106,7 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 
 
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
-    """Run the load. Return the results, and the error that ended the run early (None if it did not end early).
-
-    Raises:
-        BaseException: The error, if it occurred before the first step ended.
-    """
+    """Return the results, and the error that ended the run early, or None; raise the error if no step ended."""
     result = LoadResult()
     try:
         with LoadProcesses(given) as processes:
@@ -152,7 +143,7 @@ def _own_rows(options: Mapping[str, Any]) -> OwnRows:
         items.append(item)
     if not items:
         raise InputError(f"{options['files'][0]} has no rows")
-    # Files are often sorted by data set or length, so without shuffling the steps would differ.
+    # Files are often sorted, so steps would differ without shuffling.
     random.Random(options["seed"]).shuffle(items)  # noqa: S311 - test data, not a secret
     return OwnRows(items)
 
@@ -225,7 +216,6 @@ def load_command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _show_step(step: Step) -> None:
-    """Print a line to standard error after a step."""
     counts = step.counts
     click.echo(
         f"{step.rate_per_s:.4g} calls/s{' (twice the knee)' if step.over_knee else ''}: {counts.due} calls, p50 "

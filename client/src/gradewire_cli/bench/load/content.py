@@ -20,13 +20,12 @@ _SHORT_WORDS: Final = 6
 
 _TEXTS: Final = tomllib.loads(resources.files(__package__).joinpath("mixes.toml").read_text("utf-8"))
 _WORDS: Final[Mapping[str, list[str]]] = {kind: words.split() for kind, words in _TEXTS["words"].items()}
-# A test set has few questions with references. So do these, and the server soon caches all references.
+# Like a test set, use few questions, so that the server soon caches all references.
 _QUESTIONS: Final = tuple(
     (template.format(thing), _WORDS[kind][position % len(_WORDS[kind])])
     for template, kind in _TEXTS["questions"].items()
     for position, thing in enumerate(_WORDS["things"])
 )
-# Types of the words in a sentence.
 _SENTENCE: Final = ("colours", "looks", "things", "actions", "places", "the", "looks", "things")
 
 
@@ -42,10 +41,9 @@ class Mix:
     """Generated answers.
 
     Attributes:
-        min_words: Minimum number of words in an answer. An answer of more than 6 words consists of sentences.
+        min_words: Minimum number of words in an answer. Answers of more than 6 words consist of sentences.
         max_words: Maximum number of words in an answer.
-        repeat_share: Share of items from a pool of 500 items, which are sent once before measuring. At most 1 % of the
-            remaining items repeat by chance.
+        repeat_share: Share of items from a pool of 500 items, which is sent once before measuring.
     """
 
     min_words: int
@@ -53,7 +51,7 @@ class Mix:
     repeat_share: float = 0.0
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield the items of client process `part`. Each process gets other items, the same for the same seed."""
+        """Yield the items of client process `part`, which depend only on the seed and the process."""
         del parts
         source = random.Random(f"{seed}/{part}")  # noqa: S311 - test data, not a secret
         pool = self.pool()
@@ -64,7 +62,7 @@ class Mix:
                 yield SentItem(self._made(source), repeated=False)
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return the items to repeat, which are the same in every process, or [] if nothing is repeated."""
+        """Return the items to repeat, which are the same in every process."""
         source = random.Random(_POOL_SEED)  # noqa: S311 - test data, not a secret
         return [self._made(source) for _ in range(_POOL_ITEMS)] if self.repeat_share else []
 
@@ -76,13 +74,12 @@ class Mix:
 
 
 MIXES: Final = {name: Mix(**mix) for name, mix in _TEXTS["mixes"].items()}
-"""The mixes by name."""
 
 
 class OwnRows:
     """A file's rows, which the client processes share and send in order, round after round.
 
-    A row counts as repeated if an earlier row has the same content. After the first round, all rows are repeated.
+    A row counts as repeated if an earlier row has the same content.
     """
 
     def __init__(self, items: Sequence[types_pb2.Item]) -> None:
@@ -96,10 +93,10 @@ class OwnRows:
         return len(self._encoded)
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield every `parts`-th row in rounds, so that each row comes once before any row is repeated."""
+        """Yield every `parts`-th row, round after round."""
         del seed
         own = range(part, len(self), parts)
-        # If there are fewer rows than processes, a process without rows sends all rows and marks them as repeated.
+        # A process without rows of its own sends all rows as repeated rows.
         is_new = bool(own)
         while True:
             for position in own or range(len(self)):
@@ -108,7 +105,7 @@ class OwnRows:
             is_new = False
 
     def pool(self) -> list[types_pb2.Item]:
-        """Return an empty list, because a row sent before measuring would no longer be new."""
+        """Return [], because a file has no items to repeat."""
         return []
 
 
@@ -120,7 +117,7 @@ def _content(item: types_pb2.Item) -> bytes:
 
 
 def _short_answer(source: random.Random, words: int) -> str:
-    """Return up to 6 words that start with a number. Three words already allow 600 000 different answers."""
+    """Return up to 6 words that start with a number. Three words allow 600 000 different answers."""
     colour, look, thing = (source.choice(_WORDS[kind]) for kind in ("colours", "looks", "things"))
     number, other, place = str(source.randint(2, 999)), source.choice(_WORDS["things"]), source.choice(_WORDS["places"])
     parts = [number, colour, thing] if words <= 3 else [number, look, colour, thing]
@@ -128,7 +125,6 @@ def _short_answer(source: random.Random, words: int) -> str:
 
 
 def _verbose_answer(source: random.Random, words: int, reference: str) -> str:
-    """Return sentences with `words` words, including the reference."""
     made: list[str] = []
     while len(made) < words:
         made += ["The", *(source.choice(_WORDS.get(kind, [kind])) for kind in _SENTENCE)]

@@ -34,7 +34,7 @@ _PROMISE: Final = "at twice the knee: "
 
 
 def step_table(result: LoadResult) -> Table:
-    """Return the table of all steps by rate. Include the server's CPU time and memory if the run read them."""
+    """Return the table of all steps by rate."""
     heads = ["calls/s", "step", *(f"p{each:g}" for each in PERCENTILES), "max", "calls", "scored\nin time"]
     heads += ["refused", "failed", "client lag\np99"]
     with_server = any(step.before is not None for step in result.steps)
@@ -56,7 +56,7 @@ def step_table(result: LoadResult) -> Table:
 
 
 def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
-    """Return sentences on the result, the checks at twice the knee, and the settings."""
+    """Return sentences on the result, the checks, and the settings."""
     notes = []
     if result.stopped:
         notes.append("PARTIAL: the run was interrupted. Values cover only the completed steps")
@@ -71,11 +71,11 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
     notes += [f"{_PROMISE}{check}" for check in result.checks]
     if result.unread:
         notes.append(f"the server's metrics page became unreadable: {redacted(result.unread)}")
-    if _missing_rows(result, given):
+    if _items_beyond_file_rows(result, given):
         notes.append(_missing_rows_note(result, given))
     notes.append(
-        f"{given.batch} answers per call, deadline {given.deadline_s:g} s; {given.client_processes} client "
-        f"processes with {CONNECTIONS} connections each to every server process; metrics "
+        f"{given.batch} answers per call, deadline {given.deadline_s:g} s; {given.client_processes} client processes, "
+        f"each with {CONNECTIONS} connections to every server process; metrics "
         f"{', '.join(given.metrics.labels)}; seed {given.seed}"
     )
     if loads := [step.load for step in result.steps if not math.isnan(step.load)]:
@@ -84,7 +84,7 @@ def load_notes(result: LoadResult, given: LoadOptions) -> list[str]:
 
 
 def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]) -> dict[str, Any]:
-    """Return all values for JSON. Times are in seconds unless a name contains a unit."""
+    """Return all values for JSON. Times are in seconds."""
     knee, step = result.knee, result.knee_step
     return {
         "partial": result.is_partial,
@@ -93,7 +93,7 @@ def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]
         "metrics": dict(lines),
         "parameters": given.parameters,
         "file_rows": given.file_rows,
-        "missing_rows": _missing_rows(result, given),
+        "missing_rows": _items_beyond_file_rows(result, given),
         "metrics_page_unread": redacted(result.unread) or None,
         "objective": given.objective,
         "knee": knee
@@ -110,7 +110,7 @@ def document_of(result: LoadResult, given: LoadOptions, lines: Mapping[str, str]
 
 
 def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Sequence[str]) -> Page:
-    """Return the HTML page with notes, checks, a plot and the table."""
+    """Return the HTML page."""
     source = ShownText(cut(given.endpoint.address, _NOTE_CHARACTERS))
     found: list[Block] = [
         Paragraph((ShownText(cut(note, _NOTE_CHARACTERS)),)) for note in notes if not note.startswith(_PROMISE)
@@ -133,7 +133,7 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
 
 
 def latency_chart(result: LoadResult) -> Chart | None:
-    """Return a chart of p50 and p99 by offered rate, with the objective and the knee, or None without scored calls.
+    """Return a chart of p50 and p99 by offered rate, or None without scored calls.
 
     If a rate was tried twice, the chart shows the second try.
     """
@@ -202,8 +202,7 @@ def load_manifest(
     )
 
 
-def _missing_rows(result: LoadResult, given: LoadOptions) -> int:
-    """Return the number of items that the run had to repeat because the files have too few rows."""
+def _items_beyond_file_rows(result: LoadResult, given: LoadOptions) -> int:
     return 0 if given.file_rows is None else max(0, result.sent_items - given.file_rows)
 
 
@@ -212,7 +211,7 @@ def _missing_rows_note(result: LoadResult, given: LoadOptions) -> str:
     repeated = sum(step.counts.repeated for step in result.steps)
     return (
         f"too few rows: {' '.join(given.files)} has {given.file_rows}, but this run needs about {result.sent_items}. "
-        f"So {repeated / max(1, sent):.0%} of the measured answers had been sent before, which costs the server less. "
+        f"Therefore {repeated / max(1, sent):.0%} of the answers had been sent before and cost the server less. "
         "Add rows, or measure one --rate for a shorter --duration"
     )
 

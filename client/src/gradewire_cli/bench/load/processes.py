@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from gradewire.metrics.choice import MetricChoice
     from gradewire.transport import Endpoint
 
-# Time from an order to its first call, so that all processes receive the order before this call.
+# Time between an order and its first call, long enough for all processes.
 _START_AFTER_S: Final = 0.3
 _STOP_POLL_S: Final = 0.2
 _PROBE_IN_FLIGHT: Final = 8
 
 
 class ClientProcessError(GradewireError):
-    """Raised when a client process ends early, because its counts are lost."""
+    """Raised when a client process ends early and its counts are lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +46,6 @@ class LoadOptions:
         step_s: Duration of a step in seconds. None means 10 s, or up to 60 s if a step needs longer for 500 calls.
         rate_per_s: Rate of the single step in calls per second. None means a search for the knee.
         start_per_s: First rate of the search. None means half the rate that a short closed loop reaches.
-        metrics_url: Address of the server's metrics, or None.
-        parameters: Options that affect the results, by name.
-        outputs: Files of the output options. None for an option that was not given.
     """
 
     endpoint: Endpoint
@@ -76,9 +73,9 @@ class LoadOptions:
 
 
 class _Order(NamedTuple):
-    """An order to a client process. Without `offsets`, it runs a closed loop, which estimates the server's capacity.
+    """An order to a client process. Without `offsets`, the process runs a closed loop.
 
-    Times are on the monotonic clock, which all processes of a machine share.
+    Times are on the monotonic clock, which all processes share.
     """
 
     start_s: float
@@ -94,11 +91,10 @@ class LoadProcesses:
         context = multiprocessing.get_context("spawn")
         self._stop = context.Event()
         self._pools = [
-            ProcessPoolExecutor(1, context, _Worker, (options, number, self._stop)) for number in range(self._count)
+            ProcessPoolExecutor(1, context, _Process, (options, number, self._stop)) for number in range(self._count)
         ]
 
     def __enter__(self) -> Self:
-        """Start the processes, and return when all processes are connected."""
         try:
             self.probe(0.0)
         except BaseException:
@@ -109,7 +105,6 @@ class LoadProcesses:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End the processes."""
         self.close()
 
     def close(self) -> None:
@@ -124,11 +119,11 @@ class LoadProcesses:
         return self._run([_Order(now_s, now_s + duration_s)] * self._count)
 
     def open_step(self, offsets: Offsets, in_time_after_s: float) -> StepCounts:
-        """Run an open loop. The processes take turns in sending its calls.
+        """Run an open loop, with calls from each process in turn.
 
         Args:
             offsets: Due times of the calls, relative to the start.
-            in_time_after_s: The time until which a scored call counts as in time, relative to the start.
+            in_time_after_s: End of the time in which a scored call counts as in time, relative to the start.
 
         Raises:
             ClientProcessError: A process ended early.
@@ -138,8 +133,8 @@ class LoadProcesses:
         return self._run([_Order(start_s, start_s + in_time_after_s, part) for part in parts])
 
     def _run(self, orders: Sequence[_Order]) -> StepCounts:
-        """Run each process's order and return the total counts. After Ctrl-C, return the counts so far."""
-        runs = [pool.submit(_Worker.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
+        """Return the total counts of each process's order. After Ctrl-C, return the counts so far."""
+        runs = [pool.submit(_Process.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
         try:
             ended, _ = wait(runs, return_when=FIRST_EXCEPTION)
         except KeyboardInterrupt:
@@ -156,30 +151,26 @@ class LoadProcesses:
         return counts
 
 
-class _Worker:
-    """The state of a client process: its connections and unsent answers."""
-
-    _current: ClassVar[_Worker]
+class _Process:
+    _current: ClassVar[_Process]
 
     def __init__(self, options: LoadOptions, number: int, stop: Event) -> None:
-        # The controlling process handles Ctrl-C.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # epoll waits in whole milliseconds, which would delay calls by up to 1 ms.
+        # epoll waits in whole milliseconds, which would delay calls.
         self.runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector()))
         self._options = options
         self._items = options.rows.supply(options.seed, number, options.client_processes)
         self._stop = stop
         self._caller: LoadCaller | None = None
-        _Worker._current = self
+        _Process._current = self
 
     @classmethod
     def carry_out(cls, order: _Order) -> StepCounts:
-        """Run an order in this process."""
         worker = cls._current
         return worker.runner.run(worker.count_calls(order))
 
     async def count_calls(self, order: _Order) -> StepCounts:
-        """Send an order's calls until they end or the run stops. The first order also connects."""
+        """Send an order's calls until they end or the run stops. Connect before the first order."""
         options = self._options
         if self._caller is None:
             self._caller = LoadCaller(options.endpoint, options.metrics.specs, options.deadline_s)

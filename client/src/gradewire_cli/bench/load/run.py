@@ -1,4 +1,4 @@
-"""Search for the knee, run a step at twice the knee, and check the server's promises under this overload."""
+"""Search for the knee, and check the server's promises at twice the knee."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S: Final = 10.0
-# Errors that the parser raises for an invalid page, because it does not validate its input.
+# errors from the parser, which does not validate its input
 _UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """Total resources of all the server's processes. A value is 0 if the metrics page lacks it."""
+    """Resources of all the server's processes, or 0 if the metrics page lacks a value."""
 
     cpu_s: float
     resident_bytes: float
@@ -69,9 +69,9 @@ class Outcome(Enum):
     HOLDS = "holds"
     MISSES = "misses"
     VOID = "void"
-    """The client could not send calls at the rate, so the step shows nothing about the server."""
+    """The client could not send calls at the rate."""
     LOST = "lost"
-    """No call reached the server, so the step shows nothing about its capacity."""
+    """No call reached the server."""
     STOPPED = "stopped"
 
 
@@ -80,11 +80,8 @@ class Step:
     """A measured step.
 
     Attributes:
-        rate_per_s: Offered rate in calls per second.
         duration_s: Duration in seconds, without the wait for the last replies.
-        before: The server's usage before the step, or None if it was not read.
-        after: The server's usage after the step's last call, or None.
-        load: Load average of this machine in the last minute of the step.
+        load: This machine's load average in the last minute of the step.
     """
 
     rate_per_s: float
@@ -98,7 +95,7 @@ class Step:
     over_knee: bool = False
 
     def share(self, calls: int) -> float:
-        """Return a number of calls as a share of all due calls, or NaN without due calls."""
+        """Return `calls` as a share of all due calls, or NaN without due calls."""
         return calls / self.counts.due if self.counts.due else math.nan
 
     def latency_s(self, percentile: float) -> float:
@@ -112,7 +109,7 @@ class Step:
 
     @property
     def client_limited(self) -> bool:
-        """True if the client was the bottleneck, so the step shows nothing about the server."""
+        """True if the client was the bottleneck."""
         return self.lag_s > self.objective.max_lag_s
 
     @property
@@ -151,7 +148,7 @@ class Step:
         return self.counts.repeated / self.counts.sent_items if self.counts.sent_items else math.nan
 
     def document(self) -> dict[str, Any]:
-        """Return the values for JSON. Times are in seconds unless a name contains a unit."""
+        """Return the values for JSON. Times are in seconds."""
         counts, lag = self.counts, self.counts.lag_s
         return {
             "rate_per_s": self.rate_per_s,
@@ -180,7 +177,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A promise that was checked at twice the knee. `holds` is None if the promise could not be checked."""
+    """A promise that was checked at twice the knee. `holds` is None if the check was impossible."""
 
     name: str
     measured: str
@@ -188,7 +185,6 @@ class Check:
     holds: bool | None
 
     def __str__(self) -> str:
-        """Return the check on one line."""
         verdict = {True: "pass", False: "FAIL", None: "not measured"}[self.holds]
         return f"{verdict}: {self.name}: {self.measured} (promised: {self.promised})"
 
@@ -230,7 +226,7 @@ _UP: Final = 1.5
 _NEAR: Final = 1.1
 _LEAST_PER_S: Final = 0.01
 _PROBE_S: Final = 3.0
-# The closed loop's rate approximates the server's capacity, which is above the knee. So start below that rate.
+# The knee is below the closed loop's rate, which approximates the server's capacity.
 _START_SHARE: Final = 0.5
 _STEP_S: Final = 10.0
 _STEP_CALLS: Final = 500
@@ -242,10 +238,10 @@ class Knee:
     """The result of the search.
 
     Attributes:
-        rate_per_s: The highest rate that the server kept up with, or None if it kept up with no rate.
-        client_limited: True if the client could not send calls at a higher rate, so the server's knee is higher.
+        rate_per_s: The highest rate that the server kept up with, or None.
+        client_limited: True if the client could not send calls at a higher rate.
         at_most: True if the search ended at the maximum rate.
-        lost: True if the server became unavailable, so the search is incomplete.
+        lost: True if the server became unavailable.
     """
 
     rate_per_s: float | None
@@ -263,8 +259,8 @@ class Knee:
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
     """Raise the rate by 50 % until the server misses the objective, then bisect until both ends differ by at most 10 %.
 
-    A rate that misses is tried again, because a good rate sometimes misses on a busy machine. The second try's outcome
-    counts. If the first rate misses, the search lowers the rate. If the second try loses the server, the search ends.
+    If the first rate misses, lower the rate. Try a rate that misses again, because a good rate sometimes misses on a
+    busy machine. The second try counts.
     """
     low: float | None = None
     high: float | None = None
@@ -300,7 +296,7 @@ class LoadResult:
     Attributes:
         knee: The result of the search, or None for a single step.
         error: Error that ended the run early, or "".
-        unread: Last reason why the server's metrics page was unreadable during the run, or "".
+        unread: Last reason why the metrics page was unreadable during the run, or "".
         sent_items: Number of items in all calls, including the probe's calls.
     """
 
@@ -335,7 +331,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """A run with connected client processes, which adds its measurements to `result`."""
+    """A run that adds its measurements to `result`."""
 
     processes: LoadProcesses
     options: LoadOptions
@@ -352,7 +348,7 @@ class LoadRun:
             lambda rate: self.step(rate).outcome, start_per_s=start_per_s, most_per_s=self.options.most_per_s
         )
         knee = result.knee_step
-        # If the client limits the rate, twice this rate is less than twice the server's knee.
+        # A slow client could not send at twice the knee.
         if knee is not None and result.knee.is_known:
             over = self.step(2 * knee.rate_per_s, over_knee=True)
             result.checks = list(overload_checks(knee, over))
@@ -362,7 +358,7 @@ class LoadRun:
         options, result, objective = self.options, self.result, self.options.objective
         duration_s = options.step_s or min(max(_STEP_S, _STEP_CALLS / rate_per_s), _LONGEST_STEP_S)
         if over_knee:
-            # The server promises at most twice the latency under overload, so the client may be twice as late.
+            # Under overload, latency and the client's lag may double.
             objective = replace(objective, p99_s=2 * objective.p99_s, max_lag_s=2 * objective.max_lag_s)
         before = self._usage()
         offsets = poisson(rate_per_s, duration_s, options.seed + len(result.steps))
@@ -388,17 +384,15 @@ class LoadRun:
         return counts
 
     def _probe(self) -> float:
-        """Return the first rate of the search, which is a share of a closed loop's rate."""
         counts = self._counted(self.processes.probe(_PROBE_S))
         return _START_SHARE * max(1, len(counts.latency_s)) / _PROBE_S
 
     def _usage(self) -> ServerUsage | None:
-        """Return the server's usage, or None if --metrics-url is missing or unreadable."""
         if self.options.metrics_url is None:
             return None
         try:
             return read_usage(self.options.metrics_url)
         except InvalidRequest as error:
-            # The page was readable before the run. If the server is down, the steps themselves show it.
+            # The steps show if the server is down.
             self.result.unread = str(error)
             return None

@@ -23,13 +23,12 @@ _MARKS: Final = (
     ("lm-eval", {"doc_id", "filtered_resps", "arguments"}),
     ("vlmevalkit", {"index", "prediction"}),
 )
-"""Fields that show which harness wrote a row or document; the first match counts."""
+"""Fields that show which harness wrote a row. The first match counts."""
 _LETTER: Final = re.compile(r"\A\(?([A-Z])\)?[.:]?\Z")
 _OPTION: Final = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_stem", "input", "instruction", "prompt")
-"""Field names for a document's question, in any case; the first non-empty field counts."""
+"""Field names for a document's question, in any case. The first non-empty field counts."""
 REFERENCES: Final = ("answers", "answer", "references", "reference", "target", "targets", "label")
-"""Field names for a document's right answer."""
 _CATEGORIES: Final = ("category", "question_type", "subdomain", "sub_category", "subject", "task_type")
 
 
@@ -42,12 +41,10 @@ class OfficialFiles:
     """A type of file that another program writes.
 
     Attributes:
-        type_columns: Columns to group mean scores by; every row has these columns.
-        patterns: Name patterns for sample files in a run's folder; empty if names do not identify sample files.
-        several: True if FILE may be several files.
-        has_filters: True if logs repeat the answers for each filter; `records` then accepts `filter_`.
-        companions: Other files by the option that names them; "" if the option is not used.
-        options: Other options with their values.
+        type_columns: Columns by which to group mean scores. Every row has these columns.
+        patterns: Name patterns for sample files in a run's folder, or () if names do not identify sample files.
+        has_filters: True if logs repeat the answers for each filter. `records` then accepts `filter_`.
+        companions: Other files by their option. "" means an unused option.
     """
 
     name: str
@@ -67,10 +64,10 @@ class OfficialFiles:
     def files_in(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return these files, with each folder replaced by its sample files in sorted order.
 
-        If there are several files, files without the requested filter are skipped and reported on stderr.
+        Skip and report files without the requested filter if there are several files.
 
         Raises:
-            InputError: A folder has no samples, a file is named twice, or several files are named but only one is
+            InputError: A folder has no samples, a file is named twice, or there are several files but only one is
                 allowed.
         """
         files = [file for path in paths for file in self._in(path)]
@@ -104,7 +101,7 @@ class OfficialFiles:
         if path == STDIN or not Path(path).is_dir():
             return [path]
         if not self.patterns:
-            raise InputError(f"{path} is a folder. With --from {self.name}, name its files")
+            raise InputError(f"{path} is a folder. With --from {self.name}, name the folder's files")
         found = {str(file) for pattern in self.patterns for file in Path(path).rglob(pattern) if file.is_file()}
         if not found:
             raise InputError(f"{path}: this folder has no file named {' or '.join(self.patterns)}. Name the files")
@@ -119,14 +116,13 @@ def jsonl_samples(path: str) -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class SampleLog:
-    """A harness whose logs are sequences of sample objects.
+    """A harness with logs that are sequences of sample objects.
 
     Attributes:
         file_name: Pattern of log names, with the task as first group.
-        lack: A function that returns the reason why an object is not a sample; "" for samples.
-        rows: A function that returns a sample's rows; its second argument is the task, or "" if unknown.
-        samples: A function that yields a log's objects.
-        with_filters: A function that adds each sample's filter if the log lacks it.
+        lack: A function that returns the reason why an object is not a sample, or "" for samples.
+        rows: A function that returns a sample's rows. Its second argument is the task, or "" if unknown.
+        with_filters: A function that adds each sample's filter if the log lacks filters.
     """
 
     name: str
@@ -137,20 +133,19 @@ class SampleLog:
     with_filters: Callable[[Iterator[Record]], Iterator[Record]] = iter
 
     def read(self, path: str, filter_: str = "") -> Iterator[Record]:
-        """Yield a log's rows, numbered from 0; an object that is not a sample becomes a row with a problem.
+        """Yield a log's rows, numbered from 0. An object that is not a sample becomes a row with a problem.
 
         Raises:
             InputError: The file is missing, or has no samples from this harness or with this filter.
         """
-        samples = _filtered(path, self.with_filters(self._checked(path)), filter_)
+        samples = _filtered(path, self.with_filters(self._checked_samples(path)), filter_)
         named = self.file_name.match(Path(path).name)
         task = named[1] if named else ""
         yield from numbered(
             row for sample in samples for row in ([sample] if sample.fields is None else self.rows(sample, task))
         )
 
-    def _checked(self, path: str) -> Iterator[Record]:
-        """Yield the objects; raise InputError if none of the first objects is a sample from this harness."""
+    def _checked_samples(self, path: str) -> Iterator[Record]:
         records = self.samples(path)
         first = list(itertools.islice(records, _PEEKED))
         lacks = [record.problem if record.fields is None else self.lack(record.fields) for record in first]
@@ -185,7 +180,7 @@ def numbered(rows: Iterable[Record]) -> Iterator[Record]:
 def answer_rows(
     sample: Record, identifier: str, columns: Mapping[str, Any], answers: Sequence[tuple[Any, Any]]
 ) -> Iterator[Record]:
-    """Yield a row for each answer to a sample; `answers` are pairs of the answer and the model's full output."""
+    """Yield a row for each answer to a sample. `answers` are pairs of the answer and the model's full output."""
     several = len(answers) > 1
     for place, (answer, raw) in enumerate(answers, 1):
         row_id = f"{identifier}/{place}" if several else identifier
@@ -199,17 +194,17 @@ def without_answer(sample: Record, identifier: str, problem: str) -> Record:
 
 
 def row_id(*parts: Any) -> str:
-    """Return a row id that is unique over samples, filters and tasks."""
+    """Return a row ID that is unique over samples, filters and tasks."""
     return "/".join(str(part) for part in parts if part != "")
 
 
 def columns_of(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object's fields as columns, such as `doc.topic` for a doc's field topic."""
+    """Return an object's fields as columns, such as `doc.topic` for a doc's field "topic"."""
     return {f"{prefix}.{name}": value for name, value in fields.items()}
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return an object from a log; an empty object if the value is not an object."""
+    """Return the value if it is an object, otherwise an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -219,7 +214,7 @@ def stripped(value: Any) -> Any:
 
 
 def open_zip(path: str, *, kind: str, most_bytes: int, way_out: str) -> zipfile.ZipFile:
-    """Open an archive; the caller closes it.
+    """Open an archive. The caller closes it.
 
     Raises:
         InputError: The file is missing, is not an archive, or claims to unpack to more than `most_bytes`.
@@ -244,7 +239,7 @@ def _other_harness(record: Record, harness: str) -> str:
 
 
 def looks_like(fields: Any, *, but: str = "") -> str:
-    """Return the end of a message that names the harness with these fields; "" for `but` or an unknown harness."""
+    """Return the end of a message that names the harness with these fields, or "" for `but` or an unknown harness."""
     keys = mapping(fields).keys()
     name = next((name for name, marks in _MARKS if marks <= keys), "")
     return f". It looks like a log from {name}. Use --from {name}" if name not in {"", but} else ""
@@ -256,13 +251,13 @@ def listed(fields: Mapping[str, Any]) -> str:
 
 
 def letter_position(text: str) -> int | None:
-    """Return the position of the choice if the text is just a letter ("B", "(B)", "B."); else None."""
+    """Return the choice's position if the text is only a letter ("B", "(B)", "B."), otherwise None."""
     found = _LETTER.match(text.strip())
     return ord(found[1]) - ord("A") if found else None
 
 
 def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list[str]:
-    """Return the offered choices; if they are only letters, return their texts in the document or prompt."""
+    """Return the offered choices. If all of them are letters, return their texts in the document or prompt."""
     texts = choices.get("text") if isinstance(choices, Mapping) else choices
     if [letter_position(text) for text in offered] != list(range(len(offered))):
         return list(offered)
@@ -273,18 +268,18 @@ def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list
 
 
 def options_in(prompt: str) -> list[str]:
-    """Return the options that a prompt lists on lines like "A. red", "(A) red", "A: red"; empty without A and B."""
+    """Return a prompt's options from lines like "A. red", "(A) red", "A: red", or [] without A and B."""
     options: list[str] = []
     for letter, text in _OPTION.findall(prompt):
         if ord(letter) - ord("A") == len(options):
             options.append(text)
-        elif letter == "A":  # in few-shot prompts, the last question counts
+        elif letter == "A":  # a few-shot prompt's last question counts
             options = [text]
     return options if len(options) > 1 else []
 
 
 def option_position(answer: str, options: Sequence[str]) -> int | None:
-    """Return the position of the option if the answer is just a letter; else None.
+    """Return the option's position if the answer is only a letter, otherwise None.
 
     A lower-case letter counts too, unless an option is that letter.
     """
@@ -306,23 +301,23 @@ def option_named(answer: Any, options: Sequence[str]) -> Any:
 
 
 def named_texts(target: Any) -> Any:
-    """Parse a target that is a string with a list of strings; return other targets and lists of numbers unchanged."""
+    """Parse a target that is a list of strings written as a string. Return other targets unchanged."""
     listed = unpacked_list(target) if isinstance(target, str) else None
     return target if listed is None or is_of_numbers(listed) else listed
 
 
 def question_of(doc: Mapping[str, Any]) -> str:
-    """Return a document's question; "" without a question."""
+    """Return a document's question, or ""."""
     return next((value for value in _values_of(doc, QUESTIONS) if isinstance(value, str) and value.strip()), "")
 
 
 def references_of(doc: Mapping[str, Any]) -> Any:
-    """Return a document's right answer unchanged; None without an answer."""
+    """Return a document's right answer unchanged, or None."""
     return next((value for value in _values_of(doc, REFERENCES) if value not in (None, "", [])), None)
 
 
 def category_of(*objects: Any) -> str:
-    """Return the question's category in its data set; "" without a category."""
+    """Return the question's category in its data set, or ""."""
     found = (each.get(name) for each in objects if isinstance(each, Mapping) for name in _CATEGORIES)
     return next((value for value in found if isinstance(value, str) and value), "")
 

@@ -29,31 +29,29 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_MEMBER_BYTES: Final = 1 << 28
-"""Maximum size of one unpacked archive member. A sample with all its events needs a few MB."""
+"""A sample with all its events needs a few MB."""
 MAX_UNPACKED_BYTES: Final = 1 << 36
-"""Maximum size of all unpacked members. A larger archive is a zip bomb, not a log."""
 _LOCAL_HEADER_BYTES: Final = 30
 _CONVERT: Final = "convert the log to JSON: inspect log convert LOG --to json --output-dir DIR"
 _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Values that inspect's means use for its grades: correct, partial, incorrect, no answer."""
+"""Values of inspect's grades (correct, partial, incorrect, no answer) in inspect's means."""
 _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
 _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
-"""The format in which inspect's prompts ask models to name letters."""
 _NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 TYPE_COLUMNS: Final = ("task",)
 PATTERNS: Final = ("*.eval", "*_*.json")
-"""Patterns of log names (TIME_TASK_ID), which exclude eval-set.json and listing.json in the same folder."""
+"""Patterns of log names (TIME_TASK_ID), which exclude eval-set.json and listing.json."""
 _MOST_EPOCHS: Final = 1000
-"""Maximum number of epochs for which missing samples are reported, because a log may claim any number."""
+"""A log may claim any number of epochs."""
 
 
 class UnreadableMemberError(ValueError):
-    """Raised when an archive member is unreadable. The message continues a sentence that starts with its name."""
+    """Raised when an archive member is unreadable. The message is the end of a sentence about the member."""
 
 
 def open_archive(path: str) -> zipfile.ZipFile:
-    """Open a log's archive; raise InputError if it is invalid, or claims to be larger than any log."""
+    """Open a log's archive; raise InputError if the archive is invalid or claims to be too large."""
     return open_zip(path, kind="complete .eval log", most_bytes=MAX_UNPACKED_BYTES, way_out="Score the log in parts")
 
 
@@ -62,7 +60,7 @@ def load_member(archive: zipfile.ZipFile, name: str) -> Any:
 
     Raises:
         UnreadableMemberError: The member is too large, damaged, or not JSON.
-        InputError: The decompressor that the member needs is not installed.
+        InputError: The decompressor for the member is not installed.
         KeyError: The member does not exist.
     """
     member = archive.getinfo(name)
@@ -93,23 +91,22 @@ def _unpacking(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
 
 def _zstandard(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
     try:
-        import pyarrow as pa  # noqa: PLC0415 - optional and slow to import
+        import pyarrow as pa  # noqa: PLC0415 - optional
     except ImportError as error:
         raise InputError(
             f"{archive.filename} is compressed with Zstandard, which needs Python 3.14 or pyarrow. Run: pip install "
             f"'gradewire[parquet]'; or {_CONVERT}"
         ) from error
     with Path(archive.filename or "").open("rb") as file:
-        raw = _packed(file, member)
+        raw = _compressed_bytes(file, member)
     return pa.CompressedInputStream(pa.BufferReader(raw), "zstd")
 
 
-def _packed(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
-    """Return a member's compressed bytes, which follow its local header."""
+def _compressed_bytes(file: BinaryIO, member: zipfile.ZipInfo) -> bytes:
     file.seek(member.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     file.seek(sum(int.from_bytes(header[place : place + 2], "little") for place in (26, 28)), io.SEEK_CUR)
-    # The archive may claim any size, so limit the allocation to the file's size.
+    # Allocate at most the file's size, because the archive may claim any size.
     return file.read(min(member.compress_size, os.fstat(file.fileno()).st_size))
 
 
@@ -119,7 +116,7 @@ class InspectLog:
 
     Attributes:
         epochs: Number of times that the model answered each sample.
-        samples: Ids of the planned samples; empty if the log does not list them.
+        samples: IDs of the planned samples, or () if the log does not list them.
     """
 
     task: str
@@ -129,7 +126,7 @@ class InspectLog:
 
     @classmethod
     def of(cls, path: str, spec: Any) -> "InspectLog":
-        """Parse the log's "eval" object; `path` is for messages."""
+        """Parse the log's "eval" object. `path` is for messages."""
         if not isinstance(spec, Mapping):
             raise InputError(f"{path} is not a log from inspect: eval is missing")
         epochs = mapping(spec.get("config")).get("epochs")
@@ -142,7 +139,7 @@ class InspectLog:
         )
 
     def row_id(self, sample_id: Any, epoch: Any) -> str:
-        """Return a row id that is unique over samples, epochs and tasks."""
+        """Return a row ID that is unique over samples, epochs and tasks."""
         return row_id(self.task, sample_id, epoch if self.epochs > 1 else "")
 
 
@@ -200,7 +197,7 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
     target = sample.get("target")
     letters = target if isinstance(target, list) else [target]
     row: dict[str, Any] = {"choices": texts}
-    if right := _named(letters, texts):
+    if right := _choices_if_all_known(letters, texts):
         row["references"] = [", ".join(right)]
     elif target not in (None, "", []):
         row["references"] = target
@@ -208,27 +205,25 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
     # Without scores, the last "ANSWER:" line contains the answer.
     said = _FINAL_ANSWER.findall(completion) or [completion]
     given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
-    if named := next(filter(None, (_named(letters, texts) for letters in given)), None):
+    if named := next(filter(None, (_choices_if_all_known(letters, texts) for letters in given)), None):
         row["prediction"] = ", ".join(named)
     return row
 
 
-def _named(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
-    """Return the choices that these letters name, in the order of the choices; empty if a letter names no choice."""
+def _choices_if_all_known(letters: Sequence[Any], texts: Sequence[str]) -> list[str]:
     places = [_position(str(letter).strip()) for letter in letters]
     known = sorted({place for place in places if place is not None and place < len(texts)})
     return [texts[place] for place in known] if len(known) == len(letters) else []
 
 
 def _position(letter: str) -> int | None:
-    """Return a choice's position from its letter, or its number: after Z, inspect continues with 1."""
+    """Return a choice's position from its letter, or from its number: after Z, inspect continues with 1."""
     if _NUMBER.match(letter):
         return len(string.ascii_uppercase) - 1 + int(letter)
     return letter_position(letter)
 
 
 def _completion(output: Mapping[str, Any]) -> Any:
-    """Return the model's answer: the completion, else the first choice's message."""
     if output.get("completion") is not None:
         return output["completion"]
     choices = output.get("choices")
@@ -237,7 +232,6 @@ def _completion(output: Mapping[str, Any]) -> Any:
 
 
 def _scores(scores: Any) -> dict[str, Any]:
-    """Return columns with inspect's scores and the answers that its scorers extracted."""
     found: dict[str, Any] = {}
     for name, score in mapping(scores).items():
         if not isinstance(score, Mapping):
@@ -278,7 +272,7 @@ class _Texts:
         return self.of(of_user[-1].get("content")) if of_user else ""
 
     def pictures(self, asked: Any) -> list[str]:
-        """Return the pictures embedded in the input, but not pictures named by path or URL."""
+        """Return the pictures embedded in the input, without pictures named by path or URL."""
         contents = [mapping(message).get("content") for message in (asked if isinstance(asked, list) else ())]
         parts = [mapping(part) for content in contents if isinstance(content, list) for part in content]
         named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
@@ -305,7 +299,7 @@ def _in_json(path: str) -> Iterator[Record]:
         ) from error
     if not isinstance(document, Mapping) or not {"eval", "status"} <= document.keys():
         there = listed(document) if isinstance(document, Mapping) else type(document).__name__
-        raise InputError(f"{path} is not a log from inspect: it has no eval and status (its fields: {there})")
+        raise InputError(f"{path} is not a log from inspect: eval or status is missing (its fields: {there})")
     samples = document.get("samples")
     if not isinstance(samples, list):
         raise InputError(f"{path} has no samples. Run inspect without --no-log-samples")
@@ -318,7 +312,7 @@ def _archived(path: str) -> Iterator[Record]:
         names = dict.fromkeys(archive.namelist())
         head = next((name for name in ("header.json", "_journal/start.json") if name in names), "")
         if not head:
-            raise InputError(f"{path} is not a log from inspect: it has no header.json and no _journal/start.json")
+            raise InputError(f"{path} is not a log from inspect: header.json and _journal/start.json are missing")
         try:
             header = load_member(archive, head)
         except UnreadableMemberError as error:
@@ -352,7 +346,7 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
 
 
 def _harness_of(content: bytes) -> str:
-    """Return the end of a message that names the harness of a file with one object per line; "" if unknown."""
+    """Return the end of a message about the harness of a file with one object per line, or ""."""
     try:
         return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):

@@ -37,14 +37,14 @@ _FINAL: Final = "####"
 
 
 def prompt_of(request: Sequence[Any]) -> str:
-    """Return a request's prompt, which is in a list for chat servers; "" without a prompt."""
+    """Return a request's prompt, or "". For chat servers, the prompt is in a list."""
     first = request[0] if request else None
     prompt = first[0] if isinstance(first, list) and first else first
     return prompt if isinstance(prompt, str) else ""
 
 
 def last_user_message(prompt: str) -> str:
-    """Return the user's last message if the prompt is a chat in JSON; else the prompt."""
+    """Return the user's last message if the prompt is a chat in JSON, otherwise the prompt."""
     if not prompt.startswith("[{"):
         return prompt
     try:
@@ -56,14 +56,14 @@ def last_user_message(prompt: str) -> str:
 
 
 def final_answer(target: str) -> str:
-    """Return the answer after "####" in a worked solution's last line (GSM8K's format); else the target."""
+    """Return the answer after "####" in a worked solution's last line (GSM8K's format), otherwise the target."""
     solution, mark, answer = target.rpartition(_FINAL)
     worked = bool(mark) and solution.endswith("\n") and bool(solution.strip())
     return answer.strip() if worked and answer.strip() and "\n" not in answer.strip() else target
 
 
 def options_of(doc: Mapping[str, Any]) -> list[str]:
-    """Return a document's choices in the order of their letters; [] without choices, or if a choice is a letter."""
+    """Return a document's choices in the order of their letters, or [] without choices or if a choice is a letter."""
     for name in ("options", "choices"):
         given = doc.get(name)
         if isinstance(given, Mapping):
@@ -79,7 +79,7 @@ def options_of(doc: Mapping[str, Any]) -> list[str]:
 
 
 def marked_positions(doc: Mapping[str, Any], offered: Sequence[str]) -> list[int]:
-    """Return the positions of choices that a document marks with 1 (TruthfulQA's format); [] without marks."""
+    """Return the positions of choices that a document marks with 1 (TruthfulQA's format), or [] without marks."""
     for each in doc.values():
         choices, labels = (each.get("choices"), each.get("labels")) if isinstance(each, Mapping) else (None, None)
         if (
@@ -99,14 +99,14 @@ def names_fields(target: Any, doc: Mapping[str, Any]) -> bool:
 
 
 def in_one_text(answers: Any) -> Any:
-    """Join each answer's parts (such as DROP's spans) into one string; return answers without parts unchanged."""
+    """Join each answer's parts (such as DROP's spans) into one string. Return answers without parts unchanged."""
     if not isinstance(answers, list) or not all(isinstance(each, list) for each in answers):
         return answers
     return [", ".join(map(str, parts)) for parts in answers]
 
 
 def right_positions(target: Any, offered: Sequence[str], likeliest: int, accuracy: Any) -> list[int]:
-    """Return the positions of the right choices; empty if the target names no choice.
+    """Return the positions of the right choices, or [] if the target names no choice.
 
     Args:
         target: The logged target: a choice's position or text, a list of positions, or a truth
@@ -129,7 +129,7 @@ def right_positions(target: Any, offered: Sequence[str], likeliest: int, accurac
 
 
 def _number(target: Any) -> str:
-    """Convert a target to a position in the same way as lm-eval: also truth values, and floats like 1.0."""
+    """Convert a target to a position like lm-eval, including truth values, and floats like 1.0."""
     text = str(target).strip()
     return _TRUTH.get(text, text.removesuffix(".0"))
 
@@ -156,10 +156,10 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         **_metrics(fields),
         **columns_of("doc", fields["doc"]),
     }
-    if requests and all(map(_is_continuation, requests)):
-        yield _chosen(sample, {"id": identifier, **columns}, requests)
+    if requests and all(map(_is_for_log_likelihood, requests)):
+        yield _multiple_choice_row(sample, {"id": identifier, **columns}, requests)
         return
-    if requests and all(len(request) == 1 for request in requests):  # requests for answers also contain stop words
+    if requests and all(len(request) == 1 for request in requests):  # requests for answers have stop words too
         yield without_answer(sample, identifier, "is a log-likelihood, not an answer")
         return
     answers = _answers(fields, requests)
@@ -174,8 +174,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     yield from answer_rows(sample, identifier, columns, answers)
 
 
-def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
-    """Return a multiple-choice sample's row, with the likeliest continuation as answer."""
+def _multiple_choice_row(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence[Any]]) -> Record:
     fields = mapping(sample.fields)
     offered = [str(request[1]).strip() for request in requests]
     half = len(offered) // 2
@@ -204,15 +203,11 @@ def _chosen(sample: Record, columns: dict[str, Any], requests: Sequence[Sequence
 
 
 def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> list[tuple[Any, Any]]:
-    """Return the filtered answers, each with the model's full output.
-
-    Requests for a log-likelihood, such as that of "unanswerable" in SQuAD 2, are skipped.
-    """
     found: list[tuple[Any, Any]] = []
     resps = fields.get("resps")
     raws = resps if isinstance(resps, list) else []
     for place, response in enumerate(fields["filtered_resps"]):
-        if place < len(requests) and _is_continuation(requests[place]):
+        if place < len(requests) and _is_for_log_likelihood(requests[place]):
             continue
         raw = raws[place] if place < len(raws) else None
         passed = response if isinstance(response, list) else [response]
@@ -222,12 +217,11 @@ def _answers(fields: Mapping[str, Any], requests: Sequence[Sequence[Any]]) -> li
 
 
 def _target(fields: Mapping[str, Any]) -> Any:
-    """Return the right answer; lm-eval writes lists in Python's notation."""
     target = named_texts(stripped(fields.get("target")))
     own = in_one_text(references_of(fields["doc"]))
     if target == "None" and (own is not None or "None" not in fields["doc"].values()):
-        return own  # the task has no target
-    # IFEval's target 0 means nothing, because IFEval checks answers against instructions.
+        return own
+    # IFEval's target 0 is meaningless, because IFEval checks answers against instructions.
     if "instruction_id_list" in fields["doc"] or names_fields(target, fields["doc"]):
         return own
     if isinstance(target, str):
@@ -236,7 +230,7 @@ def _target(fields: Mapping[str, Any]) -> Any:
 
 
 def _requests(arguments: Any) -> list[list[Any]]:
-    """Return the arguments of each request; lm-eval logs objects in new versions and lists in old versions."""
+    """Return the arguments of each request. lm-eval logs objects in new versions and lists in old versions."""
     listed_ = list(arguments.values()) if isinstance(arguments, Mapping) else arguments
     if not isinstance(listed_, list):
         return []
@@ -246,8 +240,7 @@ def _requests(arguments: Any) -> list[list[Any]]:
     ]
 
 
-def _is_continuation(request: Sequence[Any]) -> bool:
-    """Return True if a request is for the log-likelihood of a given continuation."""
+def _is_for_log_likelihood(request: Sequence[Any]) -> bool:
     return len(request) > 1 and isinstance(request[1], str)
 
 

@@ -1,4 +1,4 @@
-"""Read the samples in lmms-eval's logs (--log_samples). They lack filter names and usually documents."""
+"""Read the samples in lmms-eval's logs (--log_samples), which lack filter names and usually documents."""
 
 import itertools
 import re
@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"\A(?:\d{8}_\d{6}_)?(?:samples_)?(.+?)\.jsonl(?:\.gz)
 _OWN: Final = frozenset(
     {"doc_id", "doc", "target", "resps", "filtered_resps", "token_counts", "doc_hash", "input", "input_media", "filter"}
 )
-"""Fields that lmms-eval writes for every sample; all other fields are the task's metrics."""
+"""Fields that lmms-eval writes for every sample. All other fields are the task's metrics."""
 
 
 def _lack(fields: Mapping[str, Any]) -> str:
@@ -44,7 +44,7 @@ def _lack(fields: Mapping[str, Any]) -> str:
 
 
 def _with_filters(samples: Iterator[Record]) -> Iterator[Record]:
-    """Add filter numbers to samples. The log contains all samples for filter 1, then all for filter 2, and so on."""
+    """Add filter numbers to samples. The log contains all samples for filter 1, then for filter 2, and so on."""
     seen: Counter[str] = Counter()
     for sample in samples:
         if sample.fields is None:
@@ -85,11 +85,10 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
 
 
 def _answers(responses: Any) -> list[Any]:
-    """Return a sample's answers; empty if they are log-likelihoods."""
     each = responses if isinstance(responses, list) else [responses]
     if _is_likelihood(each) or (each and all(map(_is_likelihood, each))):
         return []
-    # A filter that returns several answers wraps them in a list.
+    # Filters wrap several answers in a list.
     return list(map(stripped, itertools.chain(*(answer if isinstance(answer, list) else [answer] for answer in each))))
 
 
@@ -106,7 +105,6 @@ def _is_likelihood(response: Any) -> bool:
 def _references(
     fields: Mapping[str, Any], doc: Mapping[str, Any], metrics: Mapping[str, Any], options: list[str]
 ) -> Any:
-    """Return the right answers: all annotators' answers if the log contains them, else the target."""
     target = stripped(fields["target"])
     for known in (doc, *metrics.values()):
         answers = mapping(known).get("answers")

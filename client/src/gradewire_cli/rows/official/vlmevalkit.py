@@ -25,31 +25,28 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_UNPACKED_BYTES: Final = 1 << 30
-"""Maximum size of an unpacked workbook. A workbook is a zip archive; larger archives are refused before unpacking."""
 _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
-"""Excel's limits for a sheet. A cell may claim any position, and openpyxl fills the gap before the cell."""
+"""Excel's limit for a sheet. A cell may claim any position, and openpyxl fills the gap before the cell."""
 _NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
-"""VLMEvalKit's file name, MODEL_DATASET. Both names may contain underscores, so the pattern does not split them."""
 TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
-_FAILED: Final = "Failed to obtain answer"
-"""VLMEvalKit's message in place of a missing answer."""
+_MISSING_ANSWER: Final = "Failed to obtain answer"
 
 
 def workbook_records(path: str) -> Iterator[Record]:
-    """Yield the non-empty rows below the first sheet's header; formulas stay text.
+    """Yield the non-empty rows below the first sheet's header. Formulas stay text.
 
     Raises:
         InputError: The file is missing, not a workbook, too large, or repeats a column; or openpyxl is missing.
     """
     try:
-        import openpyxl  # noqa: PLC0415 - optional and slow to import
+        import openpyxl  # noqa: PLC0415 - optional
     except ImportError as error:
         raise InputError(
             f"{path}: workbooks need openpyxl. Run: pip install 'gradewire[xlsx]'; or have VLMEvalKit write TSV with "
             "PRED_FORMAT=tsv"
         ) from error
-    open_zip(path, kind="workbook", most_bytes=MAX_UNPACKED_BYTES, way_out="Save it as TSV").close()
+    open_zip(path, kind="workbook", most_bytes=MAX_UNPACKED_BYTES, way_out="Save the sheet as TSV").close()
     try:
         book = openpyxl.load_workbook(path, read_only=True)
         try:
@@ -63,7 +60,7 @@ def workbook_records(path: str) -> Iterator[Record]:
 
 
 def _records(path: str, sheet: Any) -> Iterator[Record]:
-    # Set the bounds here, because openpyxl would drop rows outside the size that a sheet claims.
+    # Without these bounds, openpyxl would drop rows outside the sheet's claimed size.
     first = sheet.iter_rows(min_row=1, max_row=1, max_col=_MOST_COLUMNS, values_only=True)
     header = ["" if name is None else str(name) for name in next(first, ())]
     while header and not header[-1]:
@@ -79,7 +76,6 @@ def _records(path: str, sheet: Any) -> Iterator[Record]:
 
 
 def _fields(header: Sequence[str], line: Sequence[Any]) -> dict[str, Any]:
-    """Return a row's cells by column, without columns that have no name."""
     return {name: value for name, value in zip(header, line, strict=False) if name}
 
 
@@ -107,7 +103,7 @@ def _rows(record: Record, task: str) -> Iterator[Record]:
     fields = {name: None if is_missing(value) else value for name, value in mapping(record.fields).items()}
     prediction, index = fields["prediction"], fields["index"]
     identifier = row_id(task, record.index if index is None else index)
-    if isinstance(prediction, str) and _FAILED in prediction:
+    if isinstance(prediction, str) and _MISSING_ANSWER in prediction:
         yield without_answer(record, identifier, f"has no answer: {prediction[:200]}")
         return
     options = _options(fields)
@@ -127,7 +123,6 @@ def _rows(record: Record, task: str) -> Iterator[Record]:
 
 
 def _options(fields: Mapping[str, Any]) -> list[str]:
-    """Return the options in columns A, B, C … up to the first empty column."""
     given = (fields.get(letter) for letter in string.ascii_uppercase)
     options = list(map(str, itertools.takewhile(lambda value: value not in (None, ""), given)))
     return options if len(options) > 1 else []

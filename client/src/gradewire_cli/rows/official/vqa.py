@@ -1,7 +1,7 @@
-"""Read questions, annotations and results of visual question answering (VQA), like the data sets' own programs.
+"""Read questions, annotations and results of visual question answering (VQA).
 
-Supported formats: VQA v2 and OK-VQA (separate files for questions, annotations and results), TextVQA (questions with
-answers under "data"), GQA (an object with question ids as keys, and an answer and types for each question).
+Formats: VQA v2 and OK-VQA (separate files for questions, annotations and results), TextVQA (questions with answers
+under "data"), GQA (an object with question IDs as keys, and an answer and types for each question).
 """
 
 import json
@@ -13,7 +13,6 @@ from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, printable
 
 TYPE_COLUMNS: Final = ("answer_type", "question_type")
-"""Columns that the official programs group mean scores by."""
 _LISTS: Final = ("questions", "annotations", "data")
 _IDS: Final = ("question_id", "questionId")
 _IMAGES: Final = ("image_id", "imageId")
@@ -29,7 +28,7 @@ def vqa_records(path: str, questions: str, annotations: str) -> Iterator[Record]
     Args:
         path: Path of the results.
         questions: Path of the questions.
-        annotations: Path of the annotations; "" if the questions file contains the answers.
+        annotations: Path of the annotations, or "" if the questions file contains the answers.
 
     Raises:
         InputError: A file is missing, not JSON, or in an unknown format; or no question has an annotation.
@@ -70,7 +69,7 @@ def _problem(entry: object, identifier: str, questions: Mapping[str, Any], first
 
 
 def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return two mappings by question id: the question's fields, and why its answers cannot be scored."""
+    """Return each question's fields, and the reasons why questions cannot be scored, both by question ID."""
     asked: dict[str, dict[str, Any]] = {}
     unusable: dict[str, str] = {}
     for entry in _entries(path, _loaded(path)):
@@ -107,7 +106,7 @@ def _annotate_all(questions: Mapping[str, dict[str, Any]], path: str, unusable: 
         fields = entry if isinstance(entry, dict) else {}
         identifier = _first(fields, _IDS)
         if identifier not in questions:
-            continue  # belongs to another part of the data set
+            continue  # from another part of the data set
         if identifier in annotated:
             raise InputError(f"{path}: question {printable(identifier)} appears twice")
         annotated.add(identifier)
@@ -124,13 +123,9 @@ def _annotate(question: dict[str, Any], fields: Mapping[str, Any], path: str, un
 
 
 def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a question's references, their confidences, and its types; empty values if missing.
-
-    Raises:
-        ValueError: An answer is not a string.
-    """
+    """Return a question's references, their confidences, and its types; raise ValueError for unreadable answers."""
     answers = fields.get("answers")
-    # GQA has one answer. VQA's multiple_choice_answer is ignored, because "answers" contains it.
+    # GQA has one answer. VQA's "answers" contains its multiple_choice_answer.
     listed = answers if isinstance(answers, list) else [fields["answer"]] if "answer" in fields else []
     texts = [each.get("answer") if isinstance(each, dict) else each for each in listed]
     if not all(isinstance(text, str) for text in texts):
@@ -172,7 +167,7 @@ def _entries(path: str, document: Any) -> Sequence[Any]:
 
 
 def _first(fields: object, names: Sequence[str]) -> str:
-    """Return the first of these fields as a string, because ids are numbers in some files and strings in others.
+    """Return the first of these fields as a string, because IDs are numbers in some files.
 
     A whole number may be a float, because table libraries write 7 as 7.0 if another row has no value.
     """
