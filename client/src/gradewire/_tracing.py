@@ -60,7 +60,7 @@ def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> Ab
 def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
     """Return a context manager for a stream's trace.
 
-    Its span does not become the current span, because a generator shares its caller's context.
+    The stream's span does not become the current span, because a generator shares its caller's context.
     """
     return _opened(lambda tracing: tracing.call_span(name, {}, is_current=False), _NO_CALL)
 
@@ -71,7 +71,7 @@ def request_trace(method: str, address: str) -> AbstractContextManager[RequestTr
 
 
 def engine_trace() -> AbstractContextManager[object]:
-    """Return a context manager in which an engine in this process traces its work within the current span."""
+    """Return a context manager in which this process's engine traces its work within the current span."""
     return _opened(lambda tracing: tracing.engine_span(), _NO_CALL)
 
 
@@ -85,7 +85,6 @@ def _opened(
 
 @cache
 def _is_usable() -> bool:
-    """Return True if the application's OpenTelemetry supports events."""
     try:
         logs: Any = import_module("opentelemetry._logs")
     except ImportError:

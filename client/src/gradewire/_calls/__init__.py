@@ -1,1 +1,1 @@
-"""A client's methods: check arguments, split calls into requests, resume broken calls and order results."""
+"""Calls of a client: check arguments, split calls into requests, resume broken calls and order results."""

@@ -34,17 +34,16 @@ S = TypeVar("S", bound=RowStream[Any, Any])
 _log = logging.getLogger("gradewire.metrics")
 
 PREPARE_DEADLINE_S = 3600.0
-"""Default deadline of `prepare`. Encoding a large set takes a long time."""
 GENERATE_DEADLINE_S = 24 * 3600.0
 """Default deadline of `prepare` with `generate`. A judge on a CPU writes only one or two sentences per second."""
 JUDGE_DEADLINE_S = 3600.0
 """Default deadline of a call with a judge. A judge needs a second or more per item."""
 JUDGE_STALL_S = 600.0
-"""Default maximum wait for the next result of a stream with a judge."""
+"""Default maximum wait for a stream's next result if the call needs a judge."""
 LIST_S = 60.0
 """Seconds for which the client caches the server's list of models."""
 DRAIN_S = 60.0
-"""Maximum number of seconds that `close` waits for pending submissions."""
+"""Maximum wait of `close` for pending submissions."""
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:
@@ -76,7 +75,6 @@ class ClientCalls:
     async def score(
         self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None = None
     ) -> ScoreReport:
-        """Score items and return a report with their results, in the same order."""
         check_progress(progress)
         with call_trace(CLIENT_SCORE, lambda: {ITEMS: len(items)}) as trace:
             choice = await self._chosen(options)
@@ -87,7 +85,7 @@ class ClientCalls:
         return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
-        """Return a generator of result batches, in any order. This method checks the arguments at once."""
+        """Check the arguments, then return a generator of result batches, which come in any order."""
         choice = self._choose(options)
         check_streamed(choice.specs)
 
@@ -128,7 +126,6 @@ class ClientCalls:
         rows: PairRows,
         progress: ProgressCallback | None,
     ) -> list[Comparison]:
-        """Compare pairs and return comparisons in the same order."""
         check_progress(progress)
         self._check_open()
         with call_trace(CLIENT_COMPARE, lambda: {ITEMS: len(pairs)}) as trace:
@@ -138,7 +135,7 @@ class ClientCalls:
         return results
 
     def compare_stream(self, pairs: AsyncIterable[PairLike], rows: PairRows) -> AsyncGenerator[list[Comparison]]:
-        """Return a generator of comparison batches, in any order. This method checks the arguments at once."""
+        """Check the arguments, then return a generator of comparison batches, which come in any order."""
         self._check_open()
         return self._stream(rows, pairs, rows.deadline_s, asks_judge=True)
 
@@ -177,12 +174,10 @@ class ClientCalls:
         )
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until all submissions are done; return False if the timeout is too short."""
         check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
     async def models(self, deadline_s: float | None = None) -> ModelList:
-        """Return the server's models, metrics and limits."""
         self._check_open()
         return await self._list(self._deadline(deadline_s))
 
@@ -201,7 +196,7 @@ class ClientCalls:
             return await batch.run(lambda: self._known_limits(deadline))
 
     async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
-        """Return the call's deadline. For a call with a judge, the default is an hour, if a server answers at all."""
+        """Return the call's deadline. If that is the long default for judges, first check that a server answers."""
         if deadline_s is None and asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
@@ -227,12 +222,11 @@ class ClientCalls:
         return options.choose()
 
     async def _chosen(self, options: CallOptions) -> MetricChoice:
-        """Return the call's metrics. By default, return the usual metrics that the server can compute."""
+        """Return the call's metrics; by default, the usual metrics that the server can compute."""
         choice = self._choose(options)
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
     async def _with_usual(self, options: CallOptions) -> CallOptions:
-        """Return the options with the usual metrics, chosen from a model list that is at most a minute old."""
         listed, at_s = self._listed
         if listed is None or time.monotonic() - at_s > LIST_S:
             listed = await self._list(self._deadline(options.deadline_s))
@@ -246,7 +240,7 @@ class ClientCalls:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _find_server(self) -> None:
-        """Check that a server answers within the client's default deadline, even if the call itself may take longer."""
+        """Check that a server answers within the client's default deadline."""
         await self._known_limits(self._deadline(None))
 
     async def _known_limits(self, deadline: Deadline) -> Limits:
@@ -274,13 +268,11 @@ class ProcessCalls:
         forget_in_children(self)
 
     def here(self) -> ClientCalls:
-        """Return the calls of this process."""
         if self._calls is None:
             self._calls = self._make_calls()
         return self._calls
 
     def forget(self) -> None:
-        """Drop the parent's calls in a forked child, without destroying them."""
         keep_for_good(self._calls)
         if self._calls is not None and not self._calls.closed:
             self._calls = None

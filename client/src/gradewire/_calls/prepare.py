@@ -59,13 +59,13 @@ class Preparation:
         self._provenance: dict[str, Provenance] = {}
         self._generation: Provenance | None = None
         self._corpus_digest = ""
-        # Fields that all requests share. The set's name is added once the judge's digest is known.
+        # All requests share these fields. The set's name follows once the judge's digest is known.
         self._common = references_pb2.PrepareRequest(metrics=choice.specs)
 
     async def run(
         self, limits: Callable[[], Awaitable[Limits]], generate: SyntheticGeneration | None, *, immutable: bool = False
     ) -> PrepareReport:
-        """Prepare all entries, one request after the other.
+        """Prepare all entries, one request at a time.
 
         Raises:
             InvalidRequest: An entry of an immutable set cannot be sent, or the server does not support immutable sets.
@@ -103,19 +103,19 @@ class Preparation:
     async def _complete(self, requests: int) -> None:
         """Have the server confirm that an immutable set sent in several requests is complete."""
         if requests > 1:
-            self._provenance = {}  # metric identifiers lack the corpus digest, which only a complete set has
+            self._provenance = {}  # The identifiers lack the corpus digest, because only a complete set has one.
             await self._send_until_done(Chunk([], []))
         if not self._corpus_digest:
             raise InvalidRequest("immutable: this server does not support immutable sets: upgrade the server")
 
     async def _name(self, generate: SyntheticGeneration | None) -> None:
-        """Name the set. If a judge writes answers, first ask the server for the judge's digest, and pin the judge."""
+        """Name the set. If a judge writes answers, first get the judge's digest from the server and pin the judge."""
         if generate is not None:
             self._common.generate.model = generate.judge
             self._common.generate.prompt = generate.prompt
             self._common.generate.return_answers = True
             await self._send_until_done(Chunk([], []))
-            self._provenance = {}  # belongs to a set without entries
+            self._provenance = {}  # this request had no entries
             writer = self._generation
             if writer is None:
                 raise InvalidRequest("generate: this server does not write synthetic answers: upgrade the server")

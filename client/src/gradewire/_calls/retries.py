@@ -32,7 +32,7 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 
 
 def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
-    """Return the seconds to wait: what the server asks for and up to a fifth more, or the back-off's wait."""
+    """Return the seconds to wait: up to 20 % more than the server asks for, or the back-off's wait."""
     if error.retry_after_s:
         return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - spreads load; no secret depends on it
     return backoff.wait_s(failures, most_s)
@@ -42,7 +42,7 @@ class Retries:
     """The retries of one call.
 
     Args:
-        left_s: A function that returns the seconds until the deadline. No attempt starts at 0 or less.
+        left_s: A function that returns the seconds until the deadline.
         resumed_after: Errors to retry in addition to ServerUnreachable and Overloaded, because the call can resume.
     """
 
@@ -55,7 +55,7 @@ class Retries:
         self._reported = False
 
     def progressed(self) -> None:
-        """Record an answer. The next failure then counts as the first one again."""
+        """Record an answer. The next failure then counts as the first."""
         if self._reported:
             _log.warning("the server answers again after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0
@@ -83,7 +83,7 @@ class Retries:
         await sleep(wait_s)
 
     def with_attempts(self, error: TransportError) -> TransportError:
-        """Return the error with earlier attempts in its message, or unchanged if there were no earlier attempts."""
+        """Return the error. If there were earlier attempts, add their number and duration to the message."""
         if self._last is None:
             return error
         attempts = self._failures + (error is not self._last)

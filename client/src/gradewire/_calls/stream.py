@@ -179,7 +179,7 @@ class RowStream(Generic[M, R]):
         self._to_take.set()
 
     def _is_answered(self) -> bool:
-        """Return True if every row has its result. If the stream breaks after that, nothing is lost."""
+        """Return True if every row has its result."""
         return self._exhausted and not self._open and bool(self._rows.provenance)
 
     async def _requests(self, connection: "StreamAttempt") -> AsyncIterator[Message]:
@@ -187,7 +187,7 @@ class RowStream(Generic[M, R]):
         # Wait until the server accepts the call, because gRPC loses a call's status if the call ends while the client
         # writes a message.
         await connection.accepted.wait()
-        # A broken stream may still advance this iterator for a moment. The next stream would then miss these rows.
+        # A broken stream may still read from this iterator for a moment. The next stream would then miss those rows.
         while connection.is_on():
             self._to_send.clear()
             unsent, self._unsent = self._unsent, deque()

@@ -26,8 +26,9 @@ _REFUSED_S: Final = 1.0
 """Maximum number of seconds to avoid a process after it refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""A call goes to the process that has cached its content if that process's load is at most `_BUSIER` times the lowest
-load of all processes, plus `_BUSIER_CALLS` calls."""
+"""A process with more than `_BUSIER` times the lowest load plus `_BUSIER_CALLS` calls gets no call, even if the process
+has cached the call's content.
+"""
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between attempts to reach a missing process while the pool is full."""
 
@@ -38,12 +39,12 @@ class ServerConnection:
 
     Attributes:
         calls: Number of calls in flight.
-        process: INDEX/COUNT of the server process; empty if unknown, or if the server has only one process.
+        process: INDEX/COUNT of the server process; "" for an unknown process or the only process.
         process_known: True if the server has reported its process, or that it has only one process.
         retired: True if the connection gets no more calls and is closed after its last call.
         avoided_until_s: Time until which the connection is avoided because a call failed.
         refused_until_s: Time until which the process counts as overloaded.
-        turn: Number of calls that the pool had assigned when this connection last got a call.
+        turn: The pool's call count when this connection last got a call.
         callables: Functions that start a call, by the method's path and type of requests.
     """
 
@@ -81,19 +82,18 @@ class ServerConnection:
 
     @property
     def may_move(self) -> bool:
-        """True if the server's metadata is worth reading, because the process is still unknown or may be stopping."""
+        """True if the server's metadata must be read, because the process is still unknown or may be stopping."""
         return not self.process_known or bool(self.process)
 
     @property
     def is_over(self) -> bool:
-        """True if the connection can be closed."""
         return self.retired and not self.calls
 
 
 class ConnectionPool:
     """A client's connections on one event loop, at most `most` at a time.
 
-    If `most` is 0, the limit follows from the number of server processes.
+    If `most` is 0, the number of server processes determines the limit.
     """
 
     def __init__(self, most: int = 0) -> None:
@@ -152,7 +152,7 @@ class ConnectionPool:
             connection.avoided_until_s, connection.process_known = time.monotonic() + _AVOIDED_S, False
 
     def surplus(self) -> ServerConnection | None:
-        """Return a connection to replace with a new one; None if no replacement is needed.
+        """Return a connection to replace, or None if no connection needs a replacement.
 
         A new connection may reach a process that was down when the current connections opened.
         """
@@ -194,7 +194,7 @@ class ConnectionPool:
 
 
 def process_of(value: object) -> str:
-    """Return INDEX/COUNT from the server's metadata; "" if the value does not have this format."""
+    """Return INDEX/COUNT from the server's metadata, or "" if the value has a different format."""
     text = str(value)
     index, slash, count = text.partition("/")
     return text if slash and index.isdecimal() and count.isdecimal() else ""
