@@ -101,7 +101,7 @@ def unpacked_object(cell: str) -> dict[Any, Any] | None:
             value = read(said)
             if isinstance(value, dict):
                 return value
-    raise ValueError(f" is an object that cannot be parsed ({text[:40]}…): write its texts as a JSON list")
+    raise ValueError(f" is an object that cannot be parsed ({text[:40]}…): write the answers as a JSON list")
 
 
 def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:
@@ -167,7 +167,7 @@ def text_of(value: Any) -> str | None:
         return None if value is None or not isinstance(value, str) else value
     if isinstance(value, bool):
         raise UnreadableValueError(
-            f" is {value}, a truth value: write it like the other answers, for instance "
+            f" is {value}, a truth value: write a string like the other answers, such as "
             f'"{"yes" if value else "no"}" or "{str(value).lower()}"'
         )
     if isinstance(value, int):

@@ -30,9 +30,9 @@ T = TypeVar("T")
 class Client(ClientBase):
     """A blocking client for a gradewire server. A `with` block, or the end of the program, closes the client.
 
-    The client runs the methods of `AsyncClient` on a background thread, so you can call it from several threads, and
-    from a notebook whose event loop is running. A pickled client, or a client in a forked process, connects again at
-    its first use. If gRPC was loaded before the fork, calls in the child raise ForkedClientError.
+    The client works on a background thread, so you can call it from several threads, or from a notebook with a running
+    event loop. A pickled client, or a client in a forked process, connects again at its first use. If gRPC was loaded
+    before the fork, calls in the child raise ForkedClientError.
 
     Args:
         address: HOST:PORT of the server.
@@ -170,7 +170,7 @@ def _iterate(
         return await anext(batches, None)
 
     async def finish() -> None:
-        # After Ctrl-C, the last `take` is still being cancelled, and a running generator cannot be closed.
+        # After Ctrl-C, `take` is still being cancelled, and the generator cannot be closed while it runs.
         if taking is not None:
             taking.cancel()
             await asyncio.wait([taking])
@@ -215,7 +215,7 @@ class AsyncScorer(_Embedded, AsyncClient):
 
 
 def embedded_transport(**settings: Any) -> Transport:
-    """Return the transport that `Scorer.embedded` uses, or raise the same errors."""
+    """Return the transport that `Scorer.embedded` uses; raise the errors of `Scorer.embedded`."""
     try:
         from gradewire._transports.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
 

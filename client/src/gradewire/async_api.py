@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class ClientBase:
-    """The base class of both clients, which stores their settings. Subclasses prepare for calls in `_start`."""
+    """The base class of both clients, which stores their settings."""
 
     def __init__(  # noqa: PLR0913 - all optional and named
         self,
@@ -217,13 +217,12 @@ class AsyncClient(ClientBase):
         Args:
             entries: `ReferenceEntry`s, mappings with their keys, items, or a table with one entry per row.
             metrics: Metrics to prepare for, in the same formats as for `score`.
-            generate: The judge that writes a synthetic answer for each reference without one: True for the default
-                judge, a judge's name, or a `SyntheticGeneration`. The reference set keeps the answers, so the judge
-                writes each answer only once.
+            generate: The judge that writes missing synthetic answers: True for the default judge, a judge's name, or a
+                `SyntheticGeneration`. The reference set keeps the answers, so the judge writes each answer only once.
             immutable: True to freeze the reference set with exactly these entries. The call fails if the set already
-                has different entries. `report.pinned` is the set's name with its digest.
-            progress: A function to call with a `PrepareProgress` on the client's thread as entries are finished. If the
-                function raises an exception, the call ends.
+                has different entries. `report.pinned` contains the set's name and digest.
+            progress: A function to call with a `PrepareProgress` on the client's thread when entries are finished. If
+                the function raises an exception, the call ends.
             **options: See `gradewire.options.PrepareOptions`: `preset`, `synthetic` (with `generate`, "prepared" by
                 default), `model`, and `deadline_s` for the whole call. The default deadline is an hour, or a day with
                 `generate`.

@@ -87,7 +87,7 @@ def check_most(name: str, most: object) -> None:
 
 
 def rows_of(name: str, rows: Any) -> Iterable[Any]:
-    """Return an iterable of the items, pairs or entries that a caller passed. A table's rows become mappings.
+    """Return an iterable of items, pairs or entries. A table's rows become mappings.
 
     Raises:
         InvalidRequest: The argument is not a list of rows; for example, it is a single row or a string.
@@ -151,7 +151,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def check_generate(generate: object) -> SyntheticGeneration | None:
-    """Return the judge that writes synthetic answers, with its prompt; None if no answers are to be generated.
+    """Return the judge that writes synthetic answers, with its prompt, or None if no answers are to be written.
 
     Raises:
         InvalidRequest: The value is not a bool, a judge's name or a SyntheticGeneration.
@@ -184,7 +184,7 @@ def check_timeout(timeout_s: object) -> None:
 
 
 def _as_float(value: object) -> float:
-    """Return a float; NaN if the value is not a number."""
+    """Return a float, or NaN if the value is not a number."""
     try:
         return float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
@@ -210,9 +210,9 @@ def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
 
 
 def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
-    """Return the default metrics that a server can compute with an encoder, and a note if only smile is left.
+    """Return the default metrics that a server can compute with an encoder, and a note if this is only smile.
 
-    If the encoder itself is missing, return both metrics, so that both report the missing encoder.
+    If the encoder is missing, return both metrics, so that both report the missing encoder.
     """
     if not listed.metrics:
         return Smile.name, ""
@@ -226,7 +226,7 @@ def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """A call's unchecked options. Without `metrics`, the call uses the `USUAL_METRICS` that the server can compute."""
+    """A call's unchecked options. `metrics` None means the `USUAL_METRICS` that the server can compute."""
 
     metrics: MetricsLike | None
     defaults: MetricDefaults
@@ -247,7 +247,7 @@ class CallOptions:
         return cls(metrics, MetricDefaults(**defaults), deadline_s, priority)
 
     def choose(self) -> MetricChoice:
-        """Return the metrics, with the call's options as values of parameters that the metrics do not set.
+        """Return the metrics. The call's options fill in parameters that the metrics do not set.
 
         Raises:
             InvalidRequest: An option has a wrong type, or does not fit the metrics.

@@ -23,7 +23,7 @@ class Pair:
             under the key `caption`.
         images: Pictures that the question is about, in the formats of `Item.images`; sent with `image=true`.
         id: An id of your choice, returned with the result; it need not be unique.
-        group: A label for summaries, returned with the result.
+        group: A label for summaries; no metric reads it.
     """
 
     question: str
@@ -110,7 +110,7 @@ class Comparison:
             not parse the verdict in one order, or needed no judge.
         probability_b: The same for answer B.
         probability_tie: The same for a tie.
-        orders: The judge's verdict with answer A shown first, then with answer B shown first, even if `status` is
+        orders: The judge's verdicts with answer A shown first, and with answer B shown first, even if `status` is
             INCONSISTENT or UNPARSABLE. Empty if the server needed no judge, or the judge did not answer.
         index: Position of the pair in the call, from 0.
         id: The caller's id.
@@ -118,9 +118,8 @@ class Comparison:
         message: The error and its remedy; empty if `status` is OK.
         warnings: Notes on the verdict.
         decided_by: "judge", or "rule" if the answers look the same; empty without a winner.
-        prompt_tokens: Number of tokens that the judge read in both orders; 0 if the judge's server does not report it.
-        generated_tokens: Number of tokens that the judge wrote in both orders; 0 if the judge's server does not report
-            it.
+        prompt_tokens: Number of tokens that the judge read in both orders; 0 if unknown.
+        generated_tokens: Number of tokens that the judge wrote in both orders; 0 if unknown.
         cache_hits: Number of verdicts by source.
         timing: Seconds by type of work.
         provenance: Everything needed to reproduce the verdict; None for a pair that never reached a server.

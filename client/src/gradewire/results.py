@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PART_FIELDS: Mapping[str, object] = MappingProxyType(
     {part.name: get_type_hints(kind)[part.name] for kind in PART_TYPES.values() for part in fields(kind)}
 )
-"""Field types of all parts classes, by field name. Fields with the same name have the same type."""
+"""Types of all parts classes' fields. Fields with the same name have the same type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Status(StrEnum):
 class ScoreWarning(StrEnum):
     """A note on a valid score."""
 
-    # A text was longer than the encoder or judge can read, or had too many windows.
+    # A text was too long for the encoder or judge, or had too many windows.
     TRUNCATED = "TRUNCATED"
     # The threshold and weights are not calibrated for this model. Trust the order of scores, not `correct`.
     UNCALIBRATED = "UNCALIBRATED"

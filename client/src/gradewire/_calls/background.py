@@ -60,9 +60,7 @@ class BackgroundLoop:
         """Start a coroutine without waiting; raise ClientClosed and ForkedClientError like `run`."""
         refused: Exception | None = None
         if os.getpid() != self._pid:
-            refused = ForkedClientError(
-                "this call started in the parent process, which finishes it: call again in this process"
-            )
+            refused = ForkedClientError("this call started in the parent process: make the call again in this process")
         else:
             # The lock ensures that a coroutine either starts before `stop` and is then cancelled, or does not start.
             with self._lock:

@@ -96,7 +96,10 @@ def decode_comparison(
     # The server does not know the pair's index in the call.
     message = _PREFIX.sub(f"pairs[{index}]:", result.message)
     if status is Status.OK and winner is None:
-        status, message = Status.INTERNAL, f"pairs[{index}]: the server's OK has no winner: report this defect"
+        status, message = (
+            Status.INTERNAL,
+            f"pairs[{index}]: the server returned OK without a winner: report this defect",
+        )
     a, b, tie = _probabilities(result)
     return Comparison(
         winner=winner if status is Status.OK else None,

@@ -140,8 +140,8 @@ class Preparation:
                 fitting.append((index, message))
                 continue
             problem = (
-                f"entries[{index}] has {size} bytes, but at most {room.max_item_bytes} fit into a message: shorten its "
-                "texts"
+                f"entries[{index}] has {size} bytes, but at most {room.max_item_bytes} fit into a message: shorten the "
+                "entry"
             )
             self._failures.append(EntryFailure(index, Status.INVALID_INPUT, problem))
             self._so_far = replace(self._so_far, entries_done=self._so_far.entries_done + 1)

@@ -195,7 +195,7 @@ def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
     if result.HasField("score") and math.isfinite(result.score):
         return status, result.message
     found = f"the score {result.score}" if result.HasField("score") else "no score"
-    return Status.INTERNAL, f"items[{index}]: the server's OK has {found}: report this defect"
+    return Status.INTERNAL, f"items[{index}]: the server returned OK with {found}: report this defect"
 
 
 def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], Parts]:

@@ -105,8 +105,8 @@ def mismatch(endpoint: Endpoint, server: Encryption) -> str:
         )
     if tls is not None and server == "tls with client certificate":
         return (
-            f"{at} rejects this client's certificate: give a certificate that an authority in the server's "
-            "tls_client_ca has signed, as Tls(certificate_chain=…, private_key=…) (command: --tls-cert and --tls-key)"
+            f"{at} rejects this client's certificate: give Tls(certificate_chain=…, private_key=…) (command: "
+            "--tls-cert and --tls-key) with a certificate from an authority in the server's tls_client_ca"
         )
     return ""
 

@@ -51,7 +51,7 @@ def read_prompt_text(data: bytes, path: str) -> PromptText:
 
 @lru_cache(maxsize=64)
 def short_prompt(prompt: str) -> str:
-    """Return a prompt's short name for a label: the name itself, or NAME/VERSION@DIGEST for a prompt file's text."""
+    """Return a prompt's short name for a label: the name, or NAME/VERSION@DIGEST for a prompt file's text."""
     if "\n" not in prompt:
         return prompt
     head = _head(prompt)

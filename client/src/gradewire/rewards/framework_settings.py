@@ -12,7 +12,7 @@ from gradewire.rewards.reward import FailureHandling
 from gradewire.rewards.scorer import RewardScorer
 from gradewire.transport import Endpoint, Transport
 
-# Usual names of the column with right answers in data sets for reinforcement learning. The first match wins.
+# Usual names of the column with right answers. The first name that exists is used.
 REFERENCE_NAMES = (
     *("references", "reference", "ground_truth", "expected_answer", "answer", "answers", "solution", "label", "target"),
 )

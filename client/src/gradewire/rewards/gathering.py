@@ -26,7 +26,8 @@ _ENCODED_PER_TURN: Final = 64
 """Number of items to encode before other tasks of the event loop may run."""
 _OPEN_S: Final = 1.0
 """Seconds for which a stream accepts batches. Opening a stream costs as much as scoring a few dozen samples, but an
-open stream keeps a server from stopping, and never reaches a new server."""
+open stream keeps a server from stopping, and never reaches a new server.
+"""
 _SHARE_OF_DEADLINE: Final = 0.95
 _LEAST_DEADLINE_S: Final = 0.01
 
@@ -109,7 +110,7 @@ class SampleRows(ItemMessages[ScoredItem]):
 
     span_name: ClassVar[str] = CLIENT_REWARD_STREAM
     omit_diagnostics: ClassVar[bool] = True
-    emits_events = False  # each caller emits the events of its items, also for late and unsent items
+    emits_events = False  # callers emit their items' events, also for late and unsent items
 
     def encode(self, index: int, row: Item, max_bytes: int) -> types_pb2.Item | ItemProblem:
         """Return an item's message, or the reason why the item cannot be sent. Items of strings take a fast path."""
@@ -139,9 +140,9 @@ class SampleRows(ItemMessages[ScoredItem]):
 
 
 class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
-    """A stream with one metric that scores one batch after the other, for about a second.
+    """A stream that scores one batch after the other with one metric, for about a second.
 
-    The stream calls `changed` when it can take the next batch, and when it has ended.
+    The stream calls `changed` when it can take a batch, and when it ends.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             group.done.add_done_callback(on_done)
         positions = [(group, position) for group, positions in batch for position in positions]
         deadline_s = max(group.until for group, _ in batch) - asyncio.get_running_loop().time()
-        # Give up shortly before the callers do, so that they learn the reason: no server, or no time.
+        # End shortly before the callers' deadlines, so that callers learn the reason (no server, or too little time).
         self._stall_s = max(_SHARE_OF_DEADLINE * deadline_s, _LEAST_DEADLINE_S)
         self._positions = dict(enumerate(positions, first))
         self._handed.extend((index, group.items[position]) for index, (group, position) in self._positions.items())
@@ -246,7 +247,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             await self._has_more.wait()
 
     def _is_answered(self) -> bool:
-        # If the stream breaks between two batches, it need not resume, because the next batch opens a new stream.
+        # A stream that breaks between two batches need not resume, because the next batch opens a new stream.
         return not self._open and not self._handed and bool(self._rows.provenance)
 
 
@@ -311,7 +312,7 @@ class Gatherer:
         """
         loop = asyncio.get_running_loop()
         group = Group(items, loop.time() + deadline_s, loop.create_future(), [None] * len(items), len(items))
-        # A timer is cheaper than asyncio.timeout. That matters, because every call with a single sample needs one.
+        # A timer costs less than asyncio.timeout, and every call needs one.
         timer = loop.call_at(group.until, group.end)
         try:
             await self._enqueue(group)
@@ -370,7 +371,6 @@ class Gatherer:
         return sum(stream.is_busy for stream in self._streams) < self._how.max_streams
 
     def _free_stream(self, batch: Sequence[Piece]) -> BatchStream:
-        """Return a stream that is free, or open a new stream."""
         free = next((stream for stream in self._streams if stream.is_free), None)
         if free is None:
             # Trace the stream within the first caller's span. The current span may belong to an unrelated call.

@@ -28,7 +28,7 @@ _BAD_REQUEST = 400
 _BAD_GATEWAY = 502
 
 _TASK = "_ng_task_index"
-_MOST_REWARD = 1e100  # means and deviations of larger rewards overflow
+_MOST_REWARD = 1e100  # Means and deviations of larger rewards overflow.
 # Limits on the number and length of field names in an error message.
 _MOST_LISTED = 30
 _MOST_CHARACTERS = 80
@@ -274,7 +274,7 @@ async def verify(scorer: RewardScorer, body: Any) -> PostReply:
 
 
 def seed_session(body: Any) -> PostReply:
-    """Answer a post to `/seed_session` by confirming the requested id. Nothing is stored between posts."""
+    """Answer a post to `/seed_session` by confirming the requested id."""
     fields = _fields_of(body)
     session = fields.get("resources_session_id")
     return PostReply({} if session is None else {"resources_session_id": session})

@@ -25,7 +25,7 @@ with needed_by("gradewire.integrations.evaluation.lm_eval"):
 
 NAME = "gradewire"
 VERDICT = "gradewire_right"
-"""Names of a document's values: the score, and the verdict (1 or 0) if the metric returns one."""
+"""Names of a document's values: the score, and the verdict (1 or 0) if the metric returns verdicts."""
 
 
 class GradedAnswer(str):
@@ -77,11 +77,11 @@ def gradewire(
 def results_function(
     *, question: str = "question", references: str = "answers", metric: str = METRIC, **connection: Any
 ) -> Callable[[Mapping[str, Any], Sequence[Any]], dict[str, float]]:
-    """Return a `process_results` for documents with these fields.
+    """Return a `process_results` function for documents with these fields.
 
     Args:
         question: The field with the question; "" if there is no question.
-        references: The field with the right answer or answers.
+        references: The field with one or more right answers.
         metric: One metric; see `Client.score`.
         **connection: `address` and `deadline_s`; see `AnswerEvaluator`.
     """
@@ -115,7 +115,7 @@ class GradewireFilter(Filter):
         self._evaluator = AnswerEvaluator(gradewire_metric, **connection)
 
     def apply(self, resps: Iterable[Any], docs: Sequence[Mapping[str, Any]]) -> list[GradedAnswer]:
-        """Return the answers with their evaluations."""
+        """Return the graded answers."""
         answers = [_only(answer) for answer in resps]
         items = [_item(doc, answer, *self._fields) for doc, answer in zip(docs, answers, strict=True)]
         evaluations = self._evaluator.evaluate_all(items)

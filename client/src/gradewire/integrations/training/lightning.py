@@ -39,9 +39,9 @@ def items_of_outputs(outputs: Any, batch: Any) -> Iterable[ItemLike]:
 class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is optional: mypy runs without it
     """A callback that submits each validation's answers, and logs scores under their step when they arrive.
 
-    Scores go to all of the trainer's loggers, on the training loop's thread. Rank 0 gathers the answers of all ranks,
-    and only rank 0 has a spool. Items that `DistributedSampler` repeats to fill a rank are scored twice. Answers from
-    Lightning's sanity check are not scored, but their format is checked.
+    Scores go to all of the trainer's loggers, on the training loop's thread. Rank 0 gathers all ranks' answers in its
+    spool. Items that `DistributedSampler` repeats to fill a rank are scored twice. Answers from Lightning's sanity
+    check are not scored, but the callback checks their format.
 
     Args:
         settings: Settings for the scorer. The scorer's sinks receive the scores in addition to the trainer's loggers.
@@ -101,7 +101,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
         self._log_late(trainer)
 
     def teardown(self, trainer: Any, *_: Any, **_stage: Any) -> None:
-        """Wait for scores, log them and release the directory; unscored steps stay in it for the next run."""
+        """Wait for scores, log them and release the directory, which keeps unscored steps for the next run."""
         self._close(trainer, self._close_s)
 
     def on_exception(self, trainer: Any, *_: Any) -> None:
@@ -129,7 +129,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
 def _gathered(
     collected: dict[int, list[ItemLike]], world_size: int, *, is_first: bool
 ) -> list[dict[int, list[ItemLike]]]:
-    """Return the items of all ranks on rank 0, and nothing on other ranks; all ranks must call this function."""
+    """Return all ranks' items on rank 0, and nothing on other ranks. All ranks must call this function."""
     if world_size == 1:
         return [collected]
     shards: list[Any] | None = [None] * world_size if is_first else None

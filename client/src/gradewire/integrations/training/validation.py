@@ -36,7 +36,7 @@ _DELIVERY_JOIN_S = 5.0
 _log = logging.getLogger("gradewire.validation")
 
 _MOST_PARTLY: Final = 5
-"""Maximum number of repeated attempts at a step with unanswered items. After these, the step counts as scored."""
+"""Maximum number of attempts to repeat for a step's unanswered items. The step then counts as scored."""
 DEADLINE_S: Final = 600.0
 JUDGE_DEADLINE_S: Final = 3600.0
 _WORKER_JOIN_S: Final = 5.0
@@ -104,7 +104,7 @@ class Worker:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait a few seconds for the thread to end."""
+        """Wait a few seconds until the thread ends."""
         self._thread.join(_WORKER_JOIN_S)
 
     def _run(self) -> None:
@@ -137,7 +137,7 @@ class Worker:
         options: ScoreOptions = {"priority": "bulk", **self._options}
         asks_judge = False
         if header.metrics is not None:
-            # The step's metric identifiers already contain these options with the values at submission.
+            # The step's metric identifiers already contain the values that these options had at submission.
             options |= {"preset": None, "synthetic": None, "model": None, "judge": None}
             options["reference_set"] = header.reference_set or None
             asks_judge = choose_metrics(header.metrics, MetricDefaults()).asks_judge
@@ -158,7 +158,7 @@ class Worker:
 
 
 def _missing(report: ScoreReport) -> str:
-    """Return a message if items without a score may get a score later; otherwise, return an empty string."""
+    """Return a message if items without a score may get a score later; otherwise, return ""."""
     missing = [result for item in report for result in item.scores.values() if result.status.may_pass]
     if not missing:
         return ""
@@ -170,9 +170,9 @@ class ValidationScorer:
     """A scorer for the predictions of training steps. It loses no predictions while the server is down.
 
     `submit` writes a step to `directory` and returns. A thread scores the steps in the directory, oldest first, and
-    tries again until the server answers. If the training loop is killed, its steps stay in the directory. The next
-    scorer for this directory scores these steps with the metrics that were chosen at their submission. Close the
-    scorer, or use `with`; the end of the program closes the scorer too.
+    tries again until the server answers. If the program is killed, its steps stay in the directory, and the next scorer
+    for the directory scores them with their original metrics. Close the scorer, or use `with`; the end of the program
+    also closes the scorer.
 
     Args:
         client: HOST:PORT of a server, or a client (for a token or TLS, or `Scorer.embedded()`). Closing the scorer does
@@ -232,7 +232,8 @@ class ValidationScorer:
 
         Args:
             step: The training step, a whole number.
-            items: See `Client.score`. An item that cannot be sent gets the status INVALID_INPUT; the rest get scores.
+            items: See `Client.score`. An item that cannot be sent gets the status INVALID_INPUT; other items are
+                scored.
             name: The data set's name; scores are logged under it.
 
         Returns:
@@ -266,7 +267,7 @@ class ValidationScorer:
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until all steps are scored, and the sinks and the callback are done; return False after `timeout_s`.
 
-        Do not call this method from the callback, because it waits for the callback.
+        The callback must not call this method, which waits for the callback.
         """
         return self._steps.wait_empty(timeout_s)
 
@@ -287,7 +288,7 @@ class ValidationScorer:
             self._steps.close()
             self._deliveries.close()
             if self._owns_client:
-                # Closing our client ends the worker's call. A call on the caller's client ends by its deadline.
+                # Closing our client ends the worker's call. A call on the caller's client ends at the call's deadline.
                 self._client.close()
                 self._worker.join()
             _open_scorers.discard(self)
@@ -365,5 +366,5 @@ def _close_all() -> None:
         scorer.close()
 
 
-# Close scorers before clients: hooks run last in, first out, and importing gradewire.api registered the clients' hook.
+# Close scorers before clients. Hooks run last in, first out, and importing gradewire.api registered the clients' hook.
 threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit runs after clients close
