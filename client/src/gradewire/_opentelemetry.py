@@ -144,8 +144,6 @@ class OpenTelemetryCall(CallTrace):
 
 
 class OpenTelemetryRequest(RequestTrace):
-    """The trace of a request, with the request's final gRPC code."""
-
     def __init__(self, span: trace.Span) -> None:
         self._span = span
         self.code = ""

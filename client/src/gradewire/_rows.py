@@ -267,7 +267,7 @@ def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]
     """
     values = _values(row, names)
     if any(name in names and name not in values for name in _MAIN_FIELDS):
-        # The first of several similar names wins.
+        # If several names are similar, use the first.
         alike = {str(column).strip().casefold(): row[column] for column in reversed(list(row))}
         values = _values(alike, names) | values
     return values

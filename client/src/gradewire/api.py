@@ -44,7 +44,7 @@ class Client(ClientBase):
         submit_limits: Limits on pending submissions; None means `SubmitLimits()`.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
@@ -59,7 +59,7 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
-        """Score items and return a report; see `AsyncClient.score` for arguments and errors."""
+        """Score items and return a report; see `AsyncClient.score`."""
         taken = list(rows_of("items", items))
         call = CallOptions.of("Client.score", metrics, options)
         return self._background.run(lambda calls: calls.score(taken, call, progress))
@@ -88,7 +88,7 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[CompareOptions],
     ) -> list[Comparison]:
-        """Ask a judge which answer of each pair is better; see `AsyncClient.compare` for arguments and errors."""
+        """Ask a judge which answer of each pair is better; see `AsyncClient.compare`."""
         taken = list(rows_of("pairs", pairs))
         rows = PairRows("Client.compare", by, options)
         return self._background.run(lambda calls: calls.compare(taken, rows, progress))
@@ -119,7 +119,7 @@ class Client(ClientBase):
         progress: PrepareCallback | None = None,
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
-        """Prepare references before answers arrive; see `AsyncClient.prepare` for arguments and errors."""
+        """Prepare references before answers arrive; see `AsyncClient.prepare`."""
         taken = list(rows_of("entries", entries))
         call = CallOptions.of("Client.prepare", metrics, options)
         return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate, immutable=immutable))
@@ -141,7 +141,7 @@ class Client(ClientBase):
         return running.calls.submit(lambda: running.loop.loop, items, call, callback)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait for all submissions and their callbacks; return False if they take longer than `timeout_s` seconds."""
+        """Wait for all submissions and their callbacks; return False after `timeout_s` seconds."""
         return self._background.run(lambda calls: calls.flush(timeout_s))
 
     def models(self, *, deadline_s: float | None = None) -> ModelList:

@@ -148,7 +148,7 @@ class Item:
         references: One or more right answers.
         prediction: The answer to grade. A blank answer gets the status EMPTY_PREDICTION.
         question: The question. sfve, correctness, judge metrics, and bertscore with `with_question=true` read it.
-        id: An id of your choice, returned with the result; it need not be unique.
+        id: Your id for the item, returned with the result; need not be unique.
         synthetic_answers: Each reference rewritten as a full sentence, in the order of `references`; may be empty.
         caption: A description of the picture, for judge metrics with `caption=true`.
         captions: More descriptions, which the judge reads after `caption`.

@@ -22,7 +22,7 @@ class Pair:
         captions: Descriptions of the picture, shown with `caption=true`. A mapping may also have a single description,
             under the key `caption`.
         images: Pictures that the question is about, in the formats of `Item.images`; sent with `image=true`.
-        id: An id of your choice, returned with the result; it need not be unique.
+        id: Your id for the pair, returned with the result; need not be unique.
         group: A label for summaries; no metric reads it.
     """
 

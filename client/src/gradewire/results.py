@@ -338,7 +338,6 @@ _COLUMNS: Mapping[str, object] = {
     **dict.fromkeys(_TIMES, float),
     "line": str,
 }
-"""Column types of the records."""
 
 
 @dataclass(frozen=True, slots=True)

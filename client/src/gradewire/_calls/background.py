@@ -20,8 +20,6 @@ _STOP_S = 5.0
 
 
 class BackgroundLoop:
-    """An event loop in a background thread, for coroutines from other threads."""
-
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
         self._pid = os.getpid()
@@ -57,7 +55,7 @@ class BackgroundLoop:
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Start a coroutine without waiting; raise ClientClosed and ForkedClientError like `run`."""
+        """Start a coroutine without waiting; raise the errors of `run`, except RuntimeError."""
         refused: Exception | None = None
         if os.getpid() != self._pid:
             refused = ForkedClientError("this call started in the parent process: make the call again in this process")
@@ -79,7 +77,6 @@ class BackgroundLoop:
             self._thread.join(_STOP_S)
 
     def is_own_thread(self) -> bool:
-        """Return True if the caller runs on the loop's thread."""
         return threading.current_thread() is self._thread
 
     def _run(self) -> None:

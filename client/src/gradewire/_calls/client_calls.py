@@ -39,11 +39,8 @@ GENERATE_DEADLINE_S = 24 * 3600.0
 JUDGE_DEADLINE_S = 3600.0
 """Default deadline of a call with a judge. A judge needs a second or more per item."""
 JUDGE_STALL_S = 600.0
-"""Default maximum wait for a stream's next result if the call needs a judge."""
 LIST_S = 60.0
-"""Seconds for which the client caches the server's list of models."""
 DRAIN_S = 60.0
-"""Maximum wait of `close` for pending submissions."""
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:
@@ -61,8 +58,6 @@ def connect(carrier: Transport | Endpoint) -> Transport:
 
 
 class ClientCalls:
-    """One client's calls on one event loop, with a default deadline."""
-
     def __init__(self, transport: Transport, deadline_s: float, submit_limits: SubmitLimits | None = None) -> None:
         self._transport = transport
         self._deadline_s = check_deadline(deadline_s)
@@ -148,7 +143,6 @@ class ClientCalls:
         *,
         immutable: bool = False,
     ) -> PrepareReport:
-        """Prepare references."""
         check_progress(progress)
         generation = check_generate(generate)
         if generation is not None and options.defaults.synthetic is None:
@@ -182,7 +176,6 @@ class ClientCalls:
         return await self._list(self._deadline(deadline_s))
 
     async def close(self) -> None:
-        """Wait up to a minute for submissions, then close the transport."""
         if not self.closed:
             await self._submissions.close(DRAIN_S)
             self.closed = True
@@ -208,7 +201,6 @@ class ClientCalls:
 
     @contextlib.contextmanager
     def _notifying_on_close(self) -> Iterator[None]:
-        """Raise ClientClosed instead of the transport's error if the client was closed during the call."""
         try:
             yield
         except (Exception, asyncio.CancelledError) as error:
@@ -222,7 +214,6 @@ class ClientCalls:
         return options.choose()
 
     async def _chosen(self, options: CallOptions) -> MetricChoice:
-        """Return the call's metrics; by default, the usual metrics that the server can compute."""
         choice = self._choose(options)
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
@@ -260,7 +251,7 @@ class ClientCalls:
 
 
 class ProcessCalls:
-    """A client's calls, made at first use and again in a forked child, unless the client is closed."""
+    """A client's `ClientCalls`, created at first use, and again in a forked child."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls

@@ -1,4 +1,4 @@
-"""Run a `prepare` call: split its entries into requests, and repeat broken requests."""
+"""Run a `prepare` call: split its entries into requests, and repeat interrupted requests."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -103,7 +103,7 @@ class Preparation:
     async def _complete(self, requests: int) -> None:
         """Have the server confirm that an immutable set sent in several requests is complete."""
         if requests > 1:
-            self._provenance = {}  # The identifiers lack the corpus digest, because only a complete set has one.
+            self._provenance = {}  # drop provenance without the corpus digest
             await self._send_until_done(Chunk([], []))
         if not self._corpus_digest:
             raise InvalidRequest("immutable: this server does not support immutable sets: upgrade the server")
@@ -115,7 +115,7 @@ class Preparation:
             self._common.generate.prompt = generate.prompt
             self._common.generate.return_answers = True
             await self._send_until_done(Chunk([], []))
-            self._provenance = {}  # this request had no entries
+            self._provenance = {}  # drop the provenance of a request without entries
             writer = self._generation
             if writer is None:
                 raise InvalidRequest("generate: this server does not write synthetic answers: upgrade the server")
@@ -133,7 +133,7 @@ class Preparation:
         self._common.reference_set = name
 
     def _fitting(self, room: ChunkLimits) -> list[tuple[int, references_pb2.ReferenceEntry]]:
-        """Return the entries that fit into a message, and record a failure for each entry that does not."""
+        """Return the entries that fit into a message, and record a failure for each larger entry."""
         fitting = []
         for index, message in self._messages:
             if (size := message.ByteSize()) <= room.max_item_bytes:

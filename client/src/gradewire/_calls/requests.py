@@ -71,8 +71,6 @@ def uncut_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[M]):
-    """A request's elements, with their indices in the call."""
-
     indices: list[int]
     messages: list[M]
 
@@ -95,18 +93,12 @@ def cut(elements: Iterable[tuple[int, M]], limits: ChunkLimits) -> Iterator[Chun
 
 
 class Deadline:
-    """A deadline shared by all of a call's requests."""
-
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
         self._end = time.monotonic() + deadline_s
 
     def remaining_s(self) -> float:
-        """Return the seconds left until the deadline.
-
-        Raises:
-            DeadlineExceeded: The deadline has passed.
-        """
+        """Return the seconds left; raise DeadlineExceeded after the deadline."""
         if (left := self.left_s()) <= 0:
             raise DeadlineExceeded(
                 f"the call did not finish within deadline_s={self._deadline_s:g}: use a larger deadline_s, or fewer "
@@ -153,15 +145,13 @@ class Rows(ABC, Generic[M, R]):
         """Return a row's message, or the reason why the row cannot be sent."""
 
     @abstractmethod
-    def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> R:
-        """Return the result for a failed row."""
+    def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> R: ...
 
     @abstractmethod
     def request(self, messages: Sequence[M]) -> Message: ...
 
     @abstractmethod
-    def stream_config(self) -> Message:
-        """Return the first request of a stream."""
+    def stream_config(self) -> Message: ...
 
     @abstractmethod
     def stream_request(self, messages: Sequence[M]) -> Message: ...
@@ -181,7 +171,6 @@ class Rows(ABC, Generic[M, R]):
         """Return a row's result, or None while metrics are missing; raise ServerFault for wrong metrics."""
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
-        """Return the error for rows that must fit into one request but do not."""
         return InvalidRequest(f"{rows} {self.noun}s do not fit into one request: give at most {max_rows}")
 
 
@@ -232,7 +221,6 @@ class Batch(Generic[M, R]):
         return [result for result in self._results if result is not None]
 
     def _single_chunk(self) -> Chunk[M] | None:
-        """Return all rows as one chunk, or None if they might exceed the server's limits."""
         if len(self._given) > min(ASSUMED_ITEMS, self._rows.chunk_rows):
             return None
         elements, problems = [], []
@@ -291,8 +279,8 @@ class Batch(Generic[M, R]):
                 self._first_error = self._first_error or error
                 self._failed_in_a_row += 1
                 self._fail(chunk, error)
-                # Give up, unless only this request failed: other errors were retried until the deadline, or cannot be
-                # retried.
+                # Only a ServerFault may concern this request alone. Other errors were retried until the deadline, or
+                # cannot be retried.
                 beyond_help = not isinstance(error, ServerFault)
                 if beyond_help or not self._answered or self._failed_in_a_row >= _GIVE_UP_AFTER:
                     for rest in chunks:

@@ -16,7 +16,7 @@ from gradewire.errors import Overloaded, ServerUnreachable, TransportError
 from gradewire_proto.wire_rules import Backoff
 
 SPREAD: Final = (0.8, 1.2)
-"""Range of the random factor of each wait, so that a restarting server's clients do not all return at once."""
+"""Range of the random factor for waits, so that a restarting server's clients do not all return at once."""
 _BACKOFF = Backoff(0.1, 2.0, SPREAD)
 # An attempt with less time left cannot succeed.
 _TOO_LATE_S = 0.05
@@ -66,7 +66,7 @@ class Retries:
         """Wait until the next attempt.
 
         Raises:
-            TransportError: The deadline is too near, or a retry cannot help. The message contains the number of tries.
+            TransportError: The deadline is too near, or a retry cannot help.
         """
         if not (isinstance(error, self._retried) and error.may_pass):
             raise self.with_attempts(error)

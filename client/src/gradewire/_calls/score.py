@@ -101,12 +101,11 @@ def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
 
 
 def decode_status(number: int) -> Status:
-    """Return the status; UNKNOWN for a number that this client does not know."""
+    """Return the status, or UNKNOWN for a number that this client does not know."""
     return _STATUS.get(number, Status.UNKNOWN)
 
 
 def decode_warnings(numbers: Iterable[int]) -> tuple[ScoreWarning, ...]:
-    """Return the warnings; UNKNOWN for numbers that this client does not know."""
     return tuple(_WARNING.get(number, ScoreWarning.UNKNOWN) for number in numbers)
 
 
@@ -321,8 +320,6 @@ class ItemMessages(Rows[types_pb2.Item, R]):
 
 
 class ItemRows(ItemMessages[ItemScores]):
-    """The items of a `score` or `score_stream` call. Each result has the scores of all metrics."""
-
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
         score = MetricScore(None, *failure)
         return ItemScores(index, identifier, dict.fromkeys(self.choice.labels, score))

@@ -179,7 +179,6 @@ class RowStream(Generic[M, R]):
         self._to_take.set()
 
     def _is_answered(self) -> bool:
-        """Return True if every row has its result."""
         return self._exhausted and not self._open and bool(self._rows.provenance)
 
     async def _requests(self, connection: "StreamAttempt") -> AsyncIterator[Message]:
@@ -226,12 +225,11 @@ class RowStream(Generic[M, R]):
 
 @dataclass(slots=True)
 class StreamAttempt:
-    """One stream of the transport. The server's first message sets `accepted`; only then does the client send rows."""
+    """A stream on the transport. The client sends rows only after the server's first message sets `accepted`."""
 
     sent: list[int] = field(default_factory=list)
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     over: bool = False
 
     def is_on(self) -> bool:
-        """Return True if the attempt has not ended."""
         return not self.over

@@ -76,7 +76,7 @@ class SubmitLimits:
         max_pending_bytes: Maximum total size of pending strings (in UTF-8) and pictures, in bytes.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     max_pending_items: int = 100_000
@@ -94,7 +94,7 @@ Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
 
 
 class _Result(Future[ScoreReport]):
-    """A future that raises an error in a forked child, because only the parent can set its result."""
+    """A future that raises an error in a forked child, because only the parent can set the result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -173,7 +173,6 @@ class Submissions:
         return submission.result
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until all pending submissions and their callbacks are done; return False after a timeout."""
         with self._lock:
             pending = [asyncio.wrap_future(submission.finished) for submission in self._pending]
         if not pending:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import grpc.aio
 
 MAX_CONNECTIONS: Final = 16
-"""Default maximum number of connections."""
 _TRIES_PER_PROCESS: Final = 4
 """Default maximum number of connections per server process. Several connections may lead to the same process."""
 _AVOIDED_S: Final = 1.0
@@ -40,12 +39,12 @@ class ServerConnection:
     Attributes:
         calls: Number of calls in flight.
         process: INDEX/COUNT of the server process; "" for an unknown process or the only process.
-        process_known: True if the server has reported its process, or that it has only one process.
+        process_known: True if the server has reported `process`, or reported that it has only one process.
         retired: True if the connection gets no more calls and is closed after its last call.
         avoided_until_s: Time until which the connection is avoided because a call failed.
         refused_until_s: Time until which the process counts as overloaded.
         turn: The pool's call count when this connection last got a call.
-        callables: Functions that start a call, by the method's path and type of requests.
+        callables: Functions that start calls, by method path and request type.
     """
 
     channel: "grpc.aio.Channel"
@@ -104,7 +103,6 @@ class ConnectionPool:
 
     @property
     def wants_another(self) -> bool:
-        """True if the next call should open a new connection."""
         if not self.connections:
             return True
         if len(self.connections) >= self._limit or any(not each.calls for each in self.connections):

@@ -23,7 +23,7 @@ _HERE = "the engine in this process"
 
 
 class EmbeddedTransport:
-    """A transport that calls the server's handlers in this process. Results and errors are the same as a server's.
+    """A transport that calls the server's handlers in this process. Results and errors are the same as on a server.
 
     Args:
         settings: The server's settings, by name.
@@ -83,7 +83,6 @@ class EmbeddedTransport:
 
 
 def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
-    """Return a method's handler, which accepts the request and `deadline_s`."""
     by_method: dict[RpcMethod[Any, Any], Callable[..., Any]] = {
         SCORE: handlers.score,
         SCORE_STREAM: handlers.score_stream,

@@ -64,8 +64,6 @@ def _read(path: Path | None) -> bytes | None:
 
 
 class GrpcTransport:
-    """A transport to a gradewire server over gRPC."""
-
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._address = endpoint.address
@@ -110,7 +108,6 @@ class GrpcTransport:
             await connection.channel.close()
 
     def _connection(self, content: int | None = None) -> ServerConnection:
-        """Return the connection for the next call; see `ConnectionPool.least_loaded` for `content`."""
         # A channel belongs to its loop, but a program can call asyncio.run() twice.
         loop = asyncio.get_running_loop()
         if self._loop is not loop:

@@ -202,7 +202,6 @@ def _choose_named(metrics: Mapping[Any, str | Metric], defaults: MetricDefaults)
 
 @lru_cache(maxsize=128)
 def _choose_written(metrics: str, defaults: MetricDefaults) -> MetricChoice:
-    """Parse metrics in a string. The cache helps, because most programs repeat the same few strings."""
     return _choose([metrics], defaults)
 
 

@@ -56,7 +56,7 @@ def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) ->
         **defaults: The adapter's defaults. Settings and environment variables override them.
 
     Raises:
-        InvalidRequest: A setting is wrong or unknown; the message names the setting.
+        InvalidRequest: A setting is wrong or unknown.
     """
     from_variables = {name: os.environ[variable] for name, variable in _VARIABLES.items() if os.environ.get(variable)}
     chosen = {**defaults, **from_variables, **_settings_of_environment(), **(settings or {})}
@@ -90,7 +90,7 @@ def scorer_of(settings: Mapping[str, Any], transport: Transport | None = None) -
         transport: The transport for the scorer's calls; None means a connection to the address.
 
     Raises:
-        InvalidRequest: A setting is wrong; the message names the setting.
+        InvalidRequest: A setting is wrong.
         TypeError: A setting is unknown.
     """
     rest = dict(settings)

@@ -23,7 +23,6 @@ from gradewire_proto.tracing.spans import CLIENT_REWARD_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 _ENCODED_PER_TURN: Final = 64
-"""Number of items to encode before other tasks of the event loop may run."""
 _OPEN_S: Final = 1.0
 """Seconds for which a stream accepts batches. Opening a stream costs as much as scoring a few dozen samples, but an
 open stream keeps a server from stopping, and never reaches a new server.
@@ -50,7 +49,7 @@ class Gathering:
         max_waiting: Maximum number of waiting samples. At this number, new calls wait until samples are sent.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     window_s: float = 0.002
@@ -211,7 +210,6 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             self._task.cancel()
 
     def _end(self) -> None:
-        """Take no more batches. The stream ends when all items have scores."""
         self._no_more = True
         self._has_more.set()
 

@@ -28,7 +28,8 @@ _BAD_REQUEST = 400
 _BAD_GATEWAY = 502
 
 _TASK = "_ng_task_index"
-_MOST_REWARD = 1e100  # Means and deviations of larger rewards overflow.
+_MOST_REWARD = 1e100  # means and deviations of larger rewards overflow
+
 # Limits on the number and length of field names in an error message.
 _MOST_LISTED = 30
 _MOST_CHARACTERS = 80

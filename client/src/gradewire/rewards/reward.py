@@ -141,7 +141,7 @@ class FailureHandling:
         window: Number of rewards from which the failure rate is computed, at least 32.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     policy: FailurePolicy = "exclude"

@@ -30,7 +30,7 @@ class RewardSettings:
     """The settings of a `RewardScorer`. The scorer's docstring explains them.
 
     Raises:
-        InvalidRequest: A setting is wrong; the message says which one.
+        InvalidRequest: A setting is wrong.
     """
 
     carrier: Transport | Endpoint
@@ -100,7 +100,7 @@ class RewardScorer:
         **options: See `RewardOptions`.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     def __init__(  # noqa: PLR0913 - all optional and named

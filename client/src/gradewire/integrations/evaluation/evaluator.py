@@ -50,9 +50,8 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
     """Return this process's client for a server; the first call creates the client.
 
     Args:
-        address: HOST:PORT of a server, or "embedded" for an engine in this process. None means the environment variable
-            GRADEWIRE_SERVER, or 127.0.0.1:50051 if it is not set.
-        token: The bearer token. None means the environment variable GRADEWIRE_TOKEN, or no token if it is not set.
+        address: See `AnswerEvaluator`.
+        token: See `AnswerEvaluator`.
 
     Raises:
         InvalidRequest: The address or token is malformed.

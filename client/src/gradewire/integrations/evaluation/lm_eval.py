@@ -35,7 +35,7 @@ class GradedAnswer(str):
     evaluation: Evaluation | None
 
     def __new__(cls, text: str, evaluation: Evaluation | None = None) -> Self:
-        """Return the text as an answer with the evaluation."""
+        """Return the text with its evaluation."""
         answer = super().__new__(cls, text)
         answer.evaluation = evaluation
         return answer

@@ -27,7 +27,6 @@ _REFUSED_WAIT_S: Final = 60.0
 _MOST_LISTED: Final = 10_000
 """Maximum number of finished steps in memory, a few kilobytes each; `scores.jsonl` contains all steps."""
 _MOST_BYTES: Final = 10**9 - 1
-"""Maximum size of a step in the database, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +283,6 @@ class Spool:
         self._settle(finished)
 
     def _settle(self, finished: Mapping[int, StepScores]) -> None:
-        """Move steps with stored results from `_waiting` to `_finished`, and export the results."""
         for sequence, scores in finished.items():
             self._waiting.pop(sequence, None)
             self._counts[scores.state] += 1

@@ -33,7 +33,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         **options: See `Client.score`. `deadline_s` applies to each batch, and defaults to `wait_s`.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     is_differentiable = False

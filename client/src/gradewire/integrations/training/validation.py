@@ -133,7 +133,6 @@ class Worker:
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
 
     def _options_of(self, header: StepHeader) -> ScoreOptions:
-        """Return the options for scoring a step; the step's metrics and reference set override the scorer's."""
         options: ScoreOptions = {"priority": "bulk", **self._options}
         asks_judge = False
         if header.metrics is not None:
