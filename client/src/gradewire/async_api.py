@@ -158,7 +158,7 @@ class AsyncClient(ClientBase):
         INVALID_INPUT. If only some requests fail, their pairs get the status UNAVAILABLE or TIMEOUT.
 
         Args:
-            pairs: `Pair`s, mappings with their keys, or a table with one pair per row.
+            pairs: `Pair`s, mappings with the same keys, or a table with one pair per row.
             by: `"compare"`, an identifier (`"compare?references=true&mode=reason"`), or a `Compare`.
             progress: A function to call as `progress(finished_pairs, all_pairs)` on the client's thread. An exception
                 in the function ends the call.
@@ -212,7 +212,7 @@ class AsyncClient(ClientBase):
         The server keeps finished work. To resume an interrupted call, repeat it.
 
         Args:
-            entries: `ReferenceEntry`s, mappings with their keys, items, or a table with one entry per row.
+            entries: `ReferenceEntry`s, mappings with the same keys, items, or a table with one entry per row.
             metrics: Metrics to prepare for, in the same formats as for `score`.
             generate: The judge that writes missing synthetic answers: True for the default judge, a judge's name, or a
                 `SyntheticGeneration`. The reference set keeps the answers, so the judge writes each answer only once.

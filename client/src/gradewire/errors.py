@@ -102,7 +102,7 @@ class MissingExtra(GradewireError, ImportError):  # noqa: N818 - named after the
 
     @classmethod
     def of(cls, what: str, error: ImportError) -> Self:
-        """Return the error for `what`, which needs a failed import. Re-raise import errors of gradewire's packages."""
+        """Return the error for a failed import in `what`. Re-raise import errors of gradewire's packages."""
         package = (error.name or "").partition(".")[0]
         if isinstance(error, GradewireError) or package.startswith("gradewire"):
             raise error
@@ -111,7 +111,7 @@ class MissingExtra(GradewireError, ImportError):  # noqa: N818 - named after the
 
 @contextmanager
 def needed_by(user: str, install: str = "") -> Iterator[None]:
-    """Turn an ImportError in the `with` block into MissingExtra: `user` needs the package `install`."""
+    """Turn an ImportError in the `with` block into MissingExtra, which says that `user` needs the package `install`."""
     try:
         yield
     except ImportError as error:

@@ -180,7 +180,7 @@ ItemsLike = Iterable[ItemLike] | Table
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """The reason why an item cannot be sent. If `too_large` is set, a larger message may have room for the item."""
+    """The reason why an item cannot be sent. If `too_large` is set, the item may fit into a larger message."""
 
     id: str
     message: str

@@ -201,7 +201,7 @@ USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """Return the metrics that an encoder cannot compute, with the reasons; an empty mapping for unknown encoders."""
+    """Return the metrics that an encoder cannot compute, with the reasons. An unknown encoder has no entries."""
     name = (model or "").partition("@")[0]
     for encoder in listed.models:
         if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
@@ -210,7 +210,7 @@ def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
 
 
 def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
-    """Return the default metrics that a server can compute with an encoder, and a note if this is only smile.
+    """Return the default metrics that a server can compute with an encoder, and a note if only smile is left.
 
     If the encoder is missing, return both metrics, so that both report the missing encoder.
     """
@@ -226,7 +226,7 @@ def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """A call's unchecked options. `metrics` None means the `USUAL_METRICS` that the server can compute."""
+    """A call's unchecked options. If `metrics` is None, use the `USUAL_METRICS` that the server can compute."""
 
     metrics: MetricsLike | None
     defaults: MetricDefaults
@@ -238,7 +238,7 @@ class CallOptions:
         """Collect the options that a caller passed to a client's method (CLASS.METHOD).
 
         Raises:
-            TypeError: The method has no such option.
+            TypeError: An option is unknown.
         """
         check_names(method, options, PrepareOptions if method.endswith(".prepare") else ScoreOptions)
         defaults: dict[str, Any] = {**options}

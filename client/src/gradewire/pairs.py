@@ -85,7 +85,8 @@ class OrderVerdict:
         probability_tie: Probability of a tie.
         reason: The text that the judge wrote before its verdict, with mode=reason.
         extracted: True if no readable verdict followed the reason, so the verdict was taken from the reason.
-        label_mass: Total probability of the three verdicts before the judge was limited to them; None if unknown.
+        label_mass: Total probability of the three possible verdicts before the judge was limited to these; None if
+            unknown.
     """
 
     first: Literal["a", "b"]

@@ -143,7 +143,7 @@ def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEn
         return " has bytes instead of text: give strings"
     for text in (message.question, *message.references, *message.synthetic_answers):
         if has_long_run(text):
-            return f" has a text with more than {MAX_MARKS} combining marks in a row: remove some marks"
+            return f" has a string with more than {MAX_MARKS} combining marks in a row: remove some marks"
     return ""
 
 

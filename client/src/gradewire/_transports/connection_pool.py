@@ -1,8 +1,7 @@
 """Spread calls over the connections to one server, so that the least loaded process gets the next call.
 
-If a server has several processes (SO_REUSEPORT), the kernel chooses the process that accepts a connection. While calls
-overlap, the pool therefore opens connections until it reaches every process. If a process stops or disappears, the pool
-retires its connections. Retired connections get no more calls, and new connections lead to other processes.
+If a server has several processes (SO_REUSEPORT), the kernel chooses a process for each connection. While calls overlap,
+the pool therefore opens connections until it reaches every process.
 """
 
 import sys

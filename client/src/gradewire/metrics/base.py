@@ -141,9 +141,9 @@ def _is_count(value: object) -> bool:
 class Metric:
     """A metric as a value: a name and typed parameters.
 
-    None means the call's default or, if the call has no default, the server's default. The fields have the same names
-    as in the metric's message in types.proto, which determines the wire format, the identifier and the checks. Some
-    metrics have a field `reference_set`, which names the set to use if a parameter is "prepared".
+    None means the call's default or, if the call has no default, the server's default. The fields are the same as in
+    the metric's message in types.proto. Some metrics have a field `reference_set`, which names the set to use if a
+    parameter is "prepared".
 
     Attributes:
         version: Required version of the metric's definition; None means any version.
@@ -157,7 +157,7 @@ class Metric:
     needs_judge: ClassVar[bool] = False
     # True if `model` is a grader, which reads question, reference and answer together.
     needs_grader: ClassVar[bool] = False
-    # Name of the judge's parameter if `model` is an encoder; "" for other metrics.
+    # Name of the judge's parameter if the metric has both an encoder and a judge; "" for other metrics.
     judge_parameter: ClassVar[str] = ""
     # Requirements on an item, in addition to a reference, if all parameters have their defaults.
     needs_question: ClassVar[bool] = False

@@ -113,7 +113,7 @@ _FOR_SOME = {
 
 @dataclass(frozen=True, slots=True)
 class MetricChoice:
-    """A call's metrics with the call's defaults filled in, their distinct labels, and their messages."""
+    """A call's metrics, with the call's defaults filled in, and the metrics' distinct labels and messages."""
 
     labels: tuple[str, ...]
     metrics: tuple[Metric, ...]

@@ -72,7 +72,7 @@ def last_box(text: str) -> str | None:
 
     `\fbox{…}` and `\boxed 5` also count as boxes.
     """
-    opened: list[int] = []  # where each open brace's box content starts; -1 for a brace that opens no box
+    opened: list[int] = []  # the start of each open brace's box content; -1 for a brace that opens no box
     best: tuple[int, str] | None = None
     for token in _TOKEN.finditer(text):
         start = token.start()
@@ -88,7 +88,7 @@ def last_box(text: str) -> str | None:
 
 
 def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the assistant's last message, or "" if there is none.
+    """Return the text of the assistant's last message, or "" if there is no such message.
 
     A message without a role counts as the assistant's. A message's content is a string, None (for a tool call), or a
     list of parts. Parts without text are ignored.
@@ -98,7 +98,7 @@ def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the user's last message, or "" if there is none."""
+    """Return the text of the user's last message, or "" if there is no such message."""
     return next((message_text(each) for each in reversed(messages) if each.get("role") in _ASKERS), "")
 
 
@@ -229,7 +229,7 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
     In a chat, only the assistant's last message counts. Text up to the end of the thinking (`</think>` and similar
     marks) is ignored. If the thinking never ends, there is no answer.
 
-    "auto" looks for the last `<answer>…</answer>`. If it contains a `\boxed{…}`, the answer is the tag's last box;
+    "auto" looks for the last `<answer>…</answer>`. If the tag contains a `\boxed{…}`, the answer is the tag's last box;
     otherwise, the answer is the tag's content. Without a tag, "auto" looks for the last box in the whole text, then for
     the text after the last "the answer is", "Answer:" or "####". If nothing is found, the answer is the whole text.
 

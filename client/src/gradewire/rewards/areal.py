@@ -59,7 +59,7 @@ class AsyncRewardFn:
 
 
 def use_in(workflow: Workflow, **settings: Any) -> None:
-    """Make a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) score on its event loop.
+    """Make a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) score on the workflow's event loop.
 
     Args:
         workflow: A workflow whose `reward_fn` is a function.

@@ -47,7 +47,7 @@ _ADDRESS = "127.0.0.1:50051"
 def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) -> RewardScorer:
     """Return this process's scorer for these settings. The first call creates the scorer.
 
-    Settings that are missing come from environment variables: GRADEWIRE_SERVER (the address), GRADEWIRE_TOKEN, and
+    Missing settings come from environment variables: GRADEWIRE_SERVER (the address), GRADEWIRE_TOKEN, and
     GRADEWIRE_REWARD_SETTINGS, a JSON object with any settings.
 
     Args:

@@ -44,8 +44,7 @@ class Gathering:
     Attributes:
         window_s: Maximum number of seconds to gather samples while batches are in progress.
         max_batch: Maximum number of samples in a batch. A full batch is sent at once, and a larger call is split.
-        max_streams: Maximum number of batches in flight, each on a separate stream. An unanswered sample blocks its
-            stream until the deadline, so the limit is higher than a busy server needs.
+        max_streams: Maximum number of batches in flight, each on a separate stream.
         max_waiting: Maximum number of waiting samples. At this number, new calls wait until samples are sent.
 
     Raises:
@@ -177,7 +176,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
         return self._task is not None and self._task.done()
 
     def start(self, results: AsyncGenerator[list[ScoredItem]]) -> None:
-        """Start a task that passes the stream's results to their groups."""
+        """Start a task that passes the stream's results to the items' groups."""
         self._task = asyncio.create_task(self._deliver(results))
         asyncio.get_running_loop().call_later(_OPEN_S, self._end)
 

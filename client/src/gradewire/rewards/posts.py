@@ -57,7 +57,7 @@ class PostReply:
 
 
 def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
-    """Return an error reply if a sample has no reward; None if all samples have a reward.
+    """Return an error reply if a sample has no reward, or None if all samples have a reward.
 
     The framework would train on any number, so the reply contains no number. The status is 503 if a retry may help, and
     422 otherwise.

@@ -136,8 +136,8 @@ class FailureHandling:
         value: Reward for the policy "value"; must be None with other policies.
         empty_value: Reward of a completion without an answer; None excludes the sample.
         hold_s: Seconds for which "hold" retries.
-        max_failure_rate: Maximum share of failures among the last `window` rewards. Above it, every policy raises
-            RewardFailureRate; 1 means never.
+        max_failure_rate: Maximum share of failures among the last `window` rewards. Above this share, every policy
+            raises RewardFailureRate; 1 means never.
         window: Number of rewards from which the failure rate is computed, at least 32.
 
     Raises:

@@ -26,7 +26,8 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
         sample: A `Sample`, or with `--group-rm` a list of samples.
 
     Raises:
-        RewardExcluded: A sample has no reward, and no other reward of its prompt can replace the missing one.
+        RewardExcluded: A sample has no reward, and no other reward of the sample's prompt can replace the missing
+            reward.
         GradewireError: See `RewardScorer.ascore`.
     """
     del args

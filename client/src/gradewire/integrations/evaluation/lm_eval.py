@@ -1,6 +1,6 @@
 """A metric, a filter and a `process_results` for lm-eval. Importing this module registers the metric and the filter.
 
-Name the fields of a task's documents in `utils.py`, next to its YAML file:
+Name the fields of a task's documents in `utils.py`, next to the task's YAML file:
 
 ```python
 from gradewire.integrations.evaluation.lm_eval import results_function
@@ -58,7 +58,7 @@ class _OfOneTarget(dict[str, float]):
 def gradewire(
     references: Sequence[str], predictions: Sequence[str], gradewire_metric: str = METRIC, **connection: Any
 ) -> dict[str, float]:
-    """Grade one answer against one target. Without a score, return no value, so that averages ignore the document.
+    """Grade one answer against one target. If there is no score, return no value, so that averages ignore the document.
 
     Args:
         references: The target.

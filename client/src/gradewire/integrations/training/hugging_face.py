@@ -39,7 +39,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         name: The data set's name; sinks log scores under it.
         wait_s: Maximum time that `compute_metrics` waits for scores, in seconds. Set `wait_s` if a score is the
             `metric_for_best_model`.
-        close_s: Maximum time that the end of the training waits for scores if the server answers, in seconds.
+        close_s: Maximum number of seconds to wait for scores when the training ends, if the server answers.
     """
 
     def __init__(  # noqa: PLR0913 - most are optional and named

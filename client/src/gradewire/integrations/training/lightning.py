@@ -48,7 +48,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
         items: A function that returns items, given the output of `validation_step` and the batch.
         name: The data set's name; scores are logged under it. For data loaders after the first, the loader's index is
             appended: `validation_1`.
-        close_s: Maximum time that the end of the training waits for scores if the server answers, in seconds.
+        close_s: Maximum number of seconds to wait for scores when the training ends, if the server answers.
     """
 
     def __init__(

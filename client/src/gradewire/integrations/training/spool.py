@@ -53,9 +53,7 @@ class SpoolLimits:
 class Spool:
     """The waiting steps and the scores of finished steps. Several threads may use a spool at once.
 
-    No method waits for the network. While the server is not available, the spool tries one step after another at
-    growing intervals. A step that the server refused waits a minute, and other steps go first. `damaged` contains the
-    steps that were damaged when the directory was opened.
+    No method waits for the network. `damaged` contains the steps that were damaged when the directory was opened.
 
     Raises:
         InvalidRequest: The directory is in use, or another version wrote it.
@@ -81,7 +79,7 @@ class Spool:
         forget_in_children(self)
 
     def add(self, header: StepHeader, rows: Iterable[bytes]) -> tuple[StepState, list[StepScores]]:
-        """Write a step. Return its state, and the results of all dropped steps, possibly with this step.
+        """Write a step. Return its state, and the results of all dropped steps, possibly including this step.
 
         Raises:
             OSError: The step cannot be written, for example on a full disk; all waiting steps are kept.
@@ -259,7 +257,7 @@ class Spool:
         tried: list[WaitingStep] = []
         for step in self._waiting.values():
             if not (step.is_delivering or step.failures):
-                # Steps without a failure go first, oldest first. Usually the loop ends at its first step here.
+                # Steps without a failure go first, oldest first. Usually the loop ends at its first step.
                 return step
             if not step.is_delivering:
                 tried.append(step)

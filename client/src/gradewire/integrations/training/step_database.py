@@ -74,8 +74,7 @@ def _scores_digest(sequence: int, scores: bytes) -> bytes:
 class StepDatabase:
     """The steps and scores in a directory. Only one process can use the directory at a time.
 
-    One transaction stores a step. Another transaction stores the step's scores and removes the step, so a killed
-    process loses no step.
+    A killed process loses no step.
 
     Raises:
         InvalidRequest: The directory is in use, or another version wrote it.
@@ -280,7 +279,7 @@ def _open(directory: Path) -> sqlite3.Connection:
             # SQLite has no lock here: an open connection and the next scorer's could both write to the file.
             failed.callback(database.close)
             # In exclusive mode the journal needs no shared memory, which cluster file systems do not support.
-            # `_SETTINGS` empty the journal after each step; otherwise, steps would occupy the disk twice.
+            # `_SETTINGS` makes SQLite empty the journal after each step; otherwise, steps would occupy the disk twice.
             database.execute("PRAGMA locking_mode=EXCLUSIVE")
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version not in range(_VERSION + 1):

@@ -38,9 +38,9 @@ class StepMetric:
 
     Attributes:
         mean: The mean over scored items; None if no item was scored.
-        share_right: The share of scored items that the metric calls correct; None if it returns no verdicts.
+        share_right: The share of scored items that the metric calls correct; None if the metric returns no verdicts.
         scored: The number of items with a score.
-        not_scored_share: The share of items without a score, 0 to 1; 0 without items.
+        not_scored_share: The share of items without a score, 0 to 1; 0 if there are no items.
         counts: The number of items by status.
         line: The metric identifier that reproduces the scores; "" if no item reached a server.
         digest: The digest of the metric's model, 64 hex digits; "" without a model.
