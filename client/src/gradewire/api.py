@@ -136,7 +136,7 @@ class Client(ClientBase):
         call = CallOptions.of("Client.submit", metrics, options)
         try:
             running = self._background.running()
-        except Exception as error:  # noqa: BLE001 - submit promises never to raise into a training loop
+        except Exception as error:  # noqa: BLE001 - submit never raises
             return refused(error, callback)
         return running.calls.submit(lambda: running.loop.loop, items, call, callback)
 

@@ -112,7 +112,7 @@ class AsyncClient(ClientBase):
 
         Raises:
             InvalidRequest: An argument is wrong.
-            GradewireError: All requests failed; the exception class says why.
+            GradewireError: All requests failed.
         """
         rows = list(rows_of("items", items))
         call = CallOptions.of("AsyncClient.score", metrics, options)
@@ -137,7 +137,7 @@ class AsyncClient(ClientBase):
                 progress. The default is the client's deadline, or ten minutes if the call needs a judge.
 
         Raises:
-            InvalidRequest: Raised at once; the message names the wrong argument.
+            InvalidRequest: An argument is wrong; raised at once.
             GradewireError: Raised during iteration; results already yielded stay valid.
         """
         rows = items if isinstance(items, AsyncIterable) else _turns(rows_of("items", items))
@@ -167,7 +167,7 @@ class AsyncClient(ClientBase):
 
         Raises:
             InvalidRequest: An argument is wrong.
-            GradewireError: All requests failed; the exception class says why.
+            GradewireError: All requests failed.
         """
         taken = list(rows_of("pairs", pairs))
         rows = PairRows("AsyncClient.compare", by, options)
@@ -190,7 +190,7 @@ class AsyncClient(ClientBase):
                 are in progress. The default is the client's deadline, but at least ten minutes.
 
         Raises:
-            InvalidRequest: Raised at once; the message names the wrong argument.
+            InvalidRequest: An argument is wrong; raised at once.
             GradewireError: Raised during iteration; comparisons already yielded stay valid.
         """
         source = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
@@ -226,7 +226,7 @@ class AsyncClient(ClientBase):
 
         Raises:
             InvalidRequest: An argument is wrong.
-            GradewireError: A request failed; the exception class says why.
+            GradewireError: A request failed.
         """
         rows = list(rows_of("entries", entries))
         call = CallOptions.of("AsyncClient.prepare", metrics, options)

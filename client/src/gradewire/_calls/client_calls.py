@@ -107,10 +107,7 @@ class ClientCalls:
     def open_stream(
         self, make: Callable[[Transport, Callable[[], Awaitable[Limits]]], S]
     ) -> tuple[S, AsyncGenerator[list[Any]]]:
-        """Return a new stream and a generator of its result batches.
-
-        `make` builds the stream from the transport and a function that returns the server's limits.
-        """
+        """Return a new stream, built by `make`, and a generator of the stream's result batches."""
         self._check_open()
         stream = make(self._transport, lambda: self._known_limits(self._deadline(None)))
         return stream, stream.run(self._notifying_on_close)

@@ -158,13 +158,7 @@ class Rows(ABC, Generic[M, R]):
 
     @abstractmethod
     def received(self, reply: Any) -> Sequence[Any]:
-        """Store a reply's provenance and return the reply's results.
-
-        Raises:
-            InvalidRequest: A metric identifier requires a version that the server does not have.
-            ServerFault: The reply does not cover all metrics.
-            InconsistentReplies: A metric's version or model differs from the version or model in earlier replies.
-        """
+        """Store a reply's provenance and return the reply's results; raise the errors of `decode_call_provenance`."""
 
     @abstractmethod
     def completed(self, index: int, row: OpenRow[M], result: Any) -> R | None:

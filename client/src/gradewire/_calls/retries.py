@@ -34,7 +34,7 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
     """Return the seconds to wait: up to 20 % more than the server asks for, or the back-off's wait."""
     if error.retry_after_s:
-        return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - spreads load; no secret depends on it
+        return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - no secret
     return backoff.wait_s(failures, most_s)
 
 

@@ -165,7 +165,7 @@ class Submissions:
                 self._check_room(submission)
             self._admit(submission)
             loop().call_soon_threadsafe(self._start, submission)
-        except Exception as error:  # noqa: BLE001 - submit promises never to raise into a training loop
+        except Exception as error:  # noqa: BLE001 - submit never raises
             self._release(submission)
             submission.result.set_running_or_notify_cancel()
             submission.result.set_exception(error)

@@ -126,8 +126,8 @@ class ConnectionPool:
         """Return the connection for the next call, to the process with the fewest calls from this client.
 
         Args:
-            content: A hash of the call's content. Equal content goes to the same process, whose cache contains it,
-                unless that process is much busier than the least loaded process.
+            content: A hash of the call's content. Equal content goes to the same process, which may have cached the
+                content, unless that process is much busier than the least loaded process.
             tried: Connections to avoid if possible.
         """
         self._turns += 1

@@ -24,7 +24,7 @@ from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, STOPPING_
 _CHANNEL_OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
     ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
     ("grpc.use_local_subchannel_pool", 1),  # otherwise, all channels to an address share one connection
-    ("grpc.enable_retries", 0),  # `Retries` retries until the deadline
+    ("grpc.enable_retries", 0),  # `Retries` replaces gRPC's retries
     ("grpc.max_send_message_length", -1),  # the client splits requests by the server's limits
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.keepalive_time_ms", 60_000),

@@ -143,10 +143,10 @@ class MetricChoice:
 
 @dataclass(frozen=True, slots=True)
 class MetricDefaults:
-    """A call's defaults for parameters that its metrics do not set.
+    """A call's defaults for parameters that the call's metrics do not set.
 
-    These are arguments of `Client.score`. `model` is an encoder. `judge` becomes the `model` of judge metrics, and the
-    `judge_model` of metrics with both an encoder and a judge.
+    The defaults are arguments of `Client.score`. `model` is an encoder. `judge` becomes the `model` of judge metrics,
+    and the `judge_model` of metrics with both an encoder and a judge.
     """
 
     preset: Preset | None = None

@@ -30,7 +30,7 @@ class RewardError(GradewireError):
         return str(self.args[0])
 
 
-class RewardFailed(RewardError):  # noqa: N818 - named after the event, like the client's errors
+class RewardFailed(RewardError):  # noqa: N818 - named after the event
     """Scoring failed. The policy is "raise", or the policy is "hold" and `hold_s` has passed."""
 
 

@@ -2,9 +2,8 @@
 
 Environment variables contain the settings (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`).
 
-With `--group-rm`, a sample without a reward is left out. Its tokens are masked, and it gets the mean of the prompt's
-other rewards, so the group's mean stays the same. Without `--group-rm`, slime cannot leave a sample out, and the run
-stops.
+With `--group-rm`, a sample without a reward is left out: its tokens are masked, and its reward is the mean of the
+prompt's other rewards. Without `--group-rm`, slime cannot leave a sample out, and the run stops.
 """
 
 from collections import Counter

@@ -122,7 +122,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
             for logger in trainer.loggers:
                 try:
                     logger.log_metrics(scores.scalars(), step=scores.step)
-                except Exception:  # noqa: BLE001 - a tracker may raise anything, and the training must go on
+                except Exception:  # noqa: BLE001 - a tracker may raise anything
                     _log.exception("%s failed on the scores of step %d", type(logger).__name__, scores.step)
 
 

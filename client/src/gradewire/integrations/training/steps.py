@@ -203,7 +203,7 @@ def encode_row(item: Any, read: AbstractSet[str]) -> bytes:
         elif isinstance(taken, Mapping):
             taken = {str(name): value for name, value in taken.items()}
         line = json.dumps(taken, default=_stand_in)
-    except Exception:  # noqa: BLE001 - a caller's values may raise anything, and other items must still be scored
+    except Exception:  # noqa: BLE001 - a caller's values may raise anything
         line = json.dumps(_unreadable(item))
     return line.encode() + b"\n"
 

@@ -134,7 +134,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
     def _rows(self, items: int, future: "Future[ScoreReport]", until_s: float) -> list[list[float]]:
         try:
             return shard_totals.shard_totals(future.result(max(0.0, until_s - time.monotonic())))
-        except Exception as error:  # noqa: BLE001 - the loop must go on, and this rank must not miss the reduction
+        except Exception as error:  # noqa: BLE001 - this rank must not miss the reduction
             future.cancel()
             _log.warning("%d answers were not scored: %s: %s", items, type(error).__name__, error)
             return shard_totals.unanswered_totals(items, len(self.labels))

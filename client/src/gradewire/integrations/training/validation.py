@@ -68,7 +68,7 @@ class Deliveries:
         for sink in self._sinks:
             try:
                 sink.close()
-            except Exception:  # noqa: BLE001 - a sink's library may raise anything; the error is logged
+            except Exception:  # noqa: BLE001 - a sink's library may raise anything
                 _log.exception("%s could not be closed", type(sink).__name__)
 
     def _run(self) -> None:
@@ -87,7 +87,7 @@ class Deliveries:
     def _call(function: Callable[[StepScores], None], scores: StepScores, what: str) -> None:
         try:
             function(scores)
-        except Exception:  # noqa: BLE001 - the caller's function may raise anything; the error is logged
+        except Exception:  # noqa: BLE001 - the caller's function may raise anything
             _log.exception("%s failed on step %d of %s", what, scores.step, scores.name)
 
 
@@ -111,7 +111,7 @@ class Worker:
         while (step := self._steps.take()) is not None:
             try:
                 self._score(step)
-            except Exception as error:  # noqa: BLE001 - the disk or the caller's client may fail; go on with other steps
+            except Exception as error:  # noqa: BLE001 - one step must not stop others
                 self._failed(step, error)
 
     def _score(self, step: WaitingStep) -> None:
@@ -243,7 +243,7 @@ class ValidationScorer:
             return StepState.DROPPED
         try:
             header = StepHeader(operator.index(step), str(name), time.time(), self._lines, self._reference_set)
-        except Exception:  # noqa: BLE001 - submit promises never to raise into a training loop
+        except Exception:  # noqa: BLE001 - submit never raises
             _log.exception("a step was dropped: step=%r is not a whole number", step)
             return StepState.DROPPED
         try:
