@@ -1,4 +1,4 @@
-"""One client's calls in one process, with their transport and submissions."""
+"""The calls of a client in one process, with the client's transport and submissions."""
 
 import asyncio
 import contextlib

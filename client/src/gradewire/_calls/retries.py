@@ -20,7 +20,7 @@ SPREAD: Final = (0.8, 1.2)
 _BACKOFF = Backoff(0.1, 2.0, SPREAD)
 # An attempt with less time left cannot succeed.
 _TOO_LATE_S = 0.05
-# A server's restart takes a few seconds, so log only longer failures. If many calls fail at once, only one logs.
+# A server's restart takes a few seconds, so log only longer failures. If many calls fail at once, only one call logs.
 _LOG_AFTER_S = 3.0
 _LOG_AGAIN_AFTER_S = 10.0
 

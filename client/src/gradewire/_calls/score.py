@@ -43,7 +43,7 @@ READ_AHEAD_ITEMS: Final = 256
 """Number of items to read ahead. Even a slow server must finish all items in progress before their deadline."""
 _REMEDY: Final = (
     "or prepare the references as a set (client.prepare or `gradewire prepare`, with the metric's corpus or idf set to "
-    "prepared) and pass it as reference_set"
+    "prepared) and pass the set as reference_set"
 )
 
 _ITEM_PREFIX = re.compile(r"^item:")

@@ -14,7 +14,7 @@ from gradewire_proto.wire_rules import PUSHBACK_KEY, QUOTA_KEY
 _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]] = {
     "UNAVAILABLE": (
         errors.ServerUnreachable,
-        "no gradewire server answers at {at}{said}. Start one with 'gradewire serve', or check the address",
+        "no gradewire server answers at {at}{said}. Start a server with 'gradewire serve', or check the address",
     ),
     "DEADLINE_EXCEEDED": (
         errors.DeadlineExceeded,
@@ -26,7 +26,7 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
     ),
     "CANCELLED": (
         errors.Overloaded,
-        "{at} dropped the call without reading it{said}, because it has too many calls. Try again later",
+        "{at} dropped the call without reading it{said}, because the server has too many calls. Try again later",
     ),
     "UNIMPLEMENTED": (
         errors.ServerFault,
@@ -114,7 +114,7 @@ def mismatch(endpoint: Endpoint, server: Encryption) -> str:
 # gRPC reports these details instead of the real status if a stream ends while the client writes a message.
 CUT_WHILE_WRITING = "Internal error from Core"
 # Before the server's first answer, these details mean a wrong address (no TLS, a wrong certificate, a wrong protocol,
-# or no such host). Later, a restart behind a load balancer or a name server can also cause them.
+# or no such host). Later, a restart behind a load balancer or a name server can also cause these details.
 _LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
 # Messages for failures that only different settings can fix, by a part of gRPC's details.
 _CAUSES = {

@@ -178,7 +178,7 @@ def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoi
     Args:
         metrics: `"smile,sbert"`, `"smile:fast"`, full identifiers, typed metrics, a sequence of these, or a mapping
             from labels to metrics.
-        defaults: The call's arguments. Values that a metric itself sets override them.
+        defaults: The call's arguments. Values that a metric itself sets override the defaults.
 
     Raises:
         InvalidRequest: `metrics` is empty, a metric is unknown or repeated, no metric accepts a default, or there is

@@ -53,7 +53,7 @@ def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) ->
     Args:
         settings: Settings from a framework's configuration file. They are the arguments of `RewardScorer` (but
             `address` and `token` instead of `server`) and of `FailureHandling` (`policy`, `value`, …).
-        **defaults: The adapter's defaults. Settings and environment variables override them.
+        **defaults: The adapter's defaults. Settings and environment variables override the defaults.
 
     Raises:
         InvalidRequest: A setting is wrong or unknown.

@@ -86,7 +86,7 @@ class TrlReward(_Columns):
 
 
 class AsyncTrlReward(_Columns):
-    """An asynchronous reward function for TRL. TRL can run several of these at once on its event loop."""
+    """An asynchronous reward function for TRL. TRL can run several such functions at once on its event loop."""
 
     async def __call__(  # noqa: D102 - TRL defines the arguments
         self,

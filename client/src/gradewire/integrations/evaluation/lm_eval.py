@@ -49,7 +49,7 @@ class _OfOneTarget(dict[str, float]):
 
     def __getitem__(self, name: str) -> float:
         raise InvalidRequest(
-            f"metric {name}: the documents have several targets, but lm-eval passes one at a time: set "
+            f"metric {name}: the documents have several targets, but lm-eval passes one target at a time: set "
             "process_results to results_function(…), or use the filter gradewire and one target"
         )
 
@@ -97,7 +97,7 @@ def results_function(
 
 @register_filter(NAME)
 class GradewireFilter(Filter):
-    """A filter that grades a task's answers in one call, and returns them with their evaluations.
+    """A filter that grades a task's answers in one call, and returns the answers with their evaluations.
 
     The arguments are the same as for `results_function`, but `metric` is called `gradewire_metric`.
     """
