@@ -140,7 +140,7 @@ def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
 def _probabilities(
     received: judging_pb2.PairResult | judging_pb2.OrderVerdict,
 ) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the probabilities of answer A, answer B and a tie. If a probability is missing, return None for all three."""
+    """Return the probabilities of answer A, answer B and a tie, or None three times if a probability is missing."""
     found = received.probability_a, received.probability_b, received.probability_tie
     is_known = received.HasField("probability_a") and received.HasField("probability_b")
     is_known = is_known and received.HasField("probability_tie")

@@ -40,7 +40,7 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
     if not scored or (len(scored) < len(values) and not isinstance(sample, list)):
         failed = next(reward for reward in rewards if reward.value is None)
         raise RewardExcluded(
-            f"a sample has no reward, and no other reward of its prompt (--group-rm) can be used instead: {failed.reason}",
+            f"a sample has no reward, and its prompt (--group-rm) has no other reward to use instead: {failed.reason}",
             Counter(reward.status for reward in rewards),
         )
     for one, value in zip(samples, values, strict=True):
