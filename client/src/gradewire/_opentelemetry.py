@@ -75,7 +75,6 @@ def call_span(name: str, attributes: Mapping[str, Any], *, is_current: bool) -> 
 
 @contextmanager
 def request_span(method: str, address: str) -> Iterator["OpenTelemetryRequest"]:
-    """Trace one request to a method, such as ``gradewire.v1.Scoring/Score``."""
     host, _, port = address.rpartition(":")
     attributes: dict[str, str | int] = {RPC_SYSTEM: GRPC, RPC_METHOD: method, SERVER_ADDRESS: host or address}
     if port.isdecimal() and host:

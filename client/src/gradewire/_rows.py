@@ -344,7 +344,6 @@ Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowA
 
 
 def is_table(source: object) -> TypeGuard[Table]:
-    """Return True if `table_rows` can read the source."""
     # Check the type, because some libraries' objects have every attribute, or compute attributes on access.
     return any(callable(getattr(type(source), method, None)) for method in _METHODS)
 

@@ -53,7 +53,6 @@ _NO_REQUEST: Final = nullcontext(RequestTrace())
 
 
 def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> AbstractContextManager[CallTrace]:
-    """Return a context manager for a call's trace, with the call's span as current span."""
     return _opened(lambda tracing: tracing.call_span(name, attributes(), is_current=True), _NO_CALL)
 
 
@@ -78,7 +77,6 @@ def engine_trace() -> AbstractContextManager[object]:
 def _opened(
     open_span: Callable[[Any], AbstractContextManager[T]], untraced: AbstractContextManager[T]
 ) -> AbstractContextManager[T]:
-    """Open a span if the application has imported a recent enough version of OpenTelemetry."""
     is_traced = _API in sys.modules and _is_usable()
     return open_span(import_module("gradewire._opentelemetry")) if is_traced else untraced
 

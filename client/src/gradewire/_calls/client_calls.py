@@ -228,7 +228,6 @@ class ClientCalls:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _find_server(self) -> None:
-        """Check that a server answers within the client's default deadline."""
         await self._known_limits(self._deadline(None))
 
     async def _known_limits(self, deadline: Deadline) -> Limits:

@@ -198,7 +198,6 @@ def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
 
 
 def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], Parts]:
-    """Return a function that decodes one type of parts. The message and the type have the same field names."""
     descriptor = types_pb2.MetricResult.DESCRIPTOR.fields_by_name[name].message_type
     on_wire = descriptor.fields_by_name if descriptor is not None else {}
     names = kind.__slots__

@@ -136,7 +136,6 @@ class ConnectionPool:
         return chosen
 
     def retire(self, connection: ServerConnection) -> None:
-        """Stop using a connection for new calls, because its process is stopping or lost."""
         if not connection.retired:
             connection.retired = True
             self.connections.remove(connection)

@@ -281,7 +281,6 @@ def _label(metric: Metric) -> str:
 
 
 def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
-    """Return labels that distinguish metrics with the same name by their differing parameters."""
     explicit = [_as_labelled(metric) for metric in metrics]
     keys = ("version", *parameter_names(explicit[0].name))
     differing = {key for key in keys if len({getattr(metric, key) for metric in explicit}) > 1}

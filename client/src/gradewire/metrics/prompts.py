@@ -61,7 +61,6 @@ def short_prompt(prompt: str) -> str:
 
 
 def _head(text: str) -> tuple[str, str] | str:
-    """Return the metric and NAME/VERSION in a prompt file's header, or the problem."""
     if any(line.count(".") > MAX_DOTS_IN_LINE for line in text.split("\n")):
         return f"has more than {MAX_DOTS_IN_LINE} dots in a line: break the line"
     try:

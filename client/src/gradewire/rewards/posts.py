@@ -95,7 +95,6 @@ def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
 
 
 def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
-    """Return a post's body as a mapping. Raise InvalidRequest if a required field is missing."""
     fields: Mapping[str, Any] = body if isinstance(body, Mapping) else _typed(body, dict, "the body", "a JSON object")
     for name in needed:
         if name not in fields:

@@ -233,7 +233,6 @@ class Spool:
         return taken, ""
 
     def _over_limits(self, added: WaitingStep) -> Iterator[tuple[WaitingStep, str]]:
-        """Yield the steps to drop for a new step, oldest first, with the reasons."""
         limits = self._limits
         steps, size_bytes = len(self._waiting) + 1, self._size_bytes() + added.size_bytes
         for step in (*self._waiting.values(), added):

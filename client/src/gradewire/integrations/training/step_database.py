@@ -212,7 +212,7 @@ class StepDatabase:
 
 
 def _undamaged(sequence: int, scores: bytes, digest: bytes | None) -> StepScores:
-    """Return stored scores; raise ValueError if they are damaged. Version 1 stored no digest."""
+    """Return stored scores; raise ValueError if they are damaged."""
     try:
         if digest is not None and digest != _scores_digest(sequence, scores):
             raise ValueError("they do not match their digest")
@@ -264,7 +264,6 @@ def _lock(directory: Path) -> int:
 
 
 def _open(directory: Path) -> sqlite3.Connection:
-    """Open the database of a locked directory. SQLite itself locks nothing."""
     path = directory / _DATABASE
     if (directory / "pending").exists():
         raise InvalidRequest(
