@@ -1,1 +1,1 @@
-"""Calls of a client: check arguments, split calls into requests, resume broken calls and order results."""
+"""Run a client's calls: check arguments, split calls into requests, resume broken calls and order results."""

@@ -177,7 +177,7 @@ class Preparation:
             raise
         if not last.complete:
             raise ServerFault(
-                "the server stopped before the references were ready: check the server's log, then call again"
+                "the server stopped before the references were ready: check the server's log, then try again"
             )
         self._provenance = decode_call_provenance(self._choice.named, last.provenance, self._provenance)
         self._corpus_digest = last.corpus_digest

@@ -1,4 +1,4 @@
-"""Totals over one rank's items. Added over all ranks, they give the means over all items."""
+"""Totals over one rank's items. The sums of all ranks' totals give the means over all items."""
 
 from collections.abc import Sequence
 from typing import Final
