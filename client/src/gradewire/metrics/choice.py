@@ -145,8 +145,8 @@ class MetricChoice:
 class MetricDefaults:
     """A call's defaults for parameters that the call's metrics do not set.
 
-    The defaults are arguments of `Client.score`. `model` is an encoder. `judge` becomes the `model` of judge metrics,
-    and the `judge_model` of metrics with both an encoder and a judge.
+    `model` is an encoder. `judge` becomes the `model` of judge metrics, and the `judge_model` of metrics with both an
+    encoder and a judge.
     """
 
     preset: Preset | None = None

@@ -28,8 +28,7 @@ class Workflow(Protocol):
 def reward_fn(prompt: str, completions: str, prompt_ids: list[int], completion_ids: list[int], **data: Any) -> float:
     """Return the reward of one completion, for `reward_fn=` in AReaL's pool.
 
-    Environment variables contain the settings; see `shared_scorer`. AReaL retries three times after an error, then
-    rejects the trajectory.
+    Environment variables contain the settings; see `shared_scorer`.
 
     Raises:
         RewardExcluded: The sample has no reward, and the policy excludes such samples.

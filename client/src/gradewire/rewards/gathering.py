@@ -38,8 +38,7 @@ ScoredItem: TypeAlias = tuple[int, MetricScore]
 class Gathering:
     """Limits for gathering calls into batches.
 
-    If no batch is in progress, waiting samples are sent at once. Otherwise, samples are gathered for up to `window_s`
-    seconds.
+    If no batch is in progress, waiting samples are sent at once.
 
     Attributes:
         window_s: Maximum number of seconds to gather samples while batches are in progress.
@@ -302,7 +301,7 @@ class Gatherer:
         """Return the items' scores. The items are sent together.
 
         An item without a score at the deadline gets the status TIMEOUT. If no server can be reached, the status is
-        UNAVAILABLE; if the server has a defect, the status is INTERNAL. Items that have a score keep the score.
+        UNAVAILABLE; if the server has a defect, the status is INTERNAL.
 
         Raises:
             GradewireError: The call itself is wrong (metric, token, address), or the client was closed.

@@ -84,8 +84,7 @@ class RewardScorer:
     """A scorer that extracts each completion's final answer and has a server score it.
 
     One scorer serves blocking and async callers, in any thread and on any event loop. A pickled scorer contains only
-    the settings. The scorer works in a forked child unless the parent has loaded gRPC. The scorer has a separate client
-    for each event loop, and gathers that loop's calls into batches.
+    the settings. The scorer works in a forked child unless the parent has loaded gRPC.
 
     Args:
         server: HOST:PORT of the server, an `Endpoint` (for a token or TLS), or a transport (such as
