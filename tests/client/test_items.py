@@ -112,8 +112,8 @@ def test_rows_send_files_beside_them_and_no_others(tmp_path: Path) -> None:
     reasons = {
         "outside the folder": ["../secret.png", str(tmp_path / "secret.png"), "link.png"],
         "not in the folder": ["images", "none.png", "4711"],
-        "its name is not valid": ["\0"],
-        "cannot be read|no such file|its name is not valid": ["round.png", "x" * 300],
+        "the file's name is not valid": ["\0"],
+        "cannot be read|no such file|the file's name is not valid": ["round.png", "x" * 300],
     }
     for reason, names in reasons.items():
         for name in names:
@@ -175,7 +175,7 @@ def test_optional_fields_may_be_none_and_ids_numbers() -> None:
     ("change", "part"),
     [
         ({"references": {"a"}}, "items[7].references[0] is a set: give a string"),
-        ({"references": ["a", True]}, "items[7].references[1] is True, a truth value: write it like the other answers"),
+        ({"references": ["a", True]}, "items[7].references[1] is True, a truth value: write a string like the other answers"),
         ({"references": ["a", None]}, "items[7].references[1] is missing (None or NaN): remove this entry"),
         ({"references": [["a"], "b"]}, "items[7].references[0] is a list in a list"),
         ({"references": {"value": "a"}}, "items[7].references is an object with the keys value: give a list"),

@@ -114,7 +114,7 @@ __all__ = [
     "format_metric_line",
     "parse_metric_line",
 ]
-# These lists name the metrics, the types of their choices and their parts, all generated from types.proto.
+# The generated metrics, parts, and types of the metrics' choices.
 __all__ += _metrics.__all__
 __all__ += _parts.__all__
 

@@ -29,7 +29,7 @@ def forget_in_children(thing: Forgetful) -> None:
 def check_grpc_usable() -> None:
     """Raise ForkedClientError if this process was forked after gRPC was loaded.
 
-    In such a process, gRPC usually crashes or hangs, even with its fork support enabled (ADR 20).
+    In such a process, gRPC usually crashes or hangs, even with gRPC's fork support (ADR 20).
     """
     if _grpc_is_inherited:
         raise ForkedClientError(
@@ -41,8 +41,8 @@ def check_grpc_usable() -> None:
 def keep_for_good(thing: object) -> None:
     """Keep an object, and everything that it references, from ever being destroyed.
 
-    Destroying an encoder session or a gRPC channel waits for its threads. After a fork, these threads exist only in the
-    parent, so the child would hang or crash.
+    Destroying an encoder session or a gRPC channel waits for threads that exist only in the parent, so a forked child
+    would hang or crash.
     """
     import ctypes  # noqa: PLC0415 - needed in forked children only
 
@@ -58,6 +58,6 @@ def _after_fork() -> None:
 
 os.register_at_fork(after_in_child=_after_fork)
 
-# gRPC reads this variable on import. Its fork handlers, on by default, restart threads in the child, and one in six
-# children of a process with an active client crashes (ADR 20). If other clients need the handlers, set it to 1.
+# gRPC reads this variable on import. By default, gRPC restarts threads in a forked child, which crashes one child in
+# six if the process has an active client (ADR 20). If other clients need gRPC's fork handlers, set the variable to 1.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

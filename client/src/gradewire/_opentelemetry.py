@@ -56,7 +56,7 @@ def engine_span() -> Iterator[None]:
 
 
 _POINTS: Final = {"a": 1.0, "tie": 0.5, "b": 0.0}
-"""The score that a comparison's event reports, by winner."""
+"""The score in a comparison's event, by winner."""
 
 
 @contextmanager
@@ -75,7 +75,6 @@ def call_span(name: str, attributes: Mapping[str, Any], *, is_current: bool) -> 
 
 @contextmanager
 def request_span(method: str, address: str) -> Iterator["OpenTelemetryRequest"]:
-    """Trace one request to a method, such as ``gradewire.v1.Scoring/Score``."""
     host, _, port = address.rpartition(":")
     attributes: dict[str, str | int] = {RPC_SYSTEM: GRPC, RPC_METHOD: method, SERVER_ADDRESS: host or address}
     if port.isdecimal() and host:
@@ -110,7 +109,7 @@ class OpenTelemetryCall(CallTrace):
     """The trace of a call to a client's method.
 
     Args:
-        outside: The application's context. Events of rows that name no span belong to this context's span.
+        outside: The application's context. Its span gets the events of rows that do not name a span.
         within: The same context, but with the call's span.
     """
 
@@ -121,18 +120,15 @@ class OpenTelemetryCall(CallTrace):
 
     @property
     def context(self) -> Variables:
-        """Return a copy of the context variables, with the call's span as current span."""
         variables = copy_context()
         variables.run(active.attach, self._within)
         return variables
 
     def noted(self, index: int, row: Any) -> None:
-        """Remember the span that a row names; see `CallTrace.noted`."""
         if traceparent := _traceparent_of(row):
             self._noted[index] = traceparent
 
     def answered(self, results: Sequence[ItemScores | Comparison]) -> None:
-        """Emit an event for each metric of each result; see `CallTrace.answered`."""
         if _has_events():
             for result in results:
                 self._emit(result, self._noted.pop(result.index, ""))
@@ -147,19 +143,15 @@ class OpenTelemetryCall(CallTrace):
 
 
 class OpenTelemetryRequest(RequestTrace):
-    """The trace of a request, with the request's final gRPC code."""
-
     def __init__(self, span: trace.Span) -> None:
         self._span = span
         self.code = ""
 
     def metadata(self, own: Metadata | None) -> Metadata | None:
-        """Return the request's and the trace's metadata; see `RequestTrace.metadata`."""
         events = ((EVENTS_KEY, BY_CALLER),) if _has_events() else ()
         return (*(own or ()), *metadata_of(self._span), *events) or None
 
     def answered_by(self, code: str) -> None:
-        """Record the gRPC code; see `RequestTrace.answered_by`."""
         self.code = code
 
 

@@ -51,19 +51,17 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "dataset": ("dataset", "group"),
     "model": ("model",),
 }
-"""Names that a field can have in a row. If several of the names have a value, the first one wins."""
+"""Possible column names of a field. The first column with a value is used."""
 TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
 LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
-"""An item's fields, by type."""
 
 _MAIN_FIELDS: Final = ("references", "prediction", "question")
 
 _METHODS = ("iter_rows", "itertuples", "to_batches", "read_next_batch", "to_pylist")
-"""Methods by which a table is recognized."""
 
 
 def unpacked_list(cell: str) -> list[Any] | None:
-    """Return the list in a cell; None if the cell is not a complete list.
+    """Return the list in a cell, or None if the cell is not a complete list.
 
     The cell may contain JSON, a printed Python list (also with numpy scalars), a printed tuple or set of strings, or a
     printed numpy array of strings or numbers.
@@ -83,12 +81,12 @@ def unpacked_list(cell: str) -> list[Any] | None:
 
 
 def is_of_numbers(listed: Sequence[Any]) -> bool:
-    """Return True if a list contains only numbers. The whole list may then be one answer."""
+    """Return True if a list contains only numbers. The list may then be a single answer."""
     return bool(listed) and all(isinstance(entry, int | float) for entry in listed)
 
 
 def unpacked_object(cell: str) -> dict[Any, Any] | None:
-    """Return the JSON object or printed dict in a cell; None unless it contains an answer's text.
+    """Return the JSON object or printed dict in a cell, or None if the object contains no answer's text.
 
     Raises:
         ValueError: The object cannot be parsed. The message follows the field's name in a sentence.
@@ -96,14 +94,14 @@ def unpacked_object(cell: str) -> dict[Any, Any] | None:
     text = cell.strip()
     if not _OBJECT.match(text) or len(text) > _MAX_CHARACTERS:
         return None
-    # numpy prints "..." instead of the middle of a long array, so the cell lacks values.
+    # In a long array, numpy prints "..." instead of the middle, so the cell lacks values.
     printed = text if "..." in text else _ARRAY_INSIDE.sub(r"\1", text)
     for read, said in ((json.loads, text), (ast.literal_eval, text), (ast.literal_eval, printed)):
         with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             value = read(said)
             if isinstance(value, dict):
                 return value
-    raise ValueError(f" is an object that cannot be parsed ({text[:40]}…): write its texts as a JSON list")
+    raise ValueError(f" is an object that cannot be parsed ({text[:40]}…): write the answers as a JSON list")
 
 
 def _printed_list(text: str) -> list[Any] | tuple[str, ...] | None:
@@ -156,10 +154,10 @@ def plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """Return a value as a string; None if the value is missing.
+    """Return a value as a string, or None if the value is missing.
 
-    A whole number stored as a float is written without ".0", because table libraries turn 2 into 2.0 if the column
-    has an empty cell.
+    A whole number stored as a float is written without ".0", because table libraries turn 2 into 2.0 if the column has
+    an empty cell.
 
     Raises:
         UnreadableValueError: The value is not text, or could be written in several ways.
@@ -169,7 +167,7 @@ def text_of(value: Any) -> str | None:
         return None if value is None or not isinstance(value, str) else value
     if isinstance(value, bool):
         raise UnreadableValueError(
-            f" is {value}, a truth value: write it like the other answers, for instance "
+            f" is {value}, a truth value: write a string like the other answers, such as "
             f'"{"yes" if value else "no"}" or "{str(value).lower()}"'
         )
     if isinstance(value, int):
@@ -190,10 +188,10 @@ def text_of(value: Any) -> str | None:
 
 
 def _digits(value: float) -> str:
-    """Return the shortest decimal for a number, without an exponent unless the number is tiny or huge."""
+    """Return the shortest decimal for a number. Only tiny and huge numbers have an exponent."""
     text = repr(value)
-    # Some tables store single precision as double, 3.299999952316284 for 3.3. A true double hardly ever has a value
-    # that single precision can represent.
+    # Some tables store single-precision numbers as doubles, for example 3.3 as 3.299999952316284. A true double hardly
+    # ever has a value that single precision can represent.
     if len(text) > _LONG_CHARACTERS and _single(value) == struct.pack("d", value):
         shorter = (f"{value:.{digits}g}" for digits in range(6, 10))
         text = next(short for short in shorter if _single(float(short)) == _single(value))
@@ -201,7 +199,7 @@ def _digits(value: float) -> str:
 
 
 def _single(value: float) -> bytes:
-    """Return a number rounded to single precision, packed as a double; b"" if the number is too large."""
+    """Return a number rounded to single precision, packed as a double. If the number is too large, return b""."""
     try:
         return struct.pack("d", *struct.unpack("f", struct.pack("f", value)))
     except OverflowError:
@@ -209,7 +207,7 @@ def _single(value: float) -> bytes:
 
 
 def texts_of(value: Any) -> list[str | None] | None:
-    """Return the strings in the value of a list field, such as references; None if the value is missing.
+    """Return the strings in a list field's value, or None if the value is missing.
 
     A single string or number becomes a list with one entry. A string that contains a list, for example from
     `pandas.read_csv`, is parsed. An answer may be an object that contains the text (in the data sets SQuAD and VQA).
@@ -231,7 +229,7 @@ def texts_of(value: Any) -> list[str | None] | None:
 
 
 def _in_text(cell: str) -> list[Any] | Mapping[Any, Any]:
-    # "[0, 1]" may be a single answer, such as an interval or a list in code, so do not parse it.
+    # "[0, 1]" may be a single answer, such as an interval or a list in code, so do not parse the string.
     if (listed := unpacked_list(cell)) is not None and not is_of_numbers(listed):
         return listed
     try:
@@ -269,7 +267,7 @@ def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]
     """
     values = _values(row, names)
     if any(name in names and name not in values for name in _MAIN_FIELDS):
-        # The first of several similar names wins.
+        # If several names are similar, use the first.
         alike = {str(column).strip().casefold(): row[column] for column in reversed(list(row))}
         values = _values(alike, names) | values
     return values
@@ -286,7 +284,7 @@ def _values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def column_of(row: Mapping[Any, Any], name: str) -> str:
-    """Return the name that a row uses for a field; the field's own name if the row lacks the field."""
+    """Return a row's name for a field, or the field's own name if the row lacks the field."""
     return next((alias for alias in ALIASES[name] if alias in row), name)
 
 
@@ -324,7 +322,7 @@ class PolarsTable(Protocol):
 
 
 class ArrowArray(Protocol):
-    """`pyarrow.RecordBatch`, `pyarrow.StructArray`, `pyarrow.ChunkedArray` of structs."""
+    """A `pyarrow.RecordBatch`, a `pyarrow.StructArray`, or a `pyarrow.ChunkedArray` of structs."""
 
     def to_pylist(self) -> list[Any]: ...
 
@@ -346,8 +344,7 @@ Table: TypeAlias = PandasTable | PolarsTable | ArrowTable | ArrowReader | ArrowA
 
 
 def is_table(source: object) -> TypeGuard[Table]:
-    """Return True if `table_rows` can read the source."""
-    # Look at the type, because some libraries' objects have every attribute, or compute it on access.
+    # Check the type, because some libraries' objects have every attribute, or compute attributes on access.
     return any(callable(getattr(type(source), method, None)) for method in _METHODS)
 
 

@@ -53,14 +53,13 @@ _NO_REQUEST: Final = nullcontext(RequestTrace())
 
 
 def call_trace(name: str, attributes: Callable[[], dict[str, Any]] = dict) -> AbstractContextManager[CallTrace]:
-    """Return a context manager for a call's trace, with the call's span as current span."""
     return _opened(lambda tracing: tracing.call_span(name, attributes(), is_current=True), _NO_CALL)
 
 
 def stream_trace(name: str) -> AbstractContextManager[CallTrace]:
     """Return a context manager for a stream's trace.
 
-    Its span does not become the current span, because a generator shares its caller's context.
+    The stream's span does not become the current span, because a generator shares its caller's context.
     """
     return _opened(lambda tracing: tracing.call_span(name, {}, is_current=False), _NO_CALL)
 
@@ -71,21 +70,19 @@ def request_trace(method: str, address: str) -> AbstractContextManager[RequestTr
 
 
 def engine_trace() -> AbstractContextManager[object]:
-    """Return a context manager in which an engine in this process traces its work within the current span."""
+    """Return a context manager in which this process's engine traces its work within the current span."""
     return _opened(lambda tracing: tracing.engine_span(), _NO_CALL)
 
 
 def _opened(
     open_span: Callable[[Any], AbstractContextManager[T]], untraced: AbstractContextManager[T]
 ) -> AbstractContextManager[T]:
-    """Open a span if the application has imported a recent enough version of OpenTelemetry."""
     is_traced = _API in sys.modules and _is_usable()
     return open_span(import_module("gradewire._opentelemetry")) if is_traced else untraced
 
 
 @cache
 def _is_usable() -> bool:
-    """Return True if the application's OpenTelemetry supports events."""
     try:
         logs: Any = import_module("opentelemetry._logs")
     except ImportError:

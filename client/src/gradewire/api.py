@@ -30,9 +30,9 @@ T = TypeVar("T")
 class Client(ClientBase):
     """A blocking client for a gradewire server. A `with` block, or the end of the program, closes the client.
 
-    The client runs the methods of `AsyncClient` on a background thread, so you can call it from several threads, and
-    from a notebook whose event loop is running. A pickled client, or a client in a forked process, connects again at
-    its first use. If gRPC was loaded before the fork, calls in the child raise ForkedClientError.
+    The client works on a background thread, so you can call it from several threads, or from a notebook with a running
+    event loop. A pickled client, or a client in a forked process, connects again at its first use. If gRPC was loaded
+    before the fork, calls in the child raise ForkedClientError.
 
     Args:
         address: HOST:PORT of the server.
@@ -44,7 +44,7 @@ class Client(ClientBase):
         submit_limits: Limits on pending submissions; None means `SubmitLimits()`.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     def _start(self, make_calls: Callable[[], ClientCalls]) -> None:
@@ -59,7 +59,7 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[ScoreOptions],
     ) -> ScoreReport:
-        """Score items and return a report; see `AsyncClient.score` for arguments and errors."""
+        """Score items and return a report; see `AsyncClient.score`."""
         taken = list(rows_of("items", items))
         call = CallOptions.of("Client.score", metrics, options)
         return self._background.run(lambda calls: calls.score(taken, call, progress))
@@ -88,7 +88,7 @@ class Client(ClientBase):
         progress: ProgressCallback | None = None,
         **options: Unpack[CompareOptions],
     ) -> list[Comparison]:
-        """Ask a judge which answer of each pair is better; see `AsyncClient.compare` for arguments and errors."""
+        """Ask a judge which answer of each pair is better; see `AsyncClient.compare`."""
         taken = list(rows_of("pairs", pairs))
         rows = PairRows("Client.compare", by, options)
         return self._background.run(lambda calls: calls.compare(taken, rows, progress))
@@ -119,7 +119,7 @@ class Client(ClientBase):
         progress: PrepareCallback | None = None,
         **options: Unpack[PrepareOptions],
     ) -> PrepareReport:
-        """Prepare references before answers arrive; see `AsyncClient.prepare` for arguments and errors."""
+        """Prepare references before answers arrive; see `AsyncClient.prepare`."""
         taken = list(rows_of("entries", entries))
         call = CallOptions.of("Client.prepare", metrics, options)
         return self._background.run(lambda calls: calls.prepare(taken, call, progress, generate, immutable=immutable))
@@ -136,12 +136,12 @@ class Client(ClientBase):
         call = CallOptions.of("Client.submit", metrics, options)
         try:
             running = self._background.running()
-        except Exception as error:  # noqa: BLE001 - submit promises never to raise into a training loop
+        except Exception as error:  # noqa: BLE001 - submit never raises
             return refused(error, callback)
         return running.calls.submit(lambda: running.loop.loop, items, call, callback)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait for all submissions and their callbacks; return False if they take longer than `timeout_s` seconds."""
+        """Wait for all submissions and their callbacks; return False after `timeout_s` seconds."""
         return self._background.run(lambda calls: calls.flush(timeout_s))
 
     def models(self, *, deadline_s: float | None = None) -> ModelList:
@@ -170,7 +170,7 @@ def _iterate(
         return await anext(batches, None)
 
     async def finish() -> None:
-        # After Ctrl-C, the last `take` is still being cancelled, and a running generator cannot be closed.
+        # After Ctrl-C, `take` is still being cancelled, and the generator cannot be closed while it runs.
         if taking is not None:
             taking.cancel()
             await asyncio.wait([taking])
@@ -215,7 +215,7 @@ class AsyncScorer(_Embedded, AsyncClient):
 
 
 def embedded_transport(**settings: Any) -> Transport:
-    """Return the transport that `Scorer.embedded` uses, or raise the same errors."""
+    """Return the transport that `Scorer.embedded` uses; raise the errors of `Scorer.embedded`."""
     try:
         from gradewire._transports.embedded import EmbeddedTransport  # noqa: PLC0415 - loads the server's libraries
 

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class ClientBase:
-    """The base class of both clients, which stores their settings. Subclasses prepare for calls in `_start`."""
+    """The base class of both clients, which stores their settings."""
 
     def __init__(  # noqa: PLR0913 - all optional and named
         self,
@@ -95,25 +95,24 @@ class AsyncClient(ClientBase):
     ) -> ScoreReport:
         """Score items and return a report with their results, in the same order.
 
-        The client splits a long list into several requests and sends a few at a time. An item that cannot be sent
-        (because of its size, wrong types or lone surrogates) gets the status INVALID_INPUT. If only some requests fail,
-        their items get the status UNAVAILABLE or TIMEOUT.
+        An item that cannot be sent (because of its size, wrong types or lone surrogates) gets the status INVALID_INPUT.
+        If only some requests fail, their items get the status UNAVAILABLE or TIMEOUT.
 
         Args:
-            items: `Item`s, mappings with their keys or the usual aliases, or a table with one item per row (pandas,
+            items: `Item`s, mappings with the same keys (or usual aliases), or a table with one item per row (pandas,
                 polars, Arrow, a Hugging Face dataset).
             metrics: `"smile,sbert"`, `"smile:fast"`, metric identifiers, typed metrics, or a sequence of these. None
                 means `"smile,correctness"`, or only smile (with a logged warning) if `correctness` is not fitted to the
                 encoder.
-            progress: A function to call as `progress(finished_items, all_items)` on the client's thread. If the
-                function raises an exception, the call ends.
+            progress: A function to call as `progress(finished_items, all_items)` on the client's thread. An exception
+                in the function ends the call.
             **options: See `gradewire.options.ScoreOptions`: `preset`, `synthetic`, `model`, `judge`, `priority`,
                 `reference_set`, and `deadline_s` for the whole call. The default deadline is the client's, or an hour
                 if the call needs a judge.
 
         Raises:
-            InvalidRequest: An argument is wrong; the message says which one.
-            GradewireError: All requests failed; the exception class says why.
+            InvalidRequest: An argument is wrong.
+            GradewireError: All requests failed.
         """
         rows = list(rows_of("items", items))
         call = CallOptions.of("AsyncClient.score", metrics, options)
@@ -132,14 +131,13 @@ class AsyncClient(ClientBase):
         loop.
 
         Args:
-            items: The same types as for `score`, or an async iterable. The client reads items while you consume
-                results.
+            items: The same types as for `score`, or an async iterable.
             metrics: The same as for `score`.
             **options: The same as for `score`, but `deadline_s` limits the wait for the next result while items are in
                 progress. The default is the client's deadline, or ten minutes if the call needs a judge.
 
         Raises:
-            InvalidRequest: Raised at once; the message names the wrong argument.
+            InvalidRequest: An argument is wrong; raised at once.
             GradewireError: Raised during iteration; results already yielded stay valid.
         """
         rows = items if isinstance(items, AsyncIterable) else _turns(rows_of("items", items))
@@ -160,16 +158,16 @@ class AsyncClient(ClientBase):
         INVALID_INPUT. If only some requests fail, their pairs get the status UNAVAILABLE or TIMEOUT.
 
         Args:
-            pairs: `Pair`s, mappings with their keys, or a table with one pair per row.
+            pairs: `Pair`s, mappings with the same keys, or a table with one pair per row.
             by: `"compare"`, an identifier (`"compare?references=true&mode=reason"`), or a `Compare`.
-            progress: A function to call as `progress(finished_pairs, all_pairs)` on the client's thread. If the
-                function raises an exception, the call ends.
+            progress: A function to call as `progress(finished_pairs, all_pairs)` on the client's thread. An exception
+                in the function ends the call.
             **options: See `gradewire.options.CompareOptions`: `judge`, `priority`, and `deadline_s` for the whole call.
                 The default deadline is the client's, but at least an hour.
 
         Raises:
-            InvalidRequest: An argument is wrong; the message says which one.
-            GradewireError: All requests failed; the exception class says why.
+            InvalidRequest: An argument is wrong.
+            GradewireError: All requests failed.
         """
         taken = list(rows_of("pairs", pairs))
         rows = PairRows("AsyncClient.compare", by, options)
@@ -186,14 +184,13 @@ class AsyncClient(ClientBase):
         The client reads a few pairs ahead. If the connection breaks, a new stream continues with the unfinished pairs.
 
         Args:
-            pairs: The same types as for `compare`, or an async iterable. The client reads pairs while you consume
-                comparisons.
+            pairs: The same types as for `compare`, or an async iterable.
             by: The same as for `compare`.
             **options: The same as for `compare`, but `deadline_s` limits the wait for the next comparison while pairs
                 are in progress. The default is the client's deadline, but at least ten minutes.
 
         Raises:
-            InvalidRequest: Raised at once; the message names the wrong argument.
+            InvalidRequest: An argument is wrong; raised at once.
             GradewireError: Raised during iteration; comparisons already yielded stay valid.
         """
         source = pairs if isinstance(pairs, AsyncIterable) else _turns(rows_of("pairs", pairs))
@@ -215,22 +212,21 @@ class AsyncClient(ClientBase):
         The server keeps finished work. To resume an interrupted call, repeat it.
 
         Args:
-            entries: `ReferenceEntry`s, mappings with their keys, items, or a table with one entry per row.
+            entries: `ReferenceEntry`s, mappings with the same keys, items, or a table with one entry per row.
             metrics: Metrics to prepare for, in the same formats as for `score`.
-            generate: The judge that writes a synthetic answer for each reference without one: True for the default
-                judge, a judge's name, or a `SyntheticGeneration`. The reference set keeps the answers, so the judge
-                writes each answer only once.
+            generate: The judge that writes missing synthetic answers: True for the default judge, a judge's name, or a
+                `SyntheticGeneration`. The reference set keeps the answers, so the judge writes each answer only once.
             immutable: True to freeze the reference set with exactly these entries. The call fails if the set already
-                has different entries. `report.pinned` is the set's name with its digest.
-            progress: A function to call with a `PrepareProgress` on the client's thread as entries are finished. If the
-                function raises an exception, the call ends.
+                has different entries. `report.pinned` contains the set's name and digest.
+            progress: A function to call with a `PrepareProgress` on the client's thread when entries are finished. An
+                exception in the function ends the call.
             **options: See `gradewire.options.PrepareOptions`: `preset`, `synthetic` (with `generate`, "prepared" by
                 default), `model`, and `deadline_s` for the whole call. The default deadline is an hour, or a day with
                 `generate`.
 
         Raises:
-            InvalidRequest: An argument is wrong; the message says which one.
-            GradewireError: A request failed; the exception class says why.
+            InvalidRequest: An argument is wrong.
+            GradewireError: A request failed.
         """
         rows = list(rows_of("entries", entries))
         call = CallOptions.of("AsyncClient.prepare", metrics, options)
@@ -260,7 +256,7 @@ class AsyncClient(ClientBase):
         return self._calls.submit(asyncio.get_running_loop, items, call, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait for all submissions and their callbacks; return False if they take longer than `timeout_s` seconds.
+        """Wait for all submissions and their callbacks; return False after `timeout_s` seconds.
 
         Do not call `flush` in a callback of `submit`, because `flush` waits for the callback to return.
         """

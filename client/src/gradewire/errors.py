@@ -34,8 +34,7 @@ class TransportError(GradewireError):
 
     Attributes:
         retry_after_s: Seconds to wait before a retry; None if the server did not name a time.
-        may_pass: True if the same call may succeed later; False if a retry cannot help, for example because the address
-            is wrong (no such host, no TLS, not a gradewire server).
+        may_pass: True if the same call may succeed later; False if a retry cannot help, for example at a wrong address.
     """
 
     may_pass: bool = True
@@ -45,7 +44,7 @@ class TransportError(GradewireError):
         self.retry_after_s = retry_after_s
 
 
-class ServerUnreachable(TransportError, ConnectionError):  # noqa: N818 - named after the event, like httpx's errors
+class ServerUnreachable(TransportError, ConnectionError):  # noqa: N818 - named after the event
     """No server answers at the address, or the server is shutting down."""
 
 
@@ -53,7 +52,7 @@ class DeadlineExceeded(TransportError, TimeoutError):  # noqa: N818 - gRPC's nam
     """The call did not finish within its deadline."""
 
 
-class Overloaded(TransportError):  # noqa: N818 - named after the event, like httpx's errors
+class Overloaded(TransportError):  # noqa: N818 - named after the event
     """The server is busy, or too many submitted items are pending.
 
     Attributes:
@@ -64,7 +63,7 @@ class Overloaded(TransportError):  # noqa: N818 - named after the event, like ht
     of_quota = False
 
 
-class ServerFault(TransportError):  # noqa: N818 - named after the event, like httpx's errors
+class ServerFault(TransportError):  # noqa: N818 - named after the event
     """The server has a defect, or another program answers at the address."""
 
     may_pass = False
@@ -78,19 +77,19 @@ class InvalidRequest(RequestError, ValueError):  # noqa: N818 - gRPC's name
     """An argument is wrong; the message says which one."""
 
 
-class NotReady(RequestError):  # noqa: N818 - named after the event, like httpx's errors
+class NotReady(RequestError):  # noqa: N818 - named after the event
     """No metric of the call can run, usually because a model is missing. The message says how to get the model."""
 
 
-class AccessDenied(RequestError):  # noqa: N818 - named after the event, like httpx's errors
+class AccessDenied(RequestError):  # noqa: N818 - named after the event
     """The server does not know the token, or the token lacks a permission."""
 
 
-class InconsistentReplies(GradewireError):  # noqa: N818 - named after the event, like httpx's errors
-    """One call's scores come from different metric versions or models, so they are not comparable."""
+class InconsistentReplies(GradewireError):  # noqa: N818 - named after the event
+    """Servers used different metric versions or models for one call, so the scores are not comparable."""
 
 
-class ClientClosed(GradewireError):  # noqa: N818 - named after the event, like httpx's errors
+class ClientClosed(GradewireError):  # noqa: N818 - named after the event
     """The client was closed; make a new one."""
 
 
@@ -98,12 +97,12 @@ class ForkedClientError(GradewireError):
     """gRPC was loaded, or the call started, before this process was forked."""
 
 
-class MissingExtra(GradewireError, ImportError):  # noqa: N818 - named after the event, like httpx's errors
+class MissingExtra(GradewireError, ImportError):  # noqa: N818 - named after the event
     """An optional package is not installed. The message contains the command that installs it."""
 
     @classmethod
     def of(cls, what: str, error: ImportError) -> Self:
-        """Return the error to raise if an import that `what` needs failed. Re-raise errors of gradewire's packages."""
+        """Return the error for a failed import in `what`. Re-raise import errors of gradewire's packages."""
         package = (error.name or "").partition(".")[0]
         if isinstance(error, GradewireError) or package.startswith("gradewire"):
             raise error
@@ -112,7 +111,7 @@ class MissingExtra(GradewireError, ImportError):  # noqa: N818 - named after the
 
 @contextmanager
 def needed_by(user: str, install: str = "") -> Iterator[None]:
-    """If an import in the `with` block fails, raise MissingExtra and say that `user` needs the package `install`."""
+    """Turn an ImportError in the `with` block into MissingExtra, which says that `user` needs the package `install`."""
     try:
         yield
     except ImportError as error:

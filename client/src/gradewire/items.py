@@ -24,7 +24,6 @@ from gradewire_proto.v1 import judging_pb2, types_pb2
 
 _URI_STARTS = ("data:", "https:")
 _JPEG_MODES = frozenset({"CMYK", "YCbCr"})
-"""Color modes that JPEG files use but PNG does not support."""
 _DIGEST_BYTES = 16
 
 M = TypeVar("M", types_pb2.Item, judging_pb2.Pair)
@@ -50,22 +49,22 @@ def image_messages(values: object) -> list[types_pb2.Image]:
 def local_picture(named: str, folder: Path) -> bytes | str:
     """Return the content to send for a picture named in a row.
 
-    A URI is returned unchanged. A file must be inside `folder`, because downloaded rows must not be able to name other
-    files on this machine.
+    Return a URI unchanged. A file must be inside `folder`, so that downloaded rows cannot name other files on this
+    machine.
 
     Raises:
         UnreadableValueError: The picture cannot be sent. The message says why but does not name the picture.
     """
     named = named.strip()
     if _is_uri(named):
-        # A lone surrogate cannot be encoded. Replace it, so that the server rejects the address.
+        # Replace a lone surrogate, which cannot be encoded, so that the server rejects the address.
         return named.encode(errors="replace").decode()
     with _named_reasons():
         return _file_in(named, folder).read_bytes()
 
 
 def picture_digest(named: str, folder: Path) -> str:
-    """Return a digest (32 hex digits) of what `local_picture` returns; "" if the picture cannot be read."""
+    """Return a digest (32 hex digits) of `local_picture`'s content, or "" if the picture cannot be read."""
     named = named.strip()
     if _is_uri(named):
         return hashlib.blake2b(named.encode(errors="surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
@@ -83,9 +82,9 @@ def _is_uri(named: str) -> bool:
 def _file_in(named: str, folder: Path) -> Path:
     path = (folder / named).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise UnreadableValueError("it is outside the folder of the rows: move the picture into that folder")
+        raise UnreadableValueError("the file is outside the folder of the rows: move the picture into that folder")
     if not path.is_file():
-        raise UnreadableValueError("it is not in the folder of the rows")
+        raise UnreadableValueError("the file is not in the folder of the rows")
     return path
 
 
@@ -96,9 +95,9 @@ def _named_reasons() -> Iterator[None]:
     except UnreadableValueError:
         raise
     except OSError as error:
-        raise UnreadableValueError(f"it cannot be read: {error.strerror or error}") from error
-    except (ValueError, RuntimeError) as error:  # a NUL in the name; a loop of links
-        raise UnreadableValueError("its name is not valid") from error
+        raise UnreadableValueError(f"the file cannot be read: {error.strerror or error}") from error
+    except (ValueError, RuntimeError) as error:  # the name contains a NUL, or links form a loop
+        raise UnreadableValueError("the file's name is not valid") from error
 
 
 def _message(position: int, value: Any) -> types_pb2.Image:
@@ -129,7 +128,7 @@ def _png(position: int, picture: Any) -> bytes:
     file = io.BytesIO()
     try:
         (picture.convert("RGB") if picture.mode in _JPEG_MODES else picture).save(file, "PNG")
-    # Pillow decodes the file only now, and its decoders may raise any exception.
+    # Pillow decodes the file only here, and its decoders may raise any exception.
     except Exception as error:
         raise UnreadableValueError(
             f"[{position}] is a picture of mode {picture.mode} that cannot be saved as PNG ({error}): convert it to "
@@ -140,23 +139,23 @@ def _png(position: int, picture: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """An answer to grade. A mapping with the same keys, or with the aliases that `gradewire score` reads, works too.
+    """An answer to grade. A mapping with the same keys, or with keys that `gradewire score` accepts, works too.
 
-    In a mapping, values may have the types that table libraries produce: a single string instead of a list of
-    references, numbers, or arrays. Unknown keys are ignored.
+    A mapping's values may also be numbers, arrays, or a single string instead of a list of references. Unknown keys are
+    ignored.
 
     Attributes:
         references: One or more right answers.
         prediction: The answer to grade. A blank answer gets the status EMPTY_PREDICTION.
         question: The question. sfve, correctness, judge metrics, and bertscore with `with_question=true` read it.
-        id: An id of your choice, returned with the result; it need not be unique.
+        id: Your id for the item, returned with the result; need not be unique.
         synthetic_answers: Each reference rewritten as a full sentence, in the order of `references`; may be empty.
         caption: A description of the picture, for judge metrics with `caption=true`.
         captions: More descriptions, which the judge reads after `caption`.
         group: A label for summaries; no metric reads it.
         images: Pictures that the question is about. They are sent only if a metric shows pictures to a judge
-            (`judge_verdict?image=true`). Each is the bytes of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a Pillow
-            image, a mapping with `bytes`, a data: URI, or an https address on a host in the server's setting
+            (`judge_verdict?image=true`). Each picture is the bytes of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a
+            Pillow image, a mapping with `bytes`, a data: URI, or an https address on a host in the server's setting
             judge_image_hosts.
         traceparent: W3C traceparent of the span that produced the answer. Result events become this span's children;
             the client never sends the value.
@@ -190,7 +189,7 @@ class ItemProblem:
 
 @dataclass(frozen=True, slots=True)
 class RowFormat(Generic[M]):
-    """The wire format of items or pairs, without pictures: `names` lists all fields, `needed` the required fields."""
+    """The wire format of items or pairs, without pictures. `names` lists all fields, `needed` the required fields."""
 
     plural: str
     kind: type
@@ -242,7 +241,7 @@ def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, i
 
 
 def _message_of(form: RowFormat[M], values: Mapping[str, Any]) -> M | None:
-    """Return a message if all values are strings or lists of strings, as is usual; otherwise, return None."""
+    """Return a message if all values are strings or lists of strings, as they usually are. Otherwise, return None."""
     # protobuf would accept a string as a list of letters, and any iterable as a list.
     listed = all(isinstance(values.get(name, ()), list | tuple) for name in LIST_FIELDS)
     if not listed or any(name not in values for name in form.needed):

@@ -87,7 +87,7 @@ def check_most(name: str, most: object) -> None:
 
 
 def rows_of(name: str, rows: Any) -> Iterable[Any]:
-    """Return an iterable of the items, pairs or entries that a caller passed. A table's rows become mappings.
+    """Return an iterable of items, pairs or entries. A table's rows become mappings.
 
     Raises:
         InvalidRequest: The argument is not a list of rows; for example, it is a single row or a string.
@@ -151,7 +151,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def check_generate(generate: object) -> SyntheticGeneration | None:
-    """Return the judge that writes synthetic answers, with its prompt; None if no answers are to be generated.
+    """Return the judge that writes synthetic answers, with its prompt, or None if no answers are to be written.
 
     Raises:
         InvalidRequest: The value is not a bool, a judge's name or a SyntheticGeneration.
@@ -184,7 +184,7 @@ def check_timeout(timeout_s: object) -> None:
 
 
 def _as_float(value: object) -> float:
-    """Return a float; NaN if the value is not a number."""
+    """Return a float, or NaN if the value is not a number."""
     try:
         return float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
@@ -201,7 +201,7 @@ USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """Return the metrics that an encoder cannot compute, with the reasons; an empty mapping for unknown encoders."""
+    """Return the metrics that an encoder cannot compute, with the reasons. An unknown encoder has no entries."""
     name = (model or "").partition("@")[0]
     for encoder in listed.models:
         if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):
@@ -212,7 +212,7 @@ def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
 def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
     """Return the default metrics that a server can compute with an encoder, and a note if only smile is left.
 
-    If the encoder itself is missing, return both metrics, so that both report the missing encoder.
+    If the encoder is missing, return both metrics, so that both report the missing encoder.
     """
     if not listed.metrics:
         return Smile.name, ""
@@ -226,7 +226,7 @@ def usual_metrics(listed: ModelList, model: str | None) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """A call's unchecked options. Without `metrics`, the call uses the `USUAL_METRICS` that the server can compute."""
+    """A call's unchecked options. If `metrics` is None, use the `USUAL_METRICS` that the server can compute."""
 
     metrics: MetricsLike | None
     defaults: MetricDefaults
@@ -238,7 +238,7 @@ class CallOptions:
         """Collect the options that a caller passed to a client's method (CLASS.METHOD).
 
         Raises:
-            TypeError: The method has no such option.
+            TypeError: An option is unknown.
         """
         check_names(method, options, PrepareOptions if method.endswith(".prepare") else ScoreOptions)
         defaults: dict[str, Any] = {**options}
@@ -247,7 +247,7 @@ class CallOptions:
         return cls(metrics, MetricDefaults(**defaults), deadline_s, priority)
 
     def choose(self) -> MetricChoice:
-        """Return the metrics, with the call's options as values of parameters that the metrics do not set.
+        """Return the metrics. The call's options fill in parameters that the metrics do not set.
 
         Raises:
             InvalidRequest: An option has a wrong type, or does not fit the metrics.

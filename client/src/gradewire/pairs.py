@@ -22,8 +22,8 @@ class Pair:
         captions: Descriptions of the picture, shown with `caption=true`. A mapping may also have a single description,
             under the key `caption`.
         images: Pictures that the question is about, in the formats of `Item.images`; sent with `image=true`.
-        id: An id of your choice, returned with the result; it need not be unique.
-        group: A label for summaries, returned with the result.
+        id: Your id for the pair, returned with the result; need not be unique.
+        group: A label for summaries; no metric reads it.
     """
 
     question: str
@@ -85,7 +85,8 @@ class OrderVerdict:
         probability_tie: Probability of a tie.
         reason: The text that the judge wrote before its verdict, with mode=reason.
         extracted: True if no readable verdict followed the reason, so the verdict was taken from the reason.
-        label_mass: Total probability of the three verdicts before the judge was limited to them; None if unknown.
+        label_mass: Total probability of the three possible verdicts before the judge was limited to these; None if
+            unknown.
     """
 
     first: Literal["a", "b"]
@@ -110,7 +111,7 @@ class Comparison:
             not parse the verdict in one order, or needed no judge.
         probability_b: The same for answer B.
         probability_tie: The same for a tie.
-        orders: The judge's verdict with answer A shown first, then with answer B shown first, even if `status` is
+        orders: The judge's verdicts with answer A shown first, and with answer B shown first, even if `status` is
             INCONSISTENT or UNPARSABLE. Empty if the server needed no judge, or the judge did not answer.
         index: Position of the pair in the call, from 0.
         id: The caller's id.
@@ -118,9 +119,8 @@ class Comparison:
         message: The error and its remedy; empty if `status` is OK.
         warnings: Notes on the verdict.
         decided_by: "judge", or "rule" if the answers look the same; empty without a winner.
-        prompt_tokens: Number of tokens that the judge read in both orders; 0 if the judge's server does not report it.
-        generated_tokens: Number of tokens that the judge wrote in both orders; 0 if the judge's server does not report
-            it.
+        prompt_tokens: Number of tokens that the judge read in both orders; 0 if unknown.
+        generated_tokens: Number of tokens that the judge wrote in both orders; 0 if unknown.
         cache_hits: Number of verdicts by source.
         timing: Seconds by type of work.
         provenance: Everything needed to reproduce the verdict; None for a pair that never reached a server.

@@ -82,7 +82,7 @@ class PrepareReport:
 
     Attributes:
         reference_set: The set's name, for `score(…, synthetic="prepared", reference_set=…)`. The name is a digest (32
-            hex digits) of all entries, and depends on their order.
+            hex digits) of all entries in order.
         entries: Number of entries.
         failures: Entries that could not be prepared.
         cache_hits: Number of texts by the source of their results. A second call with the same entries computes none.
@@ -138,17 +138,17 @@ def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | E
 
 
 def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEntry) -> str:
-    # protobuf accepts bytes that happen to be UTF-8, so the same data could pass or fail by chance.
+    # protobuf accepts bytes that happen to be UTF-8, so the same kind of data could pass or fail by chance.
     if holds_bytes(values):
         return " has bytes instead of text: give strings"
     for text in (message.question, *message.references, *message.synthetic_answers):
         if has_long_run(text):
-            return f" has a text with more than {MAX_MARKS} combining marks in a row: remove some marks"
+            return f" has a string with more than {MAX_MARKS} combining marks in a row: remove some marks"
     return ""
 
 
 def name_entries(entries: Sequence[ReferenceEntryLike]) -> str:
-    """Return the name of the set that `prepare` makes from these entries. Ignore entries that `prepare` rejects."""
+    """Return the name of `prepare`'s set for these entries. Ignore entries that `prepare` rejects."""
     messages = (encode_entry(index, entry) for index, entry in enumerate(entries))
     return name_set(message for message in messages if not isinstance(message, EntryFailure))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PART_FIELDS: Mapping[str, object] = MappingProxyType(
     {part.name: get_type_hints(kind)[part.name] for kind in PART_TYPES.values() for part in fields(kind)}
 )
-"""Field types of all parts classes, by field name. Fields with the same name have the same type."""
+"""Types of the parts' fields, by field name. Fields with the same name have the same type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ModelInfo:
         state: LOADED, BUILT, MISSING or BROKEN; UNKNOWN for a state that only newer clients know.
         message: Details about `state`, for users.
         how_to_get: The command that makes the model available; empty if it is already available.
-        is_default: True if calls that name no model (or judge) use this one.
+        is_default: True if calls that name no model (or judge) use this model.
         max_tokens: Maximum number of tokens; longer texts are truncated, with the warning TRUNCATED.
         numeric_class: Precision and hardware, such as fp32-cpu; part of the digest, because they can change scores.
         kind: "encoder", "grader" or "judge".
@@ -163,7 +163,7 @@ class Status(StrEnum):
 class ScoreWarning(StrEnum):
     """A note on a valid score."""
 
-    # A text was longer than the encoder or judge can read, or had too many windows.
+    # A text was too long for the encoder or judge, or had too many windows.
     TRUNCATED = "TRUNCATED"
     # The threshold and weights are not calibrated for this model. Trust the order of scores, not `correct`.
     UNCALIBRATED = "UNCALIBRATED"
@@ -338,7 +338,6 @@ _COLUMNS: Mapping[str, object] = {
     **dict.fromkeys(_TIMES, float),
     "line": str,
 }
-"""Column types of the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +350,7 @@ class MetricSummary:
         share_right: Share of right answers, 0 to 1, among items with a verdict; None if no item has a verdict.
         scored: Number of items with a score.
         uncertain: Number of items with an unreliable verdict (UNCERTAIN).
-        share_right_certain: `share_right` among the items with a certain verdict; None if no item has one.
+        share_right_certain: `share_right` among the items with a certain verdict; None if no verdict is certain.
         counts: Number of items by status.
     """
 

@@ -89,15 +89,16 @@ def echo_comparisons(
 
 
 class StubTransport:
-    """A transport that calls a function for each reply. The client splits requests and decodes replies as usual.
+    """A transport that calls a function for each reply.
 
     `prepare` needs no function: the transport reports that all entries are prepared.
 
     Args:
         answer: A plain or async function that returns the reply to a request, or to a message of a stream. The function
-            may raise errors from `gradewire.errors`. If it is None, scoring fails.
+            may raise errors from `gradewire.errors`. If `answer` is None, scoring fails.
         models: The reply to `models()`. The client splits requests according to the limits in this reply.
-        compare: A function like `answer`, but for pairs (see `echo_comparisons`). If it is None, comparing fails.
+        compare: A function like `answer`, but for pairs (see `echo_comparisons`). If `compare` is None, comparing
+            fails.
     """
 
     def __init__(

@@ -132,11 +132,10 @@ LIST_MODELS: Final = RpcMethod(MODELS, "List", models_pb2.ListModelsRequest, mod
 
 
 class Transport(Protocol):
-    """A way to send messages to a server. A transport neither checks, splits nor retries them.
+    """A way to send messages to a server. A transport neither checks, splits nor retries messages.
 
-    `unary` and `stream` run on the event loop of the client that owns the transport, and raise errors from
-    `gradewire.errors`. After a fork, the child uses the transport on a different loop, so the transport must connect
-    again.
+    `unary` and `stream` run on the client's event loop, and raise errors from `gradewire.errors`. After a fork, the
+    child uses the transport on a different loop, so the transport must connect again.
     """
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:

@@ -181,7 +181,7 @@ def test_a_reply_without_a_winner_is_no_verdict() -> None:
 
     (found,) = Client(transport=StubTransport(compare=wrong)).compare([LONG])
     assert (found.winner, found.status) == (None, Status.INTERNAL)
-    assert found.message == "pairs[0]: the server's OK has no winner: report this defect"
+    assert found.message == "pairs[0]: the server returned OK without a winner: report this defect"
 
 
 def test_a_winner_beside_another_status_is_dropped() -> None:

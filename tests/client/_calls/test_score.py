@@ -56,7 +56,7 @@ def test_a_score_beside_another_status_is_dropped(number: types_pb2.Status.Value
 def test_ok_without_a_finite_score_is_a_defect_of_the_server(score: float | None) -> None:
     report, result = scored(types_pb2.MetricResult(score=score, status=types_pb2.STATUS_OK, smile=PARTS))
     assert (result.score, result.status, result.parts) == (None, Status.INTERNAL, None)
-    assert result.message.startswith("items[1]: the server's OK has ")
+    assert result.message.startswith("items[1]: the server returned OK with ")
     assert report.summary()["smile"].mean == 0.5
     assert report.summary()["smile"].counts == {Status.OK: 1, Status.INTERNAL: 1}
 

@@ -169,7 +169,7 @@ async def test_the_command_sends_pictures_beside_its_file(
     assert there["judge_verdict?image=true"]["status"] == there["bleu"]["status"] == nowhere["bleu"]["status"] == "OK"
     unseen = nowhere["judge_verdict?image=true"]
     assert unseen["status"] == "INVALID_INPUT"
-    assert unseen["message"].endswith("(picture b.png: it is not in the folder of the rows)")
+    assert unseen["message"].endswith("(picture b.png: the file is not in the folder of the rows)")
     assert [urls for urls in map(pictures_of, judge.heard) if urls] == [
         [f"data:image/png;base64,{base64.b64encode(picture()).decode()}"]
     ]

@@ -1,1 +1,1 @@
-"""A client's methods: check arguments, split calls into requests, resume broken calls and order results."""
+"""Run a client's calls: check arguments, split calls into requests, resume broken calls and order results."""

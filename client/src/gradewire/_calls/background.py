@@ -20,8 +20,6 @@ _STOP_S = 5.0
 
 
 class BackgroundLoop:
-    """An event loop in a background thread, which runs coroutines for the process's other threads."""
-
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
         self._pid = os.getpid()
@@ -57,14 +55,12 @@ class BackgroundLoop:
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Start a coroutine without waiting; raise ClientClosed and ForkedClientError like `run`."""
+        """Start a coroutine without waiting; raise the errors of `run`, except RuntimeError."""
         refused: Exception | None = None
         if os.getpid() != self._pid:
-            refused = ForkedClientError(
-                "this call started in the parent process, which finishes it: call again in this process"
-            )
+            refused = ForkedClientError("this call started in the parent process: make the call again in this process")
         else:
-            # With the lock, a coroutine either starts before `stop`, which then cancels it, or does not start.
+            # The lock ensures that a coroutine either starts before `stop` and is then cancelled, or does not start.
             with self._lock:
                 if not self._stopping:
                     return asyncio.run_coroutine_threadsafe(work, self.loop)
@@ -73,7 +69,6 @@ class BackgroundLoop:
         raise refused
 
     def stop(self) -> None:
-        """Cancel running coroutines and end the thread."""
         with self._lock:
             self._stopping = True
             if self.loop.is_running():
@@ -82,7 +77,6 @@ class BackgroundLoop:
             self._thread.join(_STOP_S)
 
     def is_own_thread(self) -> bool:
-        """Return True if the caller runs on the loop's thread."""
         return threading.current_thread() is self._thread
 
     def _run(self) -> None:
@@ -130,7 +124,7 @@ class IterableReader(Generic[T]):
             raise self._error
 
     def close(self) -> None:
-        """Make the thread end as soon as the source returns its next item."""
+        """Stop the thread after the source returns its next item."""
         self._closed = True
         self._room.release()
 
@@ -154,14 +148,12 @@ class IterableReader(Generic[T]):
 
 
 class Running(NamedTuple):
-    """A client's calls, and the loop that runs them."""
-
     loop: BackgroundLoop
     calls: ClientCalls
 
 
 class BackgroundCalls:
-    """A client's calls and their loop. Both start at first use, and again in a forked child, until `close`."""
+    """A client's calls and the loop that runs them. Both start at first use, and start again in a forked child."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -172,11 +164,7 @@ class BackgroundCalls:
         forget_in_children(self)
 
     def running(self) -> Running:
-        """Return the loop and the calls of this process.
-
-        Raises:
-            ClientClosed: The client is closed.
-        """
+        """Return this process's loop and calls; raise ClientClosed if the client is closed."""
         if (running := self._running) is not None:
             return running
         with self._lock:
@@ -189,19 +177,17 @@ class BackgroundCalls:
             return self._running
 
     def run(self, work: Callable[[ClientCalls], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine on the loop and wait for its result."""
         running = self.running()
         return running.loop.run(work(running.calls))
 
     def close(self) -> None:
-        """Finish submissions, close the calls, then stop the loop."""
         with self._lock:
             running, self._running = self._running, None
             self._closed = True
         if running is None:
             return
         if running.loop.is_own_thread():
-            # A callback dropped the last reference to the client. The loop's own thread must not wait for the loop.
+            # Do not wait on the loop's own thread, on which a callback dropped the last reference to the client.
             running.loop.start(running.calls.close()).add_done_callback(lambda _: running.loop.stop())
             return
         try:
@@ -210,7 +196,6 @@ class BackgroundCalls:
             running.loop.stop()
 
     def forget(self) -> None:
-        """Drop the parent's loop and calls in a forked child, without destroying them."""
         keep_for_good(self._running)
         self._lock = threading.Lock()
         self._running = None
@@ -224,6 +209,6 @@ def _close_all() -> None:
         runtime.close()
 
 
-# An embedded engine computes on an executor of concurrent.futures. atexit runs after executors have stopped, and would
-# lose the last submissions. Hooks of `_register_atexit` run before executors stop, in reverse order of registration.
+# atexit hooks run after concurrent.futures has stopped its executors, which an embedded engine needs for the last
+# submissions. These hooks run earlier, in reverse order of registration.
 threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit is too late

@@ -1,4 +1,4 @@
-"""One client's calls in one process, with their transport and submissions."""
+"""The calls of a client in one process, with the client's transport and submissions."""
 
 import asyncio
 import contextlib
@@ -34,17 +34,13 @@ S = TypeVar("S", bound=RowStream[Any, Any])
 _log = logging.getLogger("gradewire.metrics")
 
 PREPARE_DEADLINE_S = 3600.0
-"""Default deadline of `prepare`. Encoding a large set takes a long time."""
 GENERATE_DEADLINE_S = 24 * 3600.0
 """Default deadline of `prepare` with `generate`. A judge on a CPU writes only one or two sentences per second."""
 JUDGE_DEADLINE_S = 3600.0
 """Default deadline of a call with a judge. A judge needs a second or more per item."""
 JUDGE_STALL_S = 600.0
-"""Default maximum wait for the next result of a stream with a judge."""
 LIST_S = 60.0
-"""Seconds for which the client caches the server's list of models."""
 DRAIN_S = 60.0
-"""Maximum number of seconds that `close` waits for pending submissions."""
 
 
 def connect(carrier: Transport | Endpoint) -> Transport:
@@ -62,8 +58,6 @@ def connect(carrier: Transport | Endpoint) -> Transport:
 
 
 class ClientCalls:
-    """One client's calls on one event loop, with a default deadline."""
-
     def __init__(self, transport: Transport, deadline_s: float, submit_limits: SubmitLimits | None = None) -> None:
         self._transport = transport
         self._deadline_s = check_deadline(deadline_s)
@@ -76,7 +70,6 @@ class ClientCalls:
     async def score(
         self, items: Sequence[ItemLike], options: CallOptions, progress: ProgressCallback | None = None
     ) -> ScoreReport:
-        """Score items and return a report with their results, in the same order."""
         check_progress(progress)
         with call_trace(CLIENT_SCORE, lambda: {ITEMS: len(items)}) as trace:
             choice = await self._chosen(options)
@@ -87,7 +80,7 @@ class ClientCalls:
         return ScoreReport(tuple(results), choice.labels, rows.provenance)
 
     def stream(self, items: AsyncIterable[ItemLike], options: CallOptions) -> AsyncGenerator[list[ItemScores]]:
-        """Return a generator of result batches, in any order. This method checks the arguments at once."""
+        """Check the arguments, then return a generator of result batches, which come in any order."""
         choice = self._choose(options)
         check_streamed(choice.specs)
 
@@ -114,10 +107,7 @@ class ClientCalls:
     def open_stream(
         self, make: Callable[[Transport, Callable[[], Awaitable[Limits]]], S]
     ) -> tuple[S, AsyncGenerator[list[Any]]]:
-        """Return a new stream and a generator of its result batches.
-
-        `make` builds the stream from the transport and a function that returns the server's limits.
-        """
+        """Return a new stream, built by `make`, and a generator of the stream's result batches."""
         self._check_open()
         stream = make(self._transport, lambda: self._known_limits(self._deadline(None)))
         return stream, stream.run(self._notifying_on_close)
@@ -128,7 +118,6 @@ class ClientCalls:
         rows: PairRows,
         progress: ProgressCallback | None,
     ) -> list[Comparison]:
-        """Compare pairs and return comparisons in the same order."""
         check_progress(progress)
         self._check_open()
         with call_trace(CLIENT_COMPARE, lambda: {ITEMS: len(pairs)}) as trace:
@@ -138,7 +127,7 @@ class ClientCalls:
         return results
 
     def compare_stream(self, pairs: AsyncIterable[PairLike], rows: PairRows) -> AsyncGenerator[list[Comparison]]:
-        """Return a generator of comparison batches, in any order. This method checks the arguments at once."""
+        """Check the arguments, then return a generator of comparison batches, which come in any order."""
         self._check_open()
         return self._stream(rows, pairs, rows.deadline_s, asks_judge=True)
 
@@ -151,7 +140,6 @@ class ClientCalls:
         *,
         immutable: bool = False,
     ) -> PrepareReport:
-        """Prepare references."""
         check_progress(progress)
         generation = check_generate(generate)
         if generation is not None and options.defaults.synthetic is None:
@@ -177,17 +165,14 @@ class ClientCalls:
         )
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until all submissions are done; return False if the timeout is too short."""
         check_timeout(timeout_s)
         return await self._submissions.flush(timeout_s)
 
     async def models(self, deadline_s: float | None = None) -> ModelList:
-        """Return the server's models, metrics and limits."""
         self._check_open()
         return await self._list(self._deadline(deadline_s))
 
     async def close(self) -> None:
-        """Wait up to a minute for submissions, then close the transport."""
         if not self.closed:
             await self._submissions.close(DRAIN_S)
             self.closed = True
@@ -201,7 +186,7 @@ class ClientCalls:
             return await batch.run(lambda: self._known_limits(deadline))
 
     async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
-        """Return the call's deadline. For a call with a judge, the default is an hour, if a server answers at all."""
+        """Return the call's deadline. If that is the long default for judges, first check that a server answers."""
         if deadline_s is None and asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
@@ -213,7 +198,6 @@ class ClientCalls:
 
     @contextlib.contextmanager
     def _notifying_on_close(self) -> Iterator[None]:
-        """Raise ClientClosed instead of the transport's error if the client was closed during the call."""
         try:
             yield
         except (Exception, asyncio.CancelledError) as error:
@@ -227,12 +211,10 @@ class ClientCalls:
         return options.choose()
 
     async def _chosen(self, options: CallOptions) -> MetricChoice:
-        """Return the call's metrics. By default, return the usual metrics that the server can compute."""
         choice = self._choose(options)
         return choice if options.metrics is not None else (await self._with_usual(options)).choose()
 
     async def _with_usual(self, options: CallOptions) -> CallOptions:
-        """Return the options with the usual metrics, chosen from a model list that is at most a minute old."""
         listed, at_s = self._listed
         if listed is None or time.monotonic() - at_s > LIST_S:
             listed = await self._list(self._deadline(options.deadline_s))
@@ -246,7 +228,6 @@ class ClientCalls:
         return Deadline(self._deadline_s if deadline_s is None else check_deadline(deadline_s))
 
     async def _find_server(self) -> None:
-        """Check that a server answers within the client's default deadline, even if the call itself may take longer."""
         await self._known_limits(self._deadline(None))
 
     async def _known_limits(self, deadline: Deadline) -> Limits:
@@ -266,7 +247,7 @@ class ClientCalls:
 
 
 class ProcessCalls:
-    """A client's calls, made at first use and again in a forked child, unless the client is closed."""
+    """A client's `ClientCalls`, created at first use, and again in a forked child."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -274,13 +255,11 @@ class ProcessCalls:
         forget_in_children(self)
 
     def here(self) -> ClientCalls:
-        """Return the calls of this process."""
         if self._calls is None:
             self._calls = self._make_calls()
         return self._calls
 
     def forget(self) -> None:
-        """Drop the parent's calls in a forked child, without destroying them."""
         keep_for_good(self._calls)
         if self._calls is not None and not self._calls.closed:
             self._calls = None

@@ -25,7 +25,7 @@ from gradewire_proto.v1 import judging_pb2
 CHUNK_PAIRS: Final = 16
 """Maximum number of pairs per request. The judge answers twice for each pair."""
 READ_AHEAD_PAIRS: Final = 64
-"""Number of pairs to read ahead: small, because a slow judge must finish all pairs in progress by their deadline."""
+"""Number of pairs to read ahead. Even a slow judge must finish all pairs in progress before their deadline."""
 _PREFIX: Final = re.compile(r"^pair:")
 _WINNERS: Final[Mapping[int, Winner]] = {
     judging_pb2.WINNER_A: "a",
@@ -39,7 +39,7 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
     """The pairs of a call to `method` (CLASS.METHOD).
 
     Raises:
-        TypeError: The method has no such option.
+        TypeError: An option is unknown.
         InvalidRequest: An option has a wrong type, or `by` is not a comparison.
     """
 
@@ -61,29 +61,23 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
         self._priority = PRIORITIES[priority]
 
     def encode(self, index: int, row: Any, max_bytes: int) -> judging_pb2.Pair | ItemProblem:
-        """Return a pair's message, or the reason why the pair cannot be sent."""
         return encode_pair(index, row, max_bytes=max_bytes, images=bool(self._compare.image))
 
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> Comparison:
-        """Return the result for a failed pair."""
         status, message = failure
         return Comparison(winner=None, status=status, index=index, id=identifier, message=message)
 
     def request(self, messages: Sequence[judging_pb2.Pair]) -> judging_pb2.CompareRequest:
-        """Return a request with these pairs."""
         return judging_pb2.CompareRequest(pairs=messages, parameters=self._parameters, priority=self._priority)
 
     def stream_config(self) -> judging_pb2.CompareStreamRequest:
-        """Return the first request of a stream."""
         config = judging_pb2.CompareStreamConfig(parameters=self._parameters)
         return judging_pb2.CompareStreamRequest(config=config)
 
     def stream_request(self, messages: Sequence[judging_pb2.Pair]) -> judging_pb2.CompareStreamRequest:
-        """Return a stream's request with these pairs."""
         return judging_pb2.CompareStreamRequest(pairs=judging_pb2.CompareStreamPairs(pairs=messages))
 
     def received(self, reply: Any) -> Sequence[judging_pb2.PairResult]:
-        """Store a reply's provenance (only a stream's first reply has one) and return the reply's results."""
         if reply.HasField("provenance") or not self.provenance:
             metrics = {str(self._compare.name): self._compare}
             self.provenance = decode_call_provenance(metrics, [reply.provenance], self.provenance)
@@ -91,22 +85,21 @@ class PairRows(Rows[judging_pb2.Pair, Comparison]):
         return results
 
     def completed(self, index: int, row: OpenRow[judging_pb2.Pair], result: judging_pb2.PairResult) -> Comparison:
-        """Return the comparison of a pair."""
         return decode_comparison(index, row.message, result, self.provenance.get(self._compare.name))
 
 
 def decode_comparison(
     index: int, pair: judging_pb2.Pair, result: judging_pb2.PairResult, provenance: Provenance | None
 ) -> Comparison:
-    """Return the comparison of pairs[index].
-
-    A comparison has a winner if and only if its status is OK. OK without a winner becomes INTERNAL.
-    """
+    """Return the comparison of pairs[index]. If the server returns OK without a winner, set the status to INTERNAL."""
     status, winner = decode_status(result.status), _WINNERS.get(result.winner)
     # The server does not know the pair's index in the call.
     message = _PREFIX.sub(f"pairs[{index}]:", result.message)
     if status is Status.OK and winner is None:
-        status, message = Status.INTERNAL, f"pairs[{index}]: the server's OK has no winner: report this defect"
+        status, message = (
+            Status.INTERNAL,
+            f"pairs[{index}]: the server returned OK without a winner: report this defect",
+        )
     a, b, tie = _probabilities(result)
     return Comparison(
         winner=winner if status is Status.OK else None,
@@ -147,7 +140,7 @@ def _order(order: judging_pb2.OrderVerdict) -> OrderVerdict:
 def _probabilities(
     received: judging_pb2.PairResult | judging_pb2.OrderVerdict,
 ) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the probabilities of answer A, answer B and a tie. If one is missing, return None for all three."""
+    """Return the probabilities of answer A, answer B and a tie, or None three times if a probability is missing."""
     found = received.probability_a, received.probability_b, received.probability_tie
     is_known = received.HasField("probability_a") and received.HasField("probability_b")
     is_known = is_known and received.HasField("probability_tie")

@@ -1,4 +1,4 @@
-"""Run a `prepare` call: split its entries into requests, and repeat broken requests."""
+"""Run a `prepare` call: split its entries into requests, and repeat interrupted requests."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -59,13 +59,13 @@ class Preparation:
         self._provenance: dict[str, Provenance] = {}
         self._generation: Provenance | None = None
         self._corpus_digest = ""
-        # Fields that all requests share. The set's name is added once the judge's digest is known.
+        # All requests share these fields. The set's name follows once the judge's digest is known.
         self._common = references_pb2.PrepareRequest(metrics=choice.specs)
 
     async def run(
         self, limits: Callable[[], Awaitable[Limits]], generate: SyntheticGeneration | None, *, immutable: bool = False
     ) -> PrepareReport:
-        """Prepare all entries, one request after the other.
+        """Prepare all entries, one request at a time.
 
         Raises:
             InvalidRequest: An entry of an immutable set cannot be sent, or the server does not support immutable sets.
@@ -103,19 +103,19 @@ class Preparation:
     async def _complete(self, requests: int) -> None:
         """Have the server confirm that an immutable set sent in several requests is complete."""
         if requests > 1:
-            self._provenance = {}  # metric identifiers lack the corpus digest, which only a complete set has
+            self._provenance = {}  # drop provenance without the corpus digest
             await self._send_until_done(Chunk([], []))
         if not self._corpus_digest:
             raise InvalidRequest("immutable: this server does not support immutable sets: upgrade the server")
 
     async def _name(self, generate: SyntheticGeneration | None) -> None:
-        """Name the set. If a judge writes answers, first ask the server for the judge's digest, and pin the judge."""
+        """Name the set. If a judge writes answers, first get the judge's digest from the server and pin the judge."""
         if generate is not None:
             self._common.generate.model = generate.judge
             self._common.generate.prompt = generate.prompt
             self._common.generate.return_answers = True
             await self._send_until_done(Chunk([], []))
-            self._provenance = {}  # belongs to a set without entries
+            self._provenance = {}  # drop the provenance of a request without entries
             writer = self._generation
             if writer is None:
                 raise InvalidRequest("generate: this server does not write synthetic answers: upgrade the server")
@@ -133,15 +133,15 @@ class Preparation:
         self._common.reference_set = name
 
     def _fitting(self, room: ChunkLimits) -> list[tuple[int, references_pb2.ReferenceEntry]]:
-        """Return the entries that fit into a message, and record a failure for each entry that does not."""
+        """Return the entries that fit into a message, and record a failure for each larger entry."""
         fitting = []
         for index, message in self._messages:
             if (size := message.ByteSize()) <= room.max_item_bytes:
                 fitting.append((index, message))
                 continue
             problem = (
-                f"entries[{index}] has {size} bytes, but at most {room.max_item_bytes} fit into a message: shorten its "
-                "texts"
+                f"entries[{index}] has {size} bytes, but at most {room.max_item_bytes} fit into a message: shorten the "
+                "entry"
             )
             self._failures.append(EntryFailure(index, Status.INVALID_INPUT, problem))
             self._so_far = replace(self._so_far, entries_done=self._so_far.entries_done + 1)
@@ -177,7 +177,7 @@ class Preparation:
             raise
         if not last.complete:
             raise ServerFault(
-                "the server stopped before the references were ready: check the server's log, then call again"
+                "the server stopped before the references were ready: check the server's log, then try again"
             )
         self._provenance = decode_call_provenance(self._choice.named, last.provenance, self._provenance)
         self._corpus_digest = last.corpus_digest

@@ -19,13 +19,13 @@ from gradewire_proto.v1 import scoring_pb2
 
 CHUNK_BYTES = 1024 * 1024
 CHUNK_ITEMS = 128
-"""Maximum number of items per request. Fewer would not fill the server's batches; more would miss deadlines."""
+"""Maximum number of items per request. Fewer items would not fill the server's batches; more might miss deadlines."""
 # Every server accepts requests of these sizes, so small calls need not request the server's limits.
 ASSUMED_ITEMS = 32
 ASSUMED_BYTES = 256 * 1024
-# gRPC servers' default limit on a message.
+# The default maximum size of a message in gRPC, in bytes.
 SAFE_MESSAGE_BYTES = 4 * 1024 * 1024
-# Maximum size of the tag and length before an element of a repeated field.
+# Maximum size of the tag and length that precede a repeated field's element, in bytes.
 _ELEMENT_BYTES = 8
 
 CHUNKS_IN_FLIGHT = 4
@@ -45,7 +45,7 @@ PRIORITIES: Mapping[Priority, scoring_pb2.Priority.ValueType] = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """Limits on one request. An element of more than `max_bytes` and up to `max_item_bytes` gets its own request."""
+    """Limits on one request. An element above `max_bytes`, but not above `max_item_bytes`, gets a separate request."""
 
     max_items: int = CHUNK_ITEMS
     max_bytes: int = CHUNK_BYTES
@@ -71,8 +71,6 @@ def uncut_limits(limits: Limits | None, *, overhead_bytes: int) -> ChunkLimits:
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[M]):
-    """A request's elements, with their indices in the call."""
-
     indices: list[int]
     messages: list[M]
 
@@ -95,18 +93,12 @@ def cut(elements: Iterable[tuple[int, M]], limits: ChunkLimits) -> Iterator[Chun
 
 
 class Deadline:
-    """A deadline that all requests of a call share."""
-
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
         self._end = time.monotonic() + deadline_s
 
     def remaining_s(self) -> float:
-        """Return the seconds left until the deadline.
-
-        Raises:
-            DeadlineExceeded: The deadline has passed.
-        """
+        """Return the seconds left; raise DeadlineExceeded after the deadline."""
         if (left := self.left_s()) <= 0:
             raise DeadlineExceeded(
                 f"the call did not finish within deadline_s={self._deadline_s:g}: use a larger deadline_s, or fewer "
@@ -115,13 +107,12 @@ class Deadline:
         return left
 
     def left_s(self) -> float:
-        """Return the seconds left until the deadline; 0 or less after the deadline."""
         return self._end - time.monotonic()
 
 
 @dataclass(slots=True)
 class OpenRow(Generic[M]):
-    """A row without a complete result. The client keeps the row for another attempt, and its results so far."""
+    """A row that still needs results, with the results received so far."""
 
     message: M
     parts: dict[str, Any] = field(default_factory=dict)
@@ -154,42 +145,31 @@ class Rows(ABC, Generic[M, R]):
         """Return a row's message, or the reason why the row cannot be sent."""
 
     @abstractmethod
-    def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> R:
-        """Return the result for a failed row."""
+    def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> R: ...
 
     @abstractmethod
-    def request(self, messages: Sequence[M]) -> Message:
-        """Return a request with these messages."""
+    def request(self, messages: Sequence[M]) -> Message: ...
 
     @abstractmethod
-    def stream_config(self) -> Message:
-        """Return the first request of a stream."""
+    def stream_config(self) -> Message: ...
 
     @abstractmethod
-    def stream_request(self, messages: Sequence[M]) -> Message:
-        """Return a stream's request with these messages."""
+    def stream_request(self, messages: Sequence[M]) -> Message: ...
 
     @abstractmethod
     def received(self, reply: Any) -> Sequence[Any]:
-        """Store a reply's provenance and return the reply's results.
-
-        Raises:
-            InvalidRequest: A metric identifier requires a version that the server does not have.
-            ServerFault: The reply does not cover all metrics.
-            InconsistentReplies: A metric's version or model differs from the version or model in earlier replies.
-        """
+        """Store a reply's provenance and return the reply's results; raise the errors of `decode_call_provenance`."""
 
     @abstractmethod
     def completed(self, index: int, row: OpenRow[M], result: Any) -> R | None:
-        """Return a row's result; None while metrics are missing. Raise ServerFault for wrong metrics."""
+        """Return a row's result, or None while metrics are missing; raise ServerFault for wrong metrics."""
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
-        """Return the error for a call that must fit into one request but does not."""
         return InvalidRequest(f"{rows} {self.noun}s do not fit into one request: give at most {max_rows}")
 
 
 class Batch(Generic[M, R]):
-    """A running call. After each request, it calls `progress` with the numbers of finished rows and of all rows.
+    """A running call. After each request, the batch calls `progress(finished_rows, all_rows)`.
 
     An exception in `progress` ends the call.
     """
@@ -235,7 +215,6 @@ class Batch(Generic[M, R]):
         return [result for result in self._results if result is not None]
 
     def _single_chunk(self) -> Chunk[M] | None:
-        """Return all rows as one chunk; None if they might exceed a server's limits."""
         if len(self._given) > min(ASSUMED_ITEMS, self._rows.chunk_rows):
             return None
         elements, problems = [], []
@@ -294,7 +273,8 @@ class Batch(Generic[M, R]):
                 self._first_error = self._first_error or error
                 self._failed_in_a_row += 1
                 self._fail(chunk, error)
-                # The request was retried until the deadline, or no retry can help, unless the server has a defect.
+                # Only a ServerFault may concern this request alone. Other errors were retried until the deadline, or
+                # cannot be retried.
                 beyond_help = not isinstance(error, ServerFault)
                 if beyond_help or not self._answered or self._failed_in_a_row >= _GIVE_UP_AFTER:
                     for rest in chunks:

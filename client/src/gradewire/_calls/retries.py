@@ -16,11 +16,11 @@ from gradewire.errors import Overloaded, ServerUnreachable, TransportError
 from gradewire_proto.wire_rules import Backoff
 
 SPREAD: Final = (0.8, 1.2)
-"""Range of the random factor of each wait, so that a restarting server's clients do not all return at once."""
+"""Range of the random factor for waits, so that a restarting server's clients do not all return at once."""
 _BACKOFF = Backoff(0.1, 2.0, SPREAD)
 # An attempt with less time left cannot succeed.
 _TOO_LATE_S = 0.05
-# A server's restart takes a few seconds, so log only longer failures. If many calls fail at once, only one logs.
+# A server's restart takes a few seconds, so log only longer failures. If many calls fail at once, only one call logs.
 _LOG_AFTER_S = 3.0
 _LOG_AGAIN_AFTER_S = 10.0
 
@@ -32,9 +32,9 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 
 
 def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
-    """Return the seconds to wait: what the server asks for and up to a fifth more, or the back-off's wait."""
+    """Return the seconds to wait: up to 20 % more than the server asks for, or the back-off's wait."""
     if error.retry_after_s:
-        return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - spreads load; no secret depends on it
+        return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - no secret
     return backoff.wait_s(failures, most_s)
 
 
@@ -42,7 +42,7 @@ class Retries:
     """The retries of one call.
 
     Args:
-        left_s: A function that returns the seconds until the deadline. No attempt starts at 0 or less.
+        left_s: A function that returns the seconds until the deadline.
         resumed_after: Errors to retry in addition to ServerUnreachable and Overloaded, because the call can resume.
     """
 
@@ -55,7 +55,7 @@ class Retries:
         self._reported = False
 
     def progressed(self) -> None:
-        """Record an answer. The next failure then counts as the first one again."""
+        """Record an answer. The next failure then counts as the first."""
         if self._reported:
             _log.warning("the server answers again after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0
@@ -66,7 +66,7 @@ class Retries:
         """Wait until the next attempt.
 
         Raises:
-            TransportError: The deadline is too near, or a retry cannot help. The message contains the number of tries.
+            TransportError: The deadline is too near, or a retry cannot help.
         """
         if not (isinstance(error, self._retried) and error.may_pass):
             raise self.with_attempts(error)
@@ -83,7 +83,7 @@ class Retries:
         await sleep(wait_s)
 
     def with_attempts(self, error: TransportError) -> TransportError:
-        """Return the error with earlier attempts in its message, or unchanged if there were no earlier attempts."""
+        """Return the error. If there were earlier attempts, add their number and duration to the message."""
         if self._last is None:
             return error
         attempts = self._failures + (error is not self._last)

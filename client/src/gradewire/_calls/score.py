@@ -43,7 +43,7 @@ READ_AHEAD_ITEMS: Final = 256
 """Number of items to read ahead. Even a slow server must finish all items in progress before their deadline."""
 _REMEDY: Final = (
     "or prepare the references as a set (client.prepare or `gradewire prepare`, with the metric's corpus or idf set to "
-    "prepared) and pass it as reference_set"
+    "prepared) and pass the set as reference_set"
 )
 
 _ITEM_PREFIX = re.compile(r"^item:")
@@ -68,7 +68,6 @@ _PARTS_OF_FAILURES = frozenset({"auto"})
 
 
 def decode_model_list(reply: models_pb2.ListModelsResponse) -> ModelList:
-    """Decode a model list."""
     return ModelList(
         models=tuple(
             _read(
@@ -102,12 +101,11 @@ def _read(kind: type[Decoded], message: Message, /, **others: Any) -> Decoded:
 
 
 def decode_status(number: int) -> Status:
-    """Return the status; UNKNOWN for a number that this client does not know."""
+    """Return the status, or UNKNOWN for a number that this client does not know."""
     return _STATUS.get(number, Status.UNKNOWN)
 
 
 def decode_warnings(numbers: Iterable[int]) -> tuple[ScoreWarning, ...]:
-    """Return the warnings; UNKNOWN for numbers that this client does not know."""
     return tuple(_WARNING.get(number, ScoreWarning.UNKNOWN) for number in numbers)
 
 
@@ -148,8 +146,8 @@ def decode_results(
 ) -> dict[str, MetricScore]:
     """Decode the results of items[index], by label.
 
-    A decoded result has a score if and only if its status is OK. Results with a different status lose their score and
-    its details. OK without a finite score becomes INTERNAL.
+    Drop the score and its details unless the status is OK. If the status is OK without a finite score, set the status
+    to INTERNAL.
 
     Raises:
         ServerFault: A result belongs to a metric that was not requested.
@@ -196,11 +194,10 @@ def _outcome(index: int, result: types_pb2.MetricResult) -> tuple[Status, str]:
     if result.HasField("score") and math.isfinite(result.score):
         return status, result.message
     found = f"the score {result.score}" if result.HasField("score") else "no score"
-    return Status.INTERNAL, f"items[{index}]: the server's OK has {found}: report this defect"
+    return Status.INTERNAL, f"items[{index}]: the server returned OK with {found}: report this defect"
 
 
 def _reader(name: str, kind: type[Parts]) -> Callable[[types_pb2.MetricResult], Parts]:
-    """Return a function that decodes one type of parts. The message and the type have the same field names."""
     descriptor = types_pb2.MetricResult.DESCRIPTOR.fields_by_name[name].message_type
     on_wire = descriptor.fields_by_name if descriptor is not None else {}
     names = kind.__slots__
@@ -241,38 +238,35 @@ def _parts(result: types_pb2.MetricResult) -> Parts | None:
 def _correct(result: types_pb2.MetricResult) -> bool | None:
     if result.HasField("correct"):
         return result.correct
-    # Older servers send smile's verdict only in its parts.
+    # Older servers send smile's verdict only in the parts.
     return result.smile.correct if result.HasField("smile") else None
 
 
 def decode_retry_after_s(status: Status, result: types_pb2.MetricResult | judging_pb2.PairResult) -> float | None:
-    """Return the seconds to wait before a retry; None if the status is OK or the server names no time."""
+    """Return the seconds to wait before a retry, or None if the status is OK or the server gave no time."""
     if status is Status.OK or not result.HasField("retry_after_s"):
         return None
     return result.retry_after_s if 0 <= result.retry_after_s < math.inf else None
 
 
 def decode_cache_hits(hits: types_pb2.CacheHits) -> CacheHits:
-    """Decode the number of cache hits by source."""
     return CacheHits(hits.memory, hits.disk, hits.redis, hits.joined, hits.computed)
 
 
 def decode_timing(timing: types_pb2.Timing) -> Timing:
-    """Decode the seconds by type of work."""
     return Timing(timing.queue_s, timing.cache_s, timing.tokenize_s, timing.inference_s)
 
 
 def decode_provenance(message: types_pb2.Provenance) -> Provenance:
-    """Decode the provenance of a score or of synthetic answers."""
     try:
         metric = parse_line(message.line)
     except GradewireError:
-        metric = None  # a newer server's parameter; the identifier itself still reproduces the score
+        metric = None  # The server is newer than this client. The identifier still reproduces the score.
     return _read(Provenance, message, metric=metric)
 
 
 class ItemMessages(Rows[types_pb2.Item, R]):
-    """The items of a call, as messages. A stream ignores `priority`, because its priority is always low."""
+    """The items of a call. A stream ignores `priority`, because streams always have a low priority."""
 
     noun: ClassVar[str] = "item"
     unary: ClassVar[RpcMethod[Any, Any]] = SCORE
@@ -289,18 +283,15 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         self.needs_one_request = bool(counting_over_request(choice.specs))
 
     def encode(self, index: int, row: Any, max_bytes: int) -> types_pb2.Item | ItemProblem:
-        """Return an item's message, or the reason why the item cannot be sent."""
         return encode_item(index, row, max_bytes=max_bytes, images=self.choice.shows_images)
 
     def request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreRequest:
-        """Return a request with these items."""
         choice = self.choice
         return scoring_pb2.ScoreRequest(
             items=messages, metrics=choice.specs, reference_set=choice.reference_set, priority=self._priority
         )
 
     def stream_config(self) -> scoring_pb2.ScoreStreamRequest:
-        """Return the first request of a stream."""
         choice = self.choice
         config = scoring_pb2.ScoreStreamConfig(
             metrics=choice.specs, reference_set=choice.reference_set, omit_diagnostics=self.omit_diagnostics
@@ -308,38 +299,31 @@ class ItemMessages(Rows[types_pb2.Item, R]):
         return scoring_pb2.ScoreStreamRequest(config=config)
 
     def stream_request(self, messages: Sequence[types_pb2.Item]) -> scoring_pb2.ScoreStreamRequest:
-        """Return a stream's request with these items."""
         return scoring_pb2.ScoreStreamRequest(items=scoring_pb2.ScoreStreamItems(items=messages))
 
     def received(self, reply: Any) -> Sequence[scoring_pb2.ItemResult]:
-        """Store a reply's provenance (only a stream's first reply has one) and return the reply's results."""
         if reply.provenance or not self.provenance:
             self.provenance = decode_call_provenance(self.choice.named, reply.provenance, self.provenance)
         results: Sequence[scoring_pb2.ItemResult] = reply.items
         if isinstance(reply, scoring_pb2.ScoreResponse):
             for result in results:
-                result.complete = True  # a unary reply has all results, but does not set this
+                result.complete = True  # a unary reply is always complete, but does not say so
         return results
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
-        """Return the error for items that exceed one request, although a metric counts words over all items."""
         return InvalidRequest(
             f"{', '.join(counting_over_request(self.choice.specs))}: corpus=request computes word weights from a "
-            f"request's items, but these {rows} items do not fit into one: give at most {max_rows} items in a call, "
-            f"shorten them, {_REMEDY}"
+            f"request's items, but these {rows} items do not fit into one request: give at most {max_rows} items in a "
+            f"call, shorten the items, {_REMEDY}"
         )
 
 
 class ItemRows(ItemMessages[ItemScores]):
-    """The items of a `score` or `score_stream` call. Each result has the scores of all metrics."""
-
     def failed(self, index: int, identifier: str, failure: tuple[Status, str]) -> ItemScores:
-        """Return a result in which all metrics failed for the same reason."""
         score = MetricScore(None, *failure)
         return ItemScores(index, identifier, dict.fromkeys(self.choice.labels, score))
 
     def completed(self, index: int, row: OpenRow[types_pb2.Item], result: scoring_pb2.ItemResult) -> ItemScores | None:
-        """Return an item's scores, in the order of the call's metrics; None while some scores are missing."""
         row.parts |= decode_results(self.choice, self.provenance, index, result.results)
         if not result.complete:
             return None
@@ -354,7 +338,7 @@ class ItemRows(ItemMessages[ItemScores]):
 
 
 def counting_over_request(specs: Sequence[types_pb2.MetricSpec]) -> list[str]:
-    """Return the distinct names of the metrics that use the request's items as their corpus."""
+    """Return the distinct names of the metrics whose corpus consists of the request's items."""
     found = (spec.WhichOneof("metric") or "" for spec in specs if counts_over_request(spec))
     return list(dict.fromkeys(found))
 

@@ -179,7 +179,6 @@ class RowStream(Generic[M, R]):
         self._to_take.set()
 
     def _is_answered(self) -> bool:
-        """Return True if every row has its result. If the stream breaks after that, nothing is lost."""
         return self._exhausted and not self._open and bool(self._rows.provenance)
 
     async def _requests(self, connection: "StreamAttempt") -> AsyncIterator[Message]:
@@ -187,7 +186,7 @@ class RowStream(Generic[M, R]):
         # Wait until the server accepts the call, because gRPC loses a call's status if the call ends while the client
         # writes a message.
         await connection.accepted.wait()
-        # A broken stream may still advance this iterator for a moment. The next stream would then miss these rows.
+        # A broken stream may still read from this iterator for a moment. The next stream would then miss those rows.
         while connection.is_on():
             self._to_send.clear()
             unsent, self._unsent = self._unsent, deque()
@@ -226,12 +225,11 @@ class RowStream(Generic[M, R]):
 
 @dataclass(slots=True)
 class StreamAttempt:
-    """One stream of the transport. The server's first message sets `accepted`; only then does the client send rows."""
+    """A stream on the transport. The client sends rows only after the server's first message sets `accepted`."""
 
     sent: list[int] = field(default_factory=list)
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
     over: bool = False
 
     def is_on(self) -> bool:
-        """Return True if the attempt has not ended."""
         return not self.over

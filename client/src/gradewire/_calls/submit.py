@@ -76,7 +76,7 @@ class SubmitLimits:
         max_pending_bytes: Maximum total size of pending strings (in UTF-8) and pictures, in bytes.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     max_pending_items: int = 100_000
@@ -94,7 +94,7 @@ Score = Callable[[list[ItemLike]], Coroutine[Any, Any, ScoreReport]]
 
 
 class _Result(Future[ScoreReport]):
-    """A future that raises an error in a forked child, because only the parent can set its result."""
+    """A future that raises an error in a forked child, because only the parent can set the result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class _Submission:
     items: list[ItemLike] = field(default_factory=list)
     text_bytes: int = 0
     result: _Result = field(default_factory=_Result)
-    # The context variables of the thread that submits, with its current span.
+    # The context variables of the submitting thread, with that thread's current span.
     context: Context = field(default_factory=copy_context)
     # Set after the callback returns. `flush` and `close` wait for this.
     finished: Future[None] = field(default_factory=Future)
@@ -140,7 +140,7 @@ class Submissions:
         self._closed = False
         self._waiting: deque[_Submission] = deque()
         self._workers: set[asyncio.Task[None]] = set()
-        # Not len(self._workers), because a worker that stops leaves that set only in the loop's next turn.
+        # Do not use len(self._workers), because a finished worker stays in that set until the loop's next turn.
         self._working = 0
         self._callbacks: queue.SimpleQueue[_Submission | None] = queue.SimpleQueue()
         self._callback_thread: threading.Thread | None = None
@@ -153,7 +153,7 @@ class Submissions:
         callback: SubmitCallback | None,
         shows_images: Callable[[], bool] = lambda: False,
     ) -> Future[ScoreReport]:
-        """Copy the items, queue them and return a future. The future carries all errors, even from the iteration."""
+        """Copy the items, queue them and return a future, which carries all errors."""
         submission = _Submission(score, callback)
         try:
             kept = READ_NAMES | {"images"} if shows_images() else READ_NAMES
@@ -161,11 +161,11 @@ class Submissions:
                 taken, size = snapshot(item, kept)
                 submission.items.append(taken)
                 submission.text_bytes += size
-                # Check the limits while copying, so that a copy never needs more memory than the queue may.
+                # Check the limits while copying, so that the copies never exceed the queue's memory limit.
                 self._check_room(submission)
             self._admit(submission)
             loop().call_soon_threadsafe(self._start, submission)
-        except Exception as error:  # noqa: BLE001 - submit promises never to raise into a training loop
+        except Exception as error:  # noqa: BLE001 - submit never raises
             self._release(submission)
             submission.result.set_running_or_notify_cancel()
             submission.result.set_exception(error)
@@ -173,7 +173,6 @@ class Submissions:
         return submission.result
 
     async def flush(self, timeout_s: float | None) -> bool:
-        """Wait until all pending submissions and their callbacks are done; return False if the timeout is too short."""
         with self._lock:
             pending = [asyncio.wrap_future(submission.finished) for submission in self._pending]
         if not pending:
@@ -182,7 +181,7 @@ class Submissions:
         return not late
 
     async def close(self, drain_s: float) -> None:
-        """Reject new submissions, wait up to `drain_s` seconds for pending ones, and fail the rest."""
+        """Reject new submissions, wait up to `drain_s` seconds for pending submissions, and fail unfinished ones."""
         with self._lock:
             self._closed = True
         if not await self.flush(drain_s):
@@ -277,7 +276,6 @@ class Submissions:
 
 
 def refused(error: Exception, callback: SubmitCallback | None) -> Future[ScoreReport]:
-    """Return the failed future of a rejected submission, and pass the future to the callback on a new thread."""
     result: Future[ScoreReport] = Future()
     result.set_exception(error)
     if callback is not None:

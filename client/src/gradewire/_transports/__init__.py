@@ -1,1 +1,1 @@
-"""Transports to a gRPC server and to an engine in this process; `gradewire.testing` has one for tests."""
+"""Transports to a gRPC server and to an engine in this process."""

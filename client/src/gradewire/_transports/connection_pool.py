@@ -1,8 +1,7 @@
 """Spread calls over the connections to one server, so that the least loaded process gets the next call.
 
-If a server has several processes (SO_REUSEPORT), the kernel chooses the process that accepts a connection. While calls
-overlap, the pool therefore opens connections until it reaches every process. If a process stops or disappears, the pool
-retires its connections. Retired connections get no more calls, and new connections lead to other processes.
+If a server has several processes (SO_REUSEPORT), the kernel chooses a process for each connection. While calls overlap,
+the pool therefore opens connections until it reaches every process.
 """
 
 import sys
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     import grpc.aio
 
 MAX_CONNECTIONS: Final = 16
-"""Default maximum number of connections."""
 _TRIES_PER_PROCESS: Final = 4
 """Default maximum number of connections per server process. Several connections may lead to the same process."""
 _AVOIDED_S: Final = 1.0
@@ -26,8 +24,9 @@ _REFUSED_S: Final = 1.0
 """Maximum number of seconds to avoid a process after it refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""A call goes to the process that has cached its content if that process's load is at most `_BUSIER` times the lowest
-load of all processes, plus `_BUSIER_CALLS` calls."""
+"""A process with more than `_BUSIER` times the lowest load plus `_BUSIER_CALLS` calls gets no call, even if the process
+has cached the call's content.
+"""
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between attempts to reach a missing process while the pool is full."""
 
@@ -38,13 +37,13 @@ class ServerConnection:
 
     Attributes:
         calls: Number of calls in flight.
-        process: INDEX/COUNT of the server process; empty if unknown, or if the server has only one process.
-        process_known: True if the server has reported its process, or that it has only one process.
+        process: INDEX/COUNT of the server process; "" for an unknown process or the only process.
+        process_known: True if the server has reported `process`, or reported that it has only one process.
         retired: True if the connection gets no more calls and is closed after its last call.
         avoided_until_s: Time until which the connection is avoided because a call failed.
         refused_until_s: Time until which the process counts as overloaded.
-        turn: Number of calls that the pool had assigned when this connection last got a call.
-        callables: Functions that start a call, by the method's path and type of requests.
+        turn: The pool's call count when this connection last got a call.
+        callables: Functions that start calls, by method path and request type.
     """
 
     channel: "grpc.aio.Channel"
@@ -81,19 +80,18 @@ class ServerConnection:
 
     @property
     def may_move(self) -> bool:
-        """True if the server's metadata is worth reading, because the process is still unknown or may be stopping."""
+        """True if the server's metadata must be read, because the process is still unknown or may be stopping."""
         return not self.process_known or bool(self.process)
 
     @property
     def is_over(self) -> bool:
-        """True if the connection can be closed."""
         return self.retired and not self.calls
 
 
 class ConnectionPool:
     """A client's connections on one event loop, at most `most` at a time.
 
-    If `most` is 0, the limit follows from the number of server processes.
+    If `most` is 0, the number of server processes determines the limit.
     """
 
     def __init__(self, most: int = 0) -> None:
@@ -104,7 +102,6 @@ class ConnectionPool:
 
     @property
     def wants_another(self) -> bool:
-        """True if the next call should open a new connection."""
         if not self.connections:
             return True
         if len(self.connections) >= self._limit or any(not each.calls for each in self.connections):
@@ -129,8 +126,8 @@ class ConnectionPool:
         """Return the connection for the next call, to the process with the fewest calls from this client.
 
         Args:
-            content: A hash of the call's content. Equal content goes to the same process, whose cache contains it,
-                unless that process is much busier than the least loaded process.
+            content: A hash of the call's content. Equal content goes to the same process, which may have cached the
+                content, unless that process is much busier than the least loaded process.
             tried: Connections to avoid if possible.
         """
         self._turns += 1
@@ -139,7 +136,6 @@ class ConnectionPool:
         return chosen
 
     def retire(self, connection: ServerConnection) -> None:
-        """Stop using a connection for new calls, because its process is stopping or lost."""
         if not connection.retired:
             connection.retired = True
             self.connections.remove(connection)
@@ -152,7 +148,7 @@ class ConnectionPool:
             connection.avoided_until_s, connection.process_known = time.monotonic() + _AVOIDED_S, False
 
     def surplus(self) -> ServerConnection | None:
-        """Return a connection to replace with a new one; None if no replacement is needed.
+        """Return a connection to replace, or None if no connection needs a replacement.
 
         A new connection may reach a process that was down when the current connections opened.
         """
@@ -194,7 +190,7 @@ class ConnectionPool:
 
 
 def process_of(value: object) -> str:
-    """Return INDEX/COUNT from the server's metadata; "" if the value does not have this format."""
+    """Return INDEX/COUNT from the server's metadata, or "" if the value has a different format."""
     text = str(value)
     index, slash, count = text.partition("/")
     return text if slash and index.isdecimal() and count.isdecimal() else ""

@@ -1,4 +1,4 @@
-"""The transport to an engine in this process. The module is imported on demand, because it loads server libraries."""
+"""The transport to an engine in this process. Import this module on demand, because it loads server libraries."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ _HERE = "the engine in this process"
 
 
 class EmbeddedTransport:
-    """A transport that calls the server's handlers in this process. Results and errors are the same as a server's.
+    """A transport that calls the server's handlers in this process. Results and errors are the same as on a server.
 
     Args:
         settings: The server's settings, by name.
@@ -46,7 +46,6 @@ class EmbeddedTransport:
         return type(self), (self._given,)
 
     async def unary(self, method: RpcMethod[Q, R], request: Q, *, timeout_s: float) -> R:
-        """Return the handler's reply."""
         handlers = await self._open()
         with _translated(), engine_trace():
             reply: R = await _call(handlers, method)(request, deadline_s=timeout_s)
@@ -55,7 +54,6 @@ class EmbeddedTransport:
     async def stream(
         self, method: RpcMethod[Q, R], sent: Q | AsyncIterator[Q], *, timeout_s: float | None = None
     ) -> AsyncGenerator[R]:
-        """Yield the handler's replies."""
         handlers = await self._open()
         with _translated(), engine_trace():
             async with contextlib.aclosing(_call(handlers, method)(sent, deadline_s=timeout_s)) as replies:
@@ -63,7 +61,6 @@ class EmbeddedTransport:
                     yield reply
 
     async def close(self) -> None:
-        """Close the engine and its stores."""
         holder, self._holder = self._holder, None
         if holder is not None and holder.is_here():
             await holder.close()
@@ -80,13 +77,12 @@ class EmbeddedTransport:
         except OSError as error:
             self._holder = None
             raise NotReady(f"the engine in this process cannot open its files: {error}") from error
-        except ValueError as error:  # a setting that is only checked when the engine uses it
+        except ValueError as error:  # some settings are checked only when the engine uses them
             self._holder = None
             raise InvalidRequest(f"the engine in this process cannot start: {error}") from error
 
 
 def _call(handlers: Handlers, method: RpcMethod[Q, R]) -> Callable[..., Any]:
-    """Return a method's handler, which accepts the request and `deadline_s`."""
     by_method: dict[RpcMethod[Any, Any], Callable[..., Any]] = {
         SCORE: handlers.score,
         SCORE_STREAM: handlers.score_stream,

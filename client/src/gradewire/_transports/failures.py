@@ -14,7 +14,7 @@ from gradewire_proto.wire_rules import PUSHBACK_KEY, QUOTA_KEY
 _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]] = {
     "UNAVAILABLE": (
         errors.ServerUnreachable,
-        "no gradewire server answers at {at}{said}. Start one with 'gradewire serve', or check the address",
+        "no gradewire server answers at {at}{said}. Start a server with 'gradewire serve', or check the address",
     ),
     "DEADLINE_EXCEEDED": (
         errors.DeadlineExceeded,
@@ -26,7 +26,7 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
     ),
     "CANCELLED": (
         errors.Overloaded,
-        "{at} dropped the call without reading it{said}, because it has too many calls. Try again later",
+        "{at} dropped the call without reading it{said}, because the server has too many calls. Try again later",
     ),
     "UNIMPLEMENTED": (
         errors.ServerFault,
@@ -43,7 +43,7 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
         "{at} rejects the call{said}. Give a token= (command: --token) with this permission",
     ),
 }
-"""Errors and messages by gRPC code. A code that is not listed means that the server has a defect."""
+"""Errors and messages by gRPC code. Any other code means that the server has a defect."""
 
 
 def error_for(code: str, details: str, address: str, *, retry_after_s: float | None = None) -> errors.GradewireError:
@@ -62,7 +62,7 @@ Encryption = Literal["none", "tls", "tls with client certificate", "unknown"]
 
 
 def encryption_at(address: str) -> Encryption:
-    """Find out, within about two seconds, which encryption a server uses.
+    """Return the encryption that a server uses, within about two seconds.
 
     "unknown" means that nothing answers at the address, or that only gRPC can resolve the address.
     """
@@ -92,7 +92,7 @@ def _probed(host: str, port: int) -> Encryption:
 
 
 def mismatch(endpoint: Endpoint, server: Encryption) -> str:
-    """Return a message that says how the client and the server differ in encryption; "" if no difference is known."""
+    """Return a message about a difference in encryption between client and server, or "" if no difference is known."""
     at, tls = endpoint.address, endpoint.tls
     if tls is None and server not in {"none", "unknown"}:
         return f"{at} uses TLS, but this client does not: give tls=gradewire.Tls(…) (command: --tls-ca FILE)"
@@ -105,27 +105,27 @@ def mismatch(endpoint: Endpoint, server: Encryption) -> str:
         )
     if tls is not None and server == "tls with client certificate":
         return (
-            f"{at} rejects this client's certificate: give a certificate that an authority in the server's "
-            "tls_client_ca has signed, as Tls(certificate_chain=…, private_key=…) (command: --tls-cert and --tls-key)"
+            f"{at} rejects this client's certificate: give Tls(certificate_chain=…, private_key=…) (command: "
+            "--tls-cert and --tls-key) with a certificate from an authority in the server's tls_client_ca"
         )
     return ""
 
 
 # gRPC reports these details instead of the real status if a stream ends while the client writes a message.
 CUT_WHILE_WRITING = "Internal error from Core"
-# Before a server has first answered, these mean a wrong address: no TLS, a wrong certificate, a wrong protocol, or no
-# such host. Later, a restart behind a load balancer or a name server can also cause them.
+# Before the server's first answer, these details mean a wrong address (no TLS, a wrong certificate, a wrong protocol,
+# or no such host). Later, a restart behind a load balancer or a name server can also cause these details.
 _LASTING = re.compile("SSL_ERROR_SSL|Hostname Verification Check failed|Expected SETTINGS frame|Domain name not found")
-# Messages by a part of gRPC's details. Only a change of settings helps against these failures.
+# Messages for failures that only different settings can fix, by a part of gRPC's details.
 _CAUSES = {
-    "CERTIFICATE_VERIFY_FAILED": "{at}: this client does not trust the server's certificate: give its authority's "
-    "certificate as Tls(root_certificates=…) (command: --tls-ca FILE)",
+    "CERTIFICATE_VERIFY_FAILED": "{at}: this client does not trust the server's certificate: give the issuing "
+    "authority's certificate as Tls(root_certificates=…) (command: --tls-ca FILE)",
     "Failed to create security handshaker": "{at}: the files in tls= are unusable: root_certificates must be PEM, and "
     "private_key must match certificate_chain (command: --tls-ca, --tls-key, --tls-cert)",
     "http1.x server": "{at} speaks HTTP instead of gRPC, perhaps for /metrics and /healthz: give the port that "
     "`gradewire serve` prints when it is ready",
 }
-# gRPC on either side rejects a large message with the code RESOURCE_EXHAUSTED, although no server is overloaded.
+# gRPC rejects a large message with the code RESOURCE_EXHAUSTED, although no server is overloaded.
 _TOO_LARGE = re.compile("message larger than max", re.IGNORECASE)
 # gRPC reports these details if the server ends the connection at once, perhaps because only one side encrypts.
 _CUT_OFF = re.compile("Socket closed|reset by peer|End of TCP stream|Broken pipe|SSL_ERROR|handshake", re.IGNORECASE)

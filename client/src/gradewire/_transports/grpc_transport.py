@@ -23,8 +23,8 @@ from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, STOPPING_
 
 _CHANNEL_OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
     ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
-    ("grpc.use_local_subchannel_pool", 1),  # otherwise all channels to an address share one connection
-    ("grpc.enable_retries", 0),  # `Retries` retries until the deadline
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise, all channels to an address share one connection
+    ("grpc.enable_retries", 0),  # `Retries` replaces gRPC's retries
     ("grpc.max_send_message_length", -1),  # the client splits requests by the server's limits
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.keepalive_time_ms", 60_000),
@@ -33,7 +33,7 @@ _CHANNEL_OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.min_reconnect_backoff_ms", 5_000),  # limits a connection attempt to a host that never answers
-    ("grpc.dns_min_time_between_resolutions_ms", 2_000),  # finds a server that moved to a new address
+    ("grpc.dns_min_time_between_resolutions_ms", 2_000),  # finds a server whose address has changed
 )
 
 
@@ -64,8 +64,6 @@ def _read(path: Path | None) -> bytes | None:
 
 
 class GrpcTransport:
-    """A transport to a gradewire server over gRPC."""
-
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._address = endpoint.address
@@ -106,12 +104,10 @@ class GrpcTransport:
                 call.cancel()
 
     async def close(self) -> None:
-        """Close the connections and cancel their calls."""
         for connection in (*self._pool.connections, *self._retired):
             await connection.channel.close()
 
     def _connection(self, content: int | None = None) -> ServerConnection:
-        """Return the connection for the next call; see `ConnectionPool.least_loaded` for `content`."""
         # A channel belongs to its loop, but a program can call asyncio.run() twice.
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
@@ -168,14 +164,14 @@ class GrpcTransport:
         said = error.trailing_metadata()
         if isinstance(failure, errors.ServerUnreachable):
             self._learn(connection, said)
-            if PROCESS_KEY not in said:  # no server process answered
+            if PROCESS_KEY not in said:  # no server process answered the call
                 self._pool.failed(connection)
             if connection.retired:
                 self._retired.add(connection)
         elif PROCESS_KEY in said:
             self._learn(connection, said)
         if not self._has_answered and is_cut_off(failure):
-            if self._encryption == "unknown":  # the server may have been starting
+            if self._encryption == "unknown":  # the server may have been starting when this failed
                 self._encryption = await asyncio.to_thread(encryption_at, self._address)
             if wrong := mismatch(self._endpoint, self._encryption):
                 failure = errors.ServerUnreachable(wrong)
@@ -184,7 +180,7 @@ class GrpcTransport:
 
 
 def _content(request: Message) -> int | None:
-    """Return a hash of a call's item that is the same in every program; None unless the call has exactly one item."""
+    """Return a hash of a call's only item, equal in all programs. If the call has more or fewer items, return None."""
     if not isinstance(request, scoring_pb2.ScoreRequest) or len(request.items) != 1:
         return None
     item = request.items[0]

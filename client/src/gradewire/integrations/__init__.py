@@ -10,9 +10,9 @@ with ValidationScorer("127.0.0.1:50051", "smile:fast", directory="runs/1/validat
             validation.submit(step, [{**row, "prediction": answer(row["question"])} for row in rows])
 ```
 
-Each framework has a module, and only that module imports the framework. For training there are `training.lightning`,
-`training.hugging_face` and `training.torch_metric`, with `CsvSink`, `MlflowSink`, `TensorBoardSink` and `WandbSink` in
-`training.sinks`. For evaluation there is a module for each framework, such as `evaluation.inspect_ai`.
+Each framework has a module, and only that module imports the framework: `training.lightning`, `training.hugging_face`
+and `training.torch_metric` for training, and modules such as `evaluation.inspect_ai` for evaluation. `training.sinks`
+contains `CsvSink`, `MlflowSink`, `TensorBoardSink` and `WandbSink`.
 """
 
 from gradewire.integrations.training.sinks import Sink

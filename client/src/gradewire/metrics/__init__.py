@@ -25,7 +25,7 @@ __all__ += generated.__all__
 Preset: TypeAlias = SmilePreset
 Synthetic: TypeAlias = SyntheticMode
 ComparisonLike: TypeAlias = str | Compare
-"""A comparison, or a comparison's identifier, such as "compare?references=true"."""
+"""A comparison, or its identifier, such as "compare?references=true"."""
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 SYNTHETIC_MODES: tuple[str, ...] = get_args(Synthetic)
@@ -38,7 +38,7 @@ COMPARISON_TYPES: dict[str, type[Metric]] = {name: kind for name, kind in KNOWN_
 
 
 def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metric:
-    """Return the metric in a message, with None for unset parameters.
+    """Return a message's metric, with None for unset parameters.
 
     Raises:
         InvalidRequest: The message has no metric, or a metric or choice that this client does not know.

@@ -141,9 +141,9 @@ def _is_count(value: object) -> bool:
 class Metric:
     """A metric as a value: a name and typed parameters.
 
-    None means the call's default or, without one, the server's default. The fields have the same names as in the
-    metric's message in types.proto, which determines the wire format, the identifier and the checks. Some metrics also
-    have the field `reference_set`, which names the set to use if a parameter is "prepared".
+    None means the call's default or, if the call has no default, the server's default. The fields are the same as in
+    the metric's message in types.proto. Some metrics have a field `reference_set`, which names the set to use if a
+    parameter is "prepared".
 
     Attributes:
         version: Required version of the metric's definition; None means any version.
@@ -153,17 +153,17 @@ class Metric:
     """
 
     name: ClassVar[str]
-    # True if `model` is a judge, not an encoder.
+    # True if `model` is a judge.
     needs_judge: ClassVar[bool] = False
     # True if `model` is a grader, which reads question, reference and answer together.
     needs_grader: ClassVar[bool] = False
-    # Name of the judge's parameter if the metric also has an encoder, `model`; else "".
+    # Name of the judge's parameter if the metric has both an encoder and a judge; "" for other metrics.
     judge_parameter: ClassVar[str] = ""
-    # Requirements on an item, in addition to one reference, if all parameters have their defaults.
+    # Requirements on an item, in addition to a reference, if all parameters have their defaults.
     needs_question: ClassVar[bool] = False
     least_references: ClassVar[int] = 1
     needs_values: ClassVar[bool] = False
-    # True if the metric counts words in the references of several items, by default all items of the request.
+    # True if the metric counts words over several items' references, by default over all items of the request.
     needs_corpus: ClassVar[bool] = False
     # True if the metric compares a pair of answers instead of grading an item.
     needs_pair: ClassVar[bool] = False
@@ -186,17 +186,17 @@ class Metric:
 
     @classmethod
     def asks_judge(cls) -> bool:
-        """Return True if the metric may ask a judge. An item then takes seconds instead of milliseconds."""
+        """Return True if the metric may ask a judge, which takes seconds per item instead of milliseconds."""
         return cls.needs_judge or bool(cls.judge_parameter)
 
     @property
     def prepared_parameter(self) -> str | None:
-        """The parameter that makes the metric read the call's reference set if its value is "prepared"; may be None."""
+        """The parameter whose value "prepared" makes the metric read a reference set; None for other metrics."""
         return next(
             (name for name, parameter in wire_parameters(self.name).items() if "prepared" in parameter.choices), None
         )
 
     @property
     def reads_prepared(self) -> bool:
-        """True if the metric's parameters make the score depend on the call's reference set."""
+        """True if the metric's parameters make it read the call's reference set."""
         return self.prepared_parameter is not None and getattr(self, self.prepared_parameter) == "prepared"

@@ -70,7 +70,7 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
 
 
 def format_metric_line(metric: Metric) -> str:
-    """Return a metric's identifier. `parse_metric_line` turns the identifier back into an equal metric."""
+    """Return a metric's identifier, which `parse_metric_line` turns into an equal metric."""
     return write_line(metric, {"version", *parameter_names(metric.name)})
 
 
@@ -102,7 +102,7 @@ def _listed(name: str) -> str:
 MetricsLike = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
 
 _USUAL_PRESET: Final = "v1"
-# Options that a call sets for all metrics with the parameter, and the error if no metric has the parameter.
+# For options that apply only to some metrics, the error if no metric accepts the option.
 _FOR_SOME = {
     "preset": "preset is for smile, which is not among the metrics: leave preset out",
     "model": "model: none of the metrics has an encoder (for a judge use judge, for a grader 'grader?model=NAME'): "
@@ -113,7 +113,7 @@ _FOR_SOME = {
 
 @dataclass(frozen=True, slots=True)
 class MetricChoice:
-    """A call's metrics with the call's defaults filled in, their distinct labels, and their messages."""
+    """A call's metrics, with the call's defaults filled in, and the metrics' distinct labels and messages."""
 
     labels: tuple[str, ...]
     metrics: tuple[Metric, ...]
@@ -127,7 +127,7 @@ class MetricChoice:
 
     @property
     def asks_judge(self) -> bool:
-        """True if a metric may ask a judge. An item then takes seconds instead of milliseconds."""
+        """True if a metric may ask a judge, which takes seconds per item instead of milliseconds."""
         return any(metric.asks_judge() for metric in self.metrics)
 
     @property
@@ -137,16 +137,16 @@ class MetricChoice:
 
     @property
     def shows_images(self) -> bool:
-        """True if a metric shows pictures to a judge. Otherwise the client sends no pictures."""
+        """True if a metric shows pictures to a judge. Otherwise, the client sends no pictures."""
         return any(getattr(metric, "image", None) for metric in self.metrics)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDefaults:
-    """A call's defaults for parameters that its metrics do not set.
+    """A call's defaults for parameters that the call's metrics do not set.
 
-    These are arguments of `Client.score`. `model` is an encoder. `judge` becomes the `model` of judge metrics, and the
-    `judge_model` of metrics with both an encoder and a judge.
+    `model` is an encoder. `judge` becomes the `model` of judge metrics, and the `judge_model` of metrics with both an
+    encoder and a judge.
     """
 
     preset: Preset | None = None
@@ -172,13 +172,13 @@ class MetricDefaults:
 def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoice:
     """Parse and label metrics, and fill in the call's defaults.
 
-    A label is the metric's identifier without the call's defaults. If the identifier contains a version, the label is
-    only the metric's name. A label depends on other metrics only if two labels would otherwise be equal.
+    A label is the metric's identifier without the call's defaults, or only the metric's name if the identifier contains
+    a version. Labels that would be equal get additional parameters.
 
     Args:
         metrics: `"smile,sbert"`, `"smile:fast"`, full identifiers, typed metrics, a sequence of these, or a mapping
             from labels to metrics.
-        defaults: The call's arguments. Values that a metric itself sets override them.
+        defaults: The call's arguments. Values that a metric itself sets override the defaults.
 
     Raises:
         InvalidRequest: `metrics` is empty, a metric is unknown or repeated, no metric accepts a default, or there is
@@ -202,7 +202,6 @@ def _choose_named(metrics: Mapping[Any, str | Metric], defaults: MetricDefaults)
 
 @lru_cache(maxsize=128)
 def _choose_written(metrics: str, defaults: MetricDefaults) -> MetricChoice:
-    """Resolve metrics in a string. Cached, because most programs repeat the same few strings."""
     return _choose([metrics], defaults)
 
 
@@ -248,8 +247,8 @@ def _reference_set(metrics: Sequence[Metric], defaults: MetricDefaults) -> str:
             if not metric.reads_prepared:
                 reader = metric.prepared_parameter or ""
                 raise InvalidRequest(
-                    f"{metric.name} has reference_set={of_metric!r} and {reader}={getattr(metric, reader)!r}: a set "
-                    f"needs {reader}='prepared': leave out one of the two"
+                    f"{metric.name} has reference_set={of_metric!r} and {reader}={getattr(metric, reader)!r}, but a "
+                    f"reference set needs {reader}='prepared': leave out one of the two"
                 )
             named[of_metric] = "a metric"
     if defaults.reference_set:
@@ -273,21 +272,20 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
 
 
 def _label(metric: Metric) -> str:
-    """Return the identifier with the values that the metric sets; only the name if the metric sets a version.
+    """Return the identifier with the values that the metric sets, or only the name if the metric sets a version.
 
-    The label also contains the preset, unless that is the server's default.
+    The label contains the preset unless that is the server's default.
     """
     keys = () if metric.version is not None else parameter_names(metric.name)
     return write_line(_without_usual_preset(_as_labelled(metric)), keys)
 
 
 def _differing_labels(metrics: Sequence[Metric]) -> list[str]:
-    """Return labels that distinguish metrics of the same name by the parameters that differ."""
     explicit = [_as_labelled(metric) for metric in metrics]
     keys = ("version", *parameter_names(explicit[0].name))
     differing = {key for key in keys if len({getattr(metric, key) for metric in explicit}) > 1}
     if "version" not in differing:
-        # Without a version, `_label` leaves out the usual preset, so these labels must leave it out too.
+        # Without a version, `_label` leaves out the usual preset, so these labels must leave the preset out as well.
         explicit = [_without_usual_preset(metric) for metric in explicit]
     return [write_line(metric, differing) for metric in explicit]
 

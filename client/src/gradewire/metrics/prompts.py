@@ -51,7 +51,7 @@ def read_prompt_text(data: bytes, path: str) -> PromptText:
 
 @lru_cache(maxsize=64)
 def short_prompt(prompt: str) -> str:
-    """Return a prompt's short name for a label: the name itself, or NAME/VERSION@DIGEST for a prompt file's text."""
+    """Return a prompt's short name for a label: the name, or NAME/VERSION@DIGEST for a prompt file's text."""
     if "\n" not in prompt:
         return prompt
     head = _head(prompt)
@@ -61,7 +61,6 @@ def short_prompt(prompt: str) -> str:
 
 
 def _head(text: str) -> tuple[str, str] | str:
-    """Return the metric and NAME/VERSION in a prompt file's header, or the problem."""
     if any(line.count(".") > MAX_DOTS_IN_LINE for line in text.split("\n")):
         return f"has more than {MAX_DOTS_IN_LINE} dots in a line: break the line"
     try:

@@ -1,4 +1,4 @@
-"""Find a completion's final answer, after the thinking, in the last box, tag or phrase. Searches take linear time."""
+"""Find a completion's final answer in the last box, tag or phrase after the thinking, in linear time."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ _TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}(\{)|\\(?:boxed|fbox) ([^\s{}$]{1,1
 _SPEAKERS = ("assistant", "model", "ai", "gpt")
 _ASKERS = ("user", "human")  # not a set, because a role in a post may be unhashable
 
-# Runs of blanks in the text are reduced to one first, so the search needs no backtracking.
+# The text's runs of blanks are reduced to one blank first, so the search needs no backtracking.
 _PHRASE = re.compile(
     r"\b(?:final |correct )?answer[*_]{0,3} ?(?:is ?:?|:|=) ?[*_]{0,3}|答案[*_]{0,3}[是为:\uff1a][:\uff1a]?|^#### ?",
     re.IGNORECASE | re.MULTILINE,
@@ -68,11 +68,11 @@ Extractor: TypeAlias = Callable[[str], str]
 
 
 def last_box(text: str) -> str | None:
-    r"""Return the content of the last complete `\boxed{…}`; None if there is no complete box.
+    r"""Return the content of the last complete `\boxed{…}`, or None if there is no complete box.
 
     `\fbox{…}` and `\boxed 5` also count as boxes.
     """
-    opened: list[int] = []  # for each open brace, the start of its box's content; -1 if it opens no box
+    opened: list[int] = []  # the start of each open brace's box content; -1 for a brace that opens no box
     best: tuple[int, str] | None = None
     for token in _TOKEN.finditer(text):
         start = token.start()
@@ -88,7 +88,7 @@ def last_box(text: str) -> str | None:
 
 
 def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the assistant's last message; "" if there is no such message.
+    """Return the text of the assistant's last message, or "" if there is no such message.
 
     A message without a role counts as the assistant's. A message's content is a string, None (for a tool call), or a
     list of parts. Parts without text are ignored.
@@ -98,7 +98,7 @@ def last_message(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def last_question(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of the user's last message; "" if there is no such message."""
+    """Return the text of the user's last message, or "" if there is no such message."""
     return next((message_text(each) for each in reversed(messages) if each.get("role") in _ASKERS), "")
 
 
@@ -132,10 +132,10 @@ def last_phrase(text: str) -> str | None:
 
 
 def completion_in(query: str, prompt: str) -> str | None:
-    """Return the completion in a query that contains a prompt and its completion; None if no completion is found.
+    """Return the completion in a query (a prompt and a completion), or None if no completion is found.
 
-    If decoding changed the prompt, the completion is the text after the last start of an assistant's turn. Marks that
-    end the turn are removed.
+    If decoding changed the prompt, return the text after the last start of an assistant's turn. Remove marks that end
+    the turn.
     """
     if prompt and (found := query.find(prompt)) >= 0:
         return without_end(query[found + len(prompt) :])
@@ -153,7 +153,7 @@ def without_end(completion: str) -> str:
 
 
 def after_thinking(text: str) -> str | None:
-    """Return the text after a model's thinking; None if the text ends during the thinking.
+    """Return the text after a model's thinking, or None if the text ends during the thinking.
 
     Text without marks has no thinking. An end mark without a start mark also ends thinking, because many chat templates
     put the start mark into the prompt.
@@ -165,7 +165,7 @@ def after_thinking(text: str) -> str | None:
     if (start := _START.search(spoken)) is None:
         return spoken
     before = spoken[: start.start()]
-    # The model started to think and did not finish. Text before that is an answer only if earlier thinking precedes it.
+    # This thinking never ends. Only text between earlier thinking and this start can be the answer.
     return before if end and before.strip() else None
 
 
@@ -197,7 +197,7 @@ def tidied(answer: str) -> str:
 
 
 def last_tagged(text: str) -> str | None:
-    """Return the content of the last complete `answer` or `final_answer` tag; None if there is no complete tag."""
+    """Return the content of the last complete `answer` or `final_answer` tag, or None if there is no complete tag."""
     start: int | None = None
     found: str | None = None
     for tag in _TAG.finditer(text):
@@ -229,7 +229,7 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
     In a chat, only the assistant's last message counts. Text up to the end of the thinking (`</think>` and similar
     marks) is ignored. If the thinking never ends, there is no answer.
 
-    "auto" looks for the last `<answer>…</answer>`. If it contains a `\boxed{…}`, the answer is the tag's last box;
+    "auto" looks for the last `<answer>…</answer>`. If the tag contains a `\boxed{…}`, the answer is the tag's last box;
     otherwise, the answer is the tag's content. Without a tag, "auto" looks for the last box in the whole text, then for
     the text after the last "the answer is", "Answer:" or "####". If nothing is found, the answer is the whole text.
 

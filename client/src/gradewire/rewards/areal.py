@@ -1,8 +1,8 @@
 """Reward functions for AReaL (1.0).
 
 AReaL runs `reward_fn` in a process pool, waits at most 15 s, tries four times, and then uses a reward of 0. `use_in`
-replaces AReaL's wrapper with an asynchronous wrapper that needs no pool and never uses this 0. For a sample without a
-reward, the new wrapper raises RewardExcluded, so that AReaL rejects the trajectory.
+replaces AReaL's wrapper with an asynchronous wrapper without a pool. For a sample without a reward, this wrapper raises
+RewardExcluded, so that AReaL rejects the trajectory.
 
 ```python
 workflow = RLVRWorkflow(reward_fn=reward_fn, …)  # AReaL would wrap a name again in each episode
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from gradewire.rewards.framework_settings import question_in, reference_name, shared_scorer
 from gradewire.rewards.reward import Reward, RewardExcluded, RewardSample, as_references
 
-# AReaL's limit is 15 s, and its process pool needs some of that.
+# AReaL's limit is 15 s, part of which the process pool needs.
 DEADLINE_S = 10.0
 
 
@@ -28,8 +28,7 @@ class Workflow(Protocol):
 def reward_fn(prompt: str, completions: str, prompt_ids: list[int], completion_ids: list[int], **data: Any) -> float:
     """Return the reward of one completion, for `reward_fn=` in AReaL's pool.
 
-    Environment variables contain the settings; see `shared_scorer`. AReaL retries three times after an error, then
-    rejects the trajectory.
+    Environment variables contain the settings; see `shared_scorer`.
 
     Raises:
         RewardExcluded: The sample has no reward, and the policy excludes such samples.
@@ -53,13 +52,13 @@ class AsyncRewardFn:
     async def __call__(
         self, prompt: str, completions: str, prompt_ids: list[int], completion_ids: list[int], **data: Any
     ) -> float:
-        """Return the reward of one completion, like `reward_fn`."""
+        """Return the reward of one completion; see `reward_fn`."""
         del prompt_ids, completion_ids
         return _value(await shared_scorer(self._settings).ascore_one(_sample(prompt, completions, data)))
 
 
 def use_in(workflow: Workflow, **settings: Any) -> None:
-    """Make a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) score on its event loop.
+    """Make a workflow (RLVRWorkflow, VisionRLVRWorkflow, MultiTurnWorkflow) score on the workflow's event loop.
 
     Args:
         workflow: A workflow whose `reward_fn` is a function.

@@ -12,7 +12,7 @@ from gradewire.rewards.reward import FailureHandling
 from gradewire.rewards.scorer import RewardScorer
 from gradewire.transport import Endpoint, Transport
 
-# Usual names of the column with right answers in data sets for reinforcement learning. The first match wins.
+# Usual names of the column with right answers. The first name that exists is used.
 REFERENCE_NAMES = (
     *("references", "reference", "ground_truth", "expected_answer", "answer", "answers", "solution", "label", "target"),
 )
@@ -47,16 +47,16 @@ _ADDRESS = "127.0.0.1:50051"
 def shared_scorer(settings: Mapping[str, Any] | None = None, **defaults: Any) -> RewardScorer:
     """Return this process's scorer for these settings. The first call creates the scorer.
 
-    Settings that are missing come from environment variables: GRADEWIRE_SERVER (the address), GRADEWIRE_TOKEN, and
+    Missing settings come from environment variables: GRADEWIRE_SERVER (the address), GRADEWIRE_TOKEN, and
     GRADEWIRE_REWARD_SETTINGS, a JSON object with any settings.
 
     Args:
         settings: Settings from a framework's configuration file. They are the arguments of `RewardScorer` (but
             `address` and `token` instead of `server`) and of `FailureHandling` (`policy`, `value`, …).
-        **defaults: The adapter's defaults. Settings and environment variables override them.
+        **defaults: The adapter's defaults. Settings and environment variables override the defaults.
 
     Raises:
-        InvalidRequest: A setting is wrong or unknown; the message names the setting.
+        InvalidRequest: A setting is wrong or unknown.
     """
     from_variables = {name: os.environ[variable] for name, variable in _VARIABLES.items() if os.environ.get(variable)}
     chosen = {**defaults, **from_variables, **_settings_of_environment(), **(settings or {})}
@@ -90,7 +90,7 @@ def scorer_of(settings: Mapping[str, Any], transport: Transport | None = None) -
         transport: The transport for the scorer's calls; None means a connection to the address.
 
     Raises:
-        InvalidRequest: A setting is wrong; the message names the setting.
+        InvalidRequest: A setting is wrong.
         TypeError: A setting is unknown.
     """
     rest = dict(settings)

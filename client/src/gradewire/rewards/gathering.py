@@ -23,10 +23,10 @@ from gradewire_proto.tracing.spans import CLIENT_REWARD_STREAM
 from gradewire_proto.v1 import scoring_pb2, types_pb2
 
 _ENCODED_PER_TURN: Final = 64
-"""Number of items to encode before other tasks of the event loop may run."""
 _OPEN_S: Final = 1.0
 """Seconds for which a stream accepts batches. Opening a stream costs as much as scoring a few dozen samples, but an
-open stream keeps a server from stopping, and never reaches a new server."""
+open stream keeps a server from stopping, and never reaches a new server.
+"""
 _SHARE_OF_DEADLINE: Final = 0.95
 _LEAST_DEADLINE_S: Final = 0.01
 
@@ -38,18 +38,16 @@ ScoredItem: TypeAlias = tuple[int, MetricScore]
 class Gathering:
     """Limits for gathering calls into batches.
 
-    If no batch is in progress, waiting samples are sent at once. Otherwise, samples are gathered for up to `window_s`
-    seconds.
+    If no batch is in progress, waiting samples are sent at once.
 
     Attributes:
         window_s: Maximum number of seconds to gather samples while batches are in progress.
         max_batch: Maximum number of samples in a batch. A full batch is sent at once, and a larger call is split.
-        max_streams: Maximum number of batches in flight, each on a separate stream. An unanswered sample blocks its
-            stream until the deadline, so the limit is higher than a busy server needs.
+        max_streams: Maximum number of batches in flight, each on a separate stream.
         max_waiting: Maximum number of waiting samples. At this number, new calls wait until samples are sent.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     window_s: float = 0.002
@@ -109,7 +107,7 @@ class SampleRows(ItemMessages[ScoredItem]):
 
     span_name: ClassVar[str] = CLIENT_REWARD_STREAM
     omit_diagnostics: ClassVar[bool] = True
-    emits_events = False  # each caller emits the events of its items, also for late and unsent items
+    emits_events = False  # callers emit their items' events, also for late and unsent items
 
     def encode(self, index: int, row: Item, max_bytes: int) -> types_pb2.Item | ItemProblem:
         """Return an item's message, or the reason why the item cannot be sent. Items of strings take a fast path."""
@@ -139,9 +137,9 @@ class SampleRows(ItemMessages[ScoredItem]):
 
 
 class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
-    """A stream with one metric that scores one batch after the other, for about a second.
+    """A stream that scores one batch after the other with one metric, for about a second.
 
-    The stream calls `changed` when it can take the next batch, and when it has ended.
+    The stream calls `changed` when it can take a batch, and when it ends.
     """
 
     def __init__(
@@ -177,7 +175,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
         return self._task is not None and self._task.done()
 
     def start(self, results: AsyncGenerator[list[ScoredItem]]) -> None:
-        """Start a task that passes the stream's results to their groups."""
+        """Start a task that passes the stream's results to the items' groups."""
         self._task = asyncio.create_task(self._deliver(results))
         asyncio.get_running_loop().call_later(_OPEN_S, self._end)
 
@@ -197,7 +195,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             group.done.add_done_callback(on_done)
         positions = [(group, position) for group, positions in batch for position in positions]
         deadline_s = max(group.until for group, _ in batch) - asyncio.get_running_loop().time()
-        # Give up shortly before the callers do, so that they learn the reason: no server, or no time.
+        # End shortly before the callers' deadlines, so that callers learn the reason (no server, or too little time).
         self._stall_s = max(_SHARE_OF_DEADLINE * deadline_s, _LEAST_DEADLINE_S)
         self._positions = dict(enumerate(positions, first))
         self._handed.extend((index, group.items[position]) for index, (group, position) in self._positions.items())
@@ -210,7 +208,6 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             self._task.cancel()
 
     def _end(self) -> None:
-        """Take no more batches. The stream ends when all items have scores."""
         self._no_more = True
         self._has_more.set()
 
@@ -246,7 +243,7 @@ class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
             await self._has_more.wait()
 
     def _is_answered(self) -> bool:
-        # If the stream breaks between two batches, it need not resume, because the next batch opens a new stream.
+        # A stream that breaks between two batches need not resume, because the next batch opens a new stream.
         return not self._open and not self._handed and bool(self._rows.provenance)
 
 
@@ -304,14 +301,14 @@ class Gatherer:
         """Return the items' scores. The items are sent together.
 
         An item without a score at the deadline gets the status TIMEOUT. If no server can be reached, the status is
-        UNAVAILABLE; if the server has a defect, the status is INTERNAL. Items that have a score keep the score.
+        UNAVAILABLE; if the server has a defect, the status is INTERNAL.
 
         Raises:
             GradewireError: The call itself is wrong (metric, token, address), or the client was closed.
         """
         loop = asyncio.get_running_loop()
         group = Group(items, loop.time() + deadline_s, loop.create_future(), [None] * len(items), len(items))
-        # A timer is cheaper than asyncio.timeout. That matters, because every call with a single sample needs one.
+        # A timer costs less than asyncio.timeout, and every call needs one.
         timer = loop.call_at(group.until, group.end)
         try:
             await self._enqueue(group)
@@ -370,7 +367,6 @@ class Gatherer:
         return sum(stream.is_busy for stream in self._streams) < self._how.max_streams
 
     def _free_stream(self, batch: Sequence[Piece]) -> BatchStream:
-        """Return a stream that is free, or open a new stream."""
         free = next((stream for stream in self._streams if stream.is_free), None)
         if free is None:
             # Trace the stream within the first caller's span. The current span may belong to an unrelated call.

@@ -29,6 +29,7 @@ _BAD_GATEWAY = 502
 
 _TASK = "_ng_task_index"
 _MOST_REWARD = 1e100  # means and deviations of larger rewards overflow
+
 # Limits on the number and length of field names in an error message.
 _MOST_LISTED = 30
 _MOST_CHARACTERS = 80
@@ -56,7 +57,7 @@ class PostReply:
 
 
 def no_reward(rewards: Sequence[Reward]) -> PostReply | None:
-    """Return an error reply if a sample has no reward; None if all samples have a reward.
+    """Return an error reply if a sample has no reward, or None if all samples have a reward.
 
     The framework would train on any number, so the reply contains no number. The status is 503 if a retry may help, and
     422 otherwise.
@@ -94,7 +95,6 @@ def _typed(value: object, kind: type[T], at: str, wanted: str) -> T:
 
 
 def _fields_of(body: object, *needed: str) -> Mapping[str, Any]:
-    """Return a post's body as a mapping. Raise InvalidRequest if a required field is missing."""
     fields: Mapping[str, Any] = body if isinstance(body, Mapping) else _typed(body, dict, "the body", "a JSON object")
     for name in needed:
         if name not in fields:
@@ -274,7 +274,7 @@ async def verify(scorer: RewardScorer, body: Any) -> PostReply:
 
 
 def seed_session(body: Any) -> PostReply:
-    """Answer a post to `/seed_session` by confirming the requested id. Nothing is stored between posts."""
+    """Answer a post to `/seed_session` by confirming the requested id."""
     fields = _fields_of(body)
     session = fields.get("resources_session_id")
     return PostReply({} if session is None else {"resources_session_id": session})

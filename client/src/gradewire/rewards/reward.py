@@ -30,7 +30,7 @@ class RewardError(GradewireError):
         return str(self.args[0])
 
 
-class RewardFailed(RewardError):  # noqa: N818 - named after the event, like the client's errors
+class RewardFailed(RewardError):  # noqa: N818 - named after the event
     """Scoring failed. The policy is "raise", or the policy is "hold" and `hold_s` has passed."""
 
 
@@ -136,12 +136,12 @@ class FailureHandling:
         value: Reward for the policy "value"; must be None with other policies.
         empty_value: Reward of a completion without an answer; None excludes the sample.
         hold_s: Seconds for which "hold" retries.
-        max_failure_rate: Maximum share of failures among the last `window` rewards. Above it, every policy raises
-            RewardFailureRate; 1 means never.
+        max_failure_rate: Maximum share of failures among the last `window` rewards. Above this share, every policy
+            raises RewardFailureRate; 1 means never.
         window: Number of rewards from which the failure rate is computed, at least 32.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     policy: FailurePolicy = "exclude"

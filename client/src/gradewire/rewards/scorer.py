@@ -30,7 +30,7 @@ class RewardSettings:
     """The settings of a `RewardScorer`. The scorer's docstring explains them.
 
     Raises:
-        InvalidRequest: A setting is wrong; the message says which one.
+        InvalidRequest: A setting is wrong.
     """
 
     carrier: Transport | Endpoint
@@ -84,8 +84,7 @@ class RewardScorer:
     """A scorer that extracts each completion's final answer and has a server score it.
 
     One scorer serves blocking and async callers, in any thread and on any event loop. A pickled scorer contains only
-    the settings. The scorer works in a forked child unless the parent has loaded gRPC. It has a separate client for
-    each event loop, and gathers that loop's calls into batches.
+    the settings. The scorer works in a forked child unless the parent has loaded gRPC.
 
     Args:
         server: HOST:PORT of the server, an `Endpoint` (for a token or TLS), or a transport (such as
@@ -100,7 +99,7 @@ class RewardScorer:
         **options: See `RewardOptions`.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     def __init__(  # noqa: PLR0913 - all optional and named

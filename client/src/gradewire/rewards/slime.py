@@ -2,9 +2,8 @@
 
 Environment variables contain the settings (`GRADEWIRE_SERVER`, `GRADEWIRE_REWARD_SETTINGS`).
 
-With `--group-rm`, a sample without a reward is left out. Its tokens are masked, and it gets the mean of the prompt's
-other rewards, so the group's mean stays the same. Without `--group-rm`, slime cannot leave a sample out, and the run
-stops.
+With `--group-rm`, a sample without a reward is left out: its tokens are masked, and its reward is the mean of the
+prompt's other rewards. Without `--group-rm`, slime cannot leave a sample out, and the run stops.
 """
 
 from collections import Counter
@@ -26,7 +25,8 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
         sample: A `Sample`, or with `--group-rm` a list of samples.
 
     Raises:
-        RewardExcluded: A sample has no reward, and no other reward of its prompt can replace the missing one.
+        RewardExcluded: A sample has no reward, and no other reward of the sample's prompt can replace the missing
+            reward.
         GradewireError: See `RewardScorer.ascore`.
     """
     del args
@@ -40,7 +40,7 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> float | list[float]:
     if not scored or (len(scored) < len(values) and not isinstance(sample, list)):
         failed = next(reward for reward in rewards if reward.value is None)
         raise RewardExcluded(
-            f"a sample has no reward, and no other reward of its prompt (--group-rm) can replace it: {failed.reason}",
+            f"a sample has no reward, and its prompt (--group-rm) has no other reward to use instead: {failed.reason}",
             Counter(reward.status for reward in rewards),
         )
     for one, value in zip(samples, values, strict=True):

@@ -7,8 +7,7 @@ from gradewire.rewards.trl import TrlReward
 trainer = GRPOTrainer(model, reward_funcs=TrlReward(RewardScorer("127.0.0.1:50051", "smile")), …)
 ```
 
-TRL treats a reward of None as NaN. The sample then does not count in its group's mean and gets an advantage of 0. TRL
-sets no time limit for reward functions.
+TRL treats a reward of None as NaN. The sample then does not count in its group's mean and gets an advantage of 0.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -86,7 +85,7 @@ class TrlReward(_Columns):
 
 
 class AsyncTrlReward(_Columns):
-    """An asynchronous reward function for TRL. TRL can run several of these at once on its event loop."""
+    """An asynchronous reward function for TRL. TRL can run several such functions at once on its event loop."""
 
     async def __call__(  # noqa: D102 - TRL defines the arguments
         self,

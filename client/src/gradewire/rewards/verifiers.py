@@ -9,8 +9,8 @@ fn = "gradewire.rewards.verifiers:reward"
 ```
 
 In your own task, with settings in code: `await GradewireJudge(GradewireJudgeConfig(settings={"metric":
-"smile"})).score(task, trace)`. For a sample without a reward the judge raises RewardExcluded. verifiers then ends the
-rollout with an error and does not train on its trace.
+"smile"})).score(task, trace)`. For a sample without a reward, the judge raises RewardExcluded. verifiers then ends the
+rollout with an error and does not train on the trace.
 """
 
 from typing import Any

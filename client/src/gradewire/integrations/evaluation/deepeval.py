@@ -21,7 +21,7 @@ with needed_by("gradewire.integrations.evaluation.deepeval"):
     from deepeval.test_case import LLMTestCase, SingleTurnParams
 
 REFERENCES = "references"
-"""Key in a test case's metadata for a list of right answers; without it, `expected_output` is the right answer."""
+"""Metadata key for a list of right answers. Without this key, `expected_output` is the right answer."""
 
 
 class GradewireMetric(BaseMetric):
@@ -54,12 +54,13 @@ class GradewireMetric(BaseMetric):
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
         """Return the score, or None if scoring failed.
 
-        Raise the errors of `AnswerEvaluator.evaluate`, or MissingTestCaseParamsError without references or an output.
+        Raise the errors of `AnswerEvaluator.evaluate`. If the references or the output are missing, raise
+        MissingTestCaseParamsError.
         """
         return self._take(self._evaluator.evaluate(**self._arguments(test_case)))
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
-        """Return the score or None like `measure`, but asynchronously."""
+        """Return the score like `measure`, but asynchronously."""
         return self._take(await self._evaluator.evaluate_async(**self._arguments(test_case)))
 
     @property

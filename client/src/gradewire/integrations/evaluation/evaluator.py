@@ -28,7 +28,7 @@ Label: TypeAlias = Literal["right", "wrong", "uncertain", "none"]
 _SHOWN_CHARACTERS = 200
 
 METRIC = "correctness"
-"""The default metric: the probability that an answer is right, a verdict, and a warning if the verdict is uncertain."""
+"""The default metric. It returns the probability that an answer is right, and a verdict that may be uncertain."""
 
 
 class SharedClient(Client):
@@ -50,9 +50,8 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
     """Return this process's client for a server; the first call creates the client.
 
     Args:
-        address: HOST:PORT of a server, or "embedded" for an engine in this process. None means the environment variable
-            GRADEWIRE_SERVER, or 127.0.0.1:50051 if it is not set.
-        token: The bearer token. None means the environment variable GRADEWIRE_TOKEN, or no token if it is not set.
+        address: See `AnswerEvaluator`.
+        token: See `AnswerEvaluator`.
 
     Raises:
         InvalidRequest: The address or token is malformed.
@@ -60,7 +59,7 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
     """
     address = address or os.environ.get(ADDRESS_VARIABLE) or _USUAL_ADDRESS
     where = (address, token or os.environ.get(TOKEN_VARIABLE) or None)
-    # Take no lock for an existing client: if another thread forked meanwhile, the child's lock would stay locked.
+    # Take no lock if the client exists, because a lock that is held during a fork stays locked in the child.
     if (client := _clients.get(where)) is not None:
         return client
     with _lock:
@@ -70,7 +69,7 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
 
 
 def close_connections() -> None:
-    """Close all scorers' connections; the end of the program does the same. The next call opens a new connection."""
+    """Close all scorers' connections, as the end of the program does. The next call opens a new connection."""
     with _lock:
         clients = list(_clients.values())
         _clients.clear()
@@ -91,12 +90,11 @@ class Evaluation:
     Attributes:
         metric: The requested metric.
         value: The score, on the metric's scale; None unless `status` is OK. Failures never count as 0.
-        label: "right" or "wrong" for a reliable verdict, "uncertain" for an unreliable verdict, "none" if there is no
-            verdict or no score.
+        label: "right" or "wrong" for a reliable verdict, "uncertain" for an unreliable verdict, otherwise "none".
         correct: The verdict, even if uncertain; None without a verdict.
         explanation: A sentence for users.
         status: OK, or the reason for a missing score.
-        error_type: "" for a score; otherwise the status, or the error's class if the call itself failed.
+        error_type: The status, or the error's class if the call itself failed; "" if there is a score.
         metric_line: The metric identifier that reproduces the score; "" if the server did not return it.
         digest: The digest of the model behind the score, 64 hex digits; "" for metrics without a model.
         metadata: More details in JSON types: model, parts of the score, warnings, the matched reference.
@@ -154,8 +152,8 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the value and the explanation in a flat dictionary for JSON.
 
-        The keys are metric, label, correct, status, error_type, metric_line, digest and the keys of `metadata`. Keys
-        with an empty value are left out.
+        The keys are metric, label, correct, status, error_type, metric_line, digest and `metadata`'s keys. Empty values
+        are left out.
         """
         names = ("metric", "label", "correct", "status", "error_type", "metric_line", "digest")
         details = {name: getattr(self, name) for name in names} | {"status": str(self.status), **self.metadata}
@@ -209,10 +207,11 @@ def _metadata(score: MetricScore) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class AnswerEvaluator:
-    """A grader that applies one metric to answers. It can be copied and pickled, because it contains no connection.
+    """A grader that applies one metric to answers.
 
-    After a temporary failure (no server, a timeout, an overloaded server), you get an evaluation without a value. The
-    evaluator raises errors that only the caller can fix, because every answer would fail in the same way.
+    You can copy and pickle an evaluator, because it contains no connection. After a temporary failure (no server, a
+    timeout, an overloaded server), you get an evaluation without a value. The evaluator raises only errors that would
+    occur for every answer until you fix their cause.
 
     Attributes:
         metric: One metric, such as `"correctness"`, `"smile:fast"` or a metric identifier; see `Client.score`.

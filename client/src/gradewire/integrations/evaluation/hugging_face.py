@@ -24,7 +24,7 @@ _TEXT = Value("string")
 
 
 class GradewireMetric(Metric):
-    """A metric that grades predictions. The mean covers only scored answers; the result also contains their number.
+    """A metric that grades predictions. The mean covers only scored predictions; the result contains their number.
 
     The references for a prediction are a string or a list of right answers.
 

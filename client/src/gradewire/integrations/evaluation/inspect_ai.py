@@ -50,9 +50,9 @@ def gradewire_score(metric: str = METRIC, address: str | None = None, deadline_s
 
 @inspect.scorer(metrics=[inspect.accuracy(), inspect.stderr()])
 def gradewire_verdict(metric: str = METRIC, address: str | None = None, deadline_s: float | None = None) -> _Scorer:
-    """Return the metric's verdict, C or I, for each sample. Uncertain verdicts count too; their label is "uncertain".
+    """Return the metric's verdict, C or I, for each sample, even if the verdict is uncertain (label "uncertain").
 
-    The arguments are those of `gradewire_score`.
+    The arguments are the same as for `gradewire_score`.
     """
 
     def verdict(evaluation: Evaluation) -> str | None:

@@ -47,15 +47,15 @@ def gradewire_metric(
 class GradewireComputation(SampleLevelComputation):
     """A computation that grades answers against their document's golds (reference answers).
 
-    The question is the document's `specific["question"]`. If that is missing, the question is the document's query,
-    which may also contain instructions.
+    The question is the document's `specific["question"]` or, if that is missing, the query, which may contain
+    instructions.
     """
 
     def __init__(self, evaluator: AnswerEvaluator) -> None:
         self._evaluator = evaluator
 
     def compute(self, docs: Sequence[Doc], responses: Sequence[ModelResponse], **_: Any) -> list[float]:
-        """Return each document's score, the mean over the model's answers; NaN if no answer was scored."""
+        """Return each document's mean score over the model's answers, or NaN if no answer was scored."""
         items = [
             {"question": _question(doc), "references": doc.get_golds(), "prediction": answer}
             for doc, response in zip(docs, responses, strict=True)
@@ -68,7 +68,7 @@ class GradewireComputation(SampleLevelComputation):
 
 
 def mean_of_scored(values: Sequence[float]) -> float:
-    """Return the mean, ignoring NaN values; NaN if no value is left."""
+    """Return the mean, ignoring NaN values. If all values are NaN, return NaN."""
     scored = [value for value in values if not isnan(value)]
     return sum(scored) / len(scored) if scored else nan
 

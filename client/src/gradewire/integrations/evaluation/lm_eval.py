@@ -1,6 +1,6 @@
 """A metric, a filter and a `process_results` for lm-eval. Importing this module registers the metric and the filter.
 
-Name the fields of a task's documents in `utils.py`, next to its YAML file:
+Name the fields of a task's documents in `utils.py`, next to the task's YAML file:
 
 ```python
 from gradewire.integrations.evaluation.lm_eval import results_function
@@ -25,7 +25,7 @@ with needed_by("gradewire.integrations.evaluation.lm_eval"):
 
 NAME = "gradewire"
 VERDICT = "gradewire_right"
-"""Names of a document's values: the score, and the verdict (1 or 0) if the metric returns one."""
+"""Names of a document's values: the score, and the verdict (1 or 0) if the metric returns verdicts."""
 
 
 class GradedAnswer(str):
@@ -35,7 +35,7 @@ class GradedAnswer(str):
     evaluation: Evaluation | None
 
     def __new__(cls, text: str, evaluation: Evaluation | None = None) -> Self:
-        """Return the text as an answer with the evaluation."""
+        """Return the text with its evaluation."""
         answer = super().__new__(cls, text)
         answer.evaluation = evaluation
         return answer
@@ -49,7 +49,7 @@ class _OfOneTarget(dict[str, float]):
 
     def __getitem__(self, name: str) -> float:
         raise InvalidRequest(
-            f"metric {name}: the documents have several targets, but lm-eval passes one at a time: set "
+            f"metric {name}: the documents have several targets, but lm-eval passes one target at a time: set "
             "process_results to results_function(…), or use the filter gradewire and one target"
         )
 
@@ -58,7 +58,7 @@ class _OfOneTarget(dict[str, float]):
 def gradewire(
     references: Sequence[str], predictions: Sequence[str], gradewire_metric: str = METRIC, **connection: Any
 ) -> dict[str, float]:
-    """Grade one answer against one target. Without a score, return no value, so that averages ignore the document.
+    """Grade one answer against one target. If there is no score, return no value, so that averages ignore the document.
 
     Args:
         references: The target.
@@ -77,11 +77,11 @@ def gradewire(
 def results_function(
     *, question: str = "question", references: str = "answers", metric: str = METRIC, **connection: Any
 ) -> Callable[[Mapping[str, Any], Sequence[Any]], dict[str, float]]:
-    """Return a `process_results` for documents with these fields.
+    """Return a `process_results` function for documents with these fields.
 
     Args:
         question: The field with the question; "" if there is no question.
-        references: The field with the right answer or answers.
+        references: The field with one or more right answers.
         metric: One metric; see `Client.score`.
         **connection: `address` and `deadline_s`; see `AnswerEvaluator`.
     """
@@ -97,7 +97,7 @@ def results_function(
 
 @register_filter(NAME)
 class GradewireFilter(Filter):
-    """A filter that grades a task's answers in one call, and returns them with their evaluations.
+    """A filter that grades a task's answers in one call, and returns the answers with their evaluations.
 
     The arguments are the same as for `results_function`, but `metric` is called `gradewire_metric`.
     """
@@ -115,7 +115,7 @@ class GradewireFilter(Filter):
         self._evaluator = AnswerEvaluator(gradewire_metric, **connection)
 
     def apply(self, resps: Iterable[Any], docs: Sequence[Mapping[str, Any]]) -> list[GradedAnswer]:
-        """Return the answers with their evaluations."""
+        """Return the graded answers."""
         answers = [_only(answer) for answer in resps]
         items = [_item(doc, answer, *self._fields) for doc, answer in zip(docs, answers, strict=True)]
         evaluations = self._evaluator.evaluate_all(items)

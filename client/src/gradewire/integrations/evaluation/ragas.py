@@ -20,12 +20,12 @@ with needed_by("gradewire.integrations.evaluation.ragas"):
     from ragas.metrics.base import SimpleBaseMetric
     from ragas.metrics.result import MetricResult
 
-# The range that covers all metrics: the lowest score is -1 (sbert), the highest 10 (cider).
+# A range that covers all metrics: the lowest score is -1 (sbert), the highest is 10 (cider).
 _RANGE = (-1.0, 10.0)
 
 
 class GradewireMetric(SimpleBaseMetric):
-    """A metric that grades `response`. The value of a failure is NaN, as is usual in ragas, and never 0.
+    """A metric that grades `response`. After a failure, the value is NaN, as is usual in ragas, and never 0.
 
     `reason` explains a score or a failure. `traces["output"]` contains the status, metric identifier, digest and parts
     of the score.
@@ -45,7 +45,7 @@ class GradewireMetric(SimpleBaseMetric):
         return self.batch_score([{"response": response, "reference": reference, "user_input": user_input}])[0]
 
     async def ascore(self, *, response: str, reference: str | Sequence[str], user_input: str = "") -> MetricResult:
-        """Grade one response like `score`, but asynchronously."""
+        """Grade one response asynchronously; see `score`."""
         asked = {"response": response, "reference": reference, "user_input": user_input}
         return (await self.abatch_score([asked]))[0]
 
@@ -54,7 +54,7 @@ class GradewireMetric(SimpleBaseMetric):
         return [_result(evaluation) for evaluation in self._evaluator.evaluate_all(_items(inputs))]
 
     async def abatch_score(self, inputs: Sequence[Mapping[str, Any]]) -> list[MetricResult]:
-        """Grade many responses like `batch_score`, but asynchronously."""
+        """Grade many responses asynchronously; see `batch_score`."""
         return [_result(evaluation) for evaluation in await self._evaluator.evaluate_all_async(_items(inputs))]
 
 

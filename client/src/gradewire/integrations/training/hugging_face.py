@@ -27,9 +27,9 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
     (`Seq2SeqTrainer(…, compute_metrics=callback.compute_metrics, callbacks=[callback])`). For any other trainer, pass
     `answers`, a function that the callback calls after each evaluation.
 
-    The callback adds scores to `state.log_history`, and thereby to `trainer_state.json`, with the key `eval_LABEL`, and
-    writes them to the sinks. In distributed training, only the first process submits answers. With `wait_s`, all
-    processes return the first process's scores.
+    The callback writes scores to the sinks and, with the key `eval_LABEL`, to `state.log_history` (and so to
+    `trainer_state.json`). In distributed training, only the first process submits answers. With `wait_s`, all processes
+    return the first process's scores.
 
     Args:
         settings: Settings for the scorer. The default sinks are `available_sinks(directory)`.
@@ -39,7 +39,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         name: The data set's name; sinks log scores under it.
         wait_s: Maximum time that `compute_metrics` waits for scores, in seconds. Set `wait_s` if a score is the
             `metric_for_best_model`.
-        close_s: Maximum time that the end of the training waits for scores if the server answers, in seconds.
+        close_s: Maximum number of seconds to wait for scores when the training ends, if the server answers.
     """
 
     def __init__(  # noqa: PLR0913 - most are optional and named
@@ -76,7 +76,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         """
         answers = self._decoded(prediction.predictions)
         if _is_distributed():
-            # The Trainer repeats the first rows to give each process equally many, and puts the repeats at the end.
+            # The Trainer repeats the first rows after the last row, so that all processes get equally many rows.
             answers = answers[: len(self._rows)]
         self._submit(answers)
         return _of_first_process(self._waited_for()) if self._wait_s else {}
@@ -101,7 +101,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         self._log_late(state)
 
     def on_train_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Wait for scores, log them and release the directory; unscored steps stay in it for the next run."""
+        """Wait for scores, log them and release the directory, which keeps unscored steps for the next run."""
         self.close()
         self._log_late(state)
 
@@ -119,7 +119,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         if self._state is not None and not self._state.is_world_process_zero:
             return
         if self.scorer is None:
-            # Create the scorer only now, because the trackers in `report_to` start their runs with the training.
+            # Create the scorer only now, because the trackers in `report_to` start their runs when the training starts.
             settings = self._settings
             self.scorer = settings.make_scorer(self._late.append, lambda: available_sinks(settings.directory))
         items = [{**row, "prediction": answer} for row, answer in zip(self._rows, answers, strict=True)]
@@ -130,7 +130,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         return 0 if self._state is None else int(self._state.global_step)
 
     def _waited_for(self) -> dict[str, float]:
-        """Return the step's means. If they are late, return NaN, so that no guess decides which model is best."""
+        """Return the step's means. If the scores are late, return NaN, so that no guess decides which model is best."""
         if self.scorer is None:
             return {}
         self.scorer.wait(self._wait_s)

@@ -39,16 +39,16 @@ def items_of_outputs(outputs: Any, batch: Any) -> Iterable[ItemLike]:
 class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is optional: mypy runs without it
     """A callback that submits each validation's answers, and logs scores under their step when they arrive.
 
-    Scores go to all of the trainer's loggers, on the training loop's thread. Rank 0 gathers the answers of all ranks,
-    and only rank 0 has a spool. Items that `DistributedSampler` repeats to fill a rank are scored twice. Answers from
-    Lightning's sanity check are not scored, but their format is checked.
+    Scores go to all of the trainer's loggers, on the training loop's thread. Rank 0 gathers all ranks' answers in its
+    spool. Items that `DistributedSampler` repeats to fill a rank are scored twice. Answers from Lightning's sanity
+    check are not scored, but the callback checks their format.
 
     Args:
         settings: Settings for the scorer. The scorer's sinks receive the scores in addition to the trainer's loggers.
         items: A function that returns items, given the output of `validation_step` and the batch.
         name: The data set's name; scores are logged under it. For data loaders after the first, the loader's index is
             appended: `validation_1`.
-        close_s: Maximum time that the end of the training waits for scores if the server answers, in seconds.
+        close_s: Maximum number of seconds to wait for scores when the training ends, if the server answers.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
         self._log_late(trainer)
 
     def teardown(self, trainer: Any, *_: Any, **_stage: Any) -> None:
-        """Wait for scores, log them and release the directory; unscored steps stay in it for the next run."""
+        """Wait for scores, log them and release the directory, which keeps unscored steps for the next run."""
         self._close(trainer, self._close_s)
 
     def on_exception(self, trainer: Any, *_: Any) -> None:
@@ -122,14 +122,14 @@ class ValidationCallback(Callback):  # type: ignore[misc]  # lightning is option
             for logger in trainer.loggers:
                 try:
                     logger.log_metrics(scores.scalars(), step=scores.step)
-                except Exception:  # noqa: BLE001 - a tracker may raise anything, and the training must go on
+                except Exception:  # noqa: BLE001 - a tracker may raise anything
                     _log.exception("%s failed on the scores of step %d", type(logger).__name__, scores.step)
 
 
 def _gathered(
     collected: dict[int, list[ItemLike]], world_size: int, *, is_first: bool
 ) -> list[dict[int, list[ItemLike]]]:
-    """Return the items of all ranks on rank 0, and nothing on other ranks; all ranks must call this function."""
+    """Return all ranks' items on rank 0, and nothing on other ranks. All ranks must call this function."""
     if world_size == 1:
         return [collected]
     shards: list[Any] | None = [None] * world_size if is_first else None

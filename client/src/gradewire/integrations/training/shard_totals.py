@@ -1,4 +1,4 @@
-"""Totals over one rank's items. Adding the totals of all ranks gives the means over all items."""
+"""Totals over one rank's items. The sums of all ranks' totals give the means over all items."""
 
 from collections.abc import Sequence
 from typing import Final

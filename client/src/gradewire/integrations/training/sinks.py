@@ -202,8 +202,7 @@ class WandbSink:
 def available_sinks(directory: str | os.PathLike[str]) -> list[Sink]:
     """Return a CSV sink (`DIRECTORY/scores.csv`), and a sink for each tracker in use.
 
-    W&B and MLflow are in use if they have an active run, TensorBoard if it is installed (`DIRECTORY/tensorboard`). W&B
-    and MLflow are not imported for this check, because they have no active run unless your program imported them.
+    W&B and MLflow are in use if they have an active run, TensorBoard if it is installed (`DIRECTORY/tensorboard`).
     """
     sinks: list[Sink] = [CsvSink(Path(directory) / "scores.csv")]
     if getattr(sys.modules.get("wandb"), "run", None) is not None:

@@ -23,11 +23,10 @@ WhenFull = Literal["drop_oldest", "drop_newest"]
 
 _BACKOFF: Final = Backoff(0.5, 30.0, SPREAD)
 _REFUSED_WAIT_S: Final = 60.0
-"""Seconds to wait after the server refused a step. The server refuses the step until somebody changes the server."""
+"""Seconds to wait after the server refused a step, because only a change on the server can help."""
 _MOST_LISTED: Final = 10_000
 """Maximum number of finished steps in memory, a few kilobytes each; `scores.jsonl` contains all steps."""
 _MOST_BYTES: Final = 10**9 - 1
-"""Maximum size of a step in the database, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +53,7 @@ class SpoolLimits:
 class Spool:
     """The waiting steps and the scores of finished steps. Several threads may use a spool at once.
 
-    No method waits for the network. A lock is held while the disk is used, but not during scoring or callbacks. While
-    the server is not available, the spool tries one step after another at growing intervals. A step that the server
-    refused waits a minute, and the other steps go first. `damaged` contains the steps that were found damaged when the
-    directory was opened.
+    No method waits for the network. `damaged` contains the steps that were damaged when the directory was opened.
 
     Raises:
         InvalidRequest: The directory is in use, or another version wrote it.
@@ -83,7 +79,7 @@ class Spool:
         forget_in_children(self)
 
     def add(self, header: StepHeader, rows: Iterable[bytes]) -> tuple[StepState, list[StepScores]]:
-        """Write a step. Return its state, and the results of all dropped steps, which may include the new step.
+        """Write a step. Return its state, and the results of all dropped steps, possibly including this step.
 
         Raises:
             OSError: The step cannot be written, for example on a full disk; all waiting steps are kept.
@@ -130,7 +126,7 @@ class Spool:
             return None
 
     def read(self, step: WaitingStep) -> list[Any] | StepScores | None:
-        """Return a step's items, or its result if the step is damaged; None if the step was dropped meanwhile."""
+        """Return a step's items, a damaged step's result, or None if the step was dropped meanwhile."""
         with self._changed:
             if self._is_gone(step):
                 return None
@@ -220,7 +216,7 @@ class Spool:
         return self.closed or step.sequence not in self._waiting
 
     def _read_rows(self, rows: Iterable[bytes]) -> tuple[list[bytes], str]:
-        """Return a new step's rows, or why the step is dropped. Stop at the size limit: `rows` may be endless."""
+        """Return a new step's rows, or why the step is dropped. Stop at the size limit; `rows` may be endless."""
         limits = self._limits
         room = limits.max_bytes
         if limits.when_full == "drop_newest":
@@ -233,11 +229,10 @@ class Spool:
             taken.append(row)
             left -= len(row)
             if left < 0:
-                return [], f"its items need more than the {room} bytes that max_bytes allows"
+                return [], f"the step's items need more than the {room} bytes that max_bytes leaves"
         return taken, ""
 
     def _over_limits(self, added: WaitingStep) -> Iterator[tuple[WaitingStep, str]]:
-        """Yield the steps to drop for a new step, oldest first, each with the reason."""
         limits = self._limits
         steps, size_bytes = len(self._waiting) + 1, self._size_bytes() + added.size_bytes
         for step in (*self._waiting.values(), added):
@@ -258,20 +253,19 @@ class Spool:
         return max(self._server_due_s, step.due_s)
 
     def _next_due(self, now_s: float) -> WaitingStep | None:
-        """Return the next step to try; None if no step waits."""
         tried: list[WaitingStep] = []
         for step in self._waiting.values():
             if not (step.is_delivering or step.failures):
-                # Steps without a failure go first, oldest first. Usually the loop ends at its first step here.
+                # Steps without a failure go first, oldest first. Usually the loop ends at its first step.
                 return step
             if not step.is_delivering:
                 tried.append(step)
-        # The earliest due step first, then the fewest failures, then the oldest step.
+        # First the earliest due step, then the step with the fewest failures, then the oldest step.
         turns = {step: (max(self._due_s(step), now_s), step.failures, step.sequence) for step in tried}
         return min(turns, key=turns.__getitem__, default=None)
 
     def _keep(self, step: WaitingStep, scores: StepScores) -> None:
-        """Store a step's scores and remove the step; on an OSError, keep the scores in memory and raise the error."""
+        """Store a step's scores and remove the step. On an OSError, keep the scores in memory and raise the error."""
         try:
             self._finish({step.sequence: scores})
         except OSError as error:
@@ -281,12 +275,11 @@ class Spool:
             raise
 
     def _finish(self, finished: Mapping[int, StepScores]) -> None:
-        """Store the results of steps and remove the steps. If storing fails, raise OSError and keep the steps."""
+        """Store the results of steps and remove the steps. On an OSError, keep the steps and raise the error."""
         self._database.write(finished)
         self._settle(finished)
 
     def _settle(self, finished: Mapping[int, StepScores]) -> None:
-        """Move steps with stored results from `_waiting` to `_finished`, and export the results."""
         for sequence, scores in finished.items():
             self._waiting.pop(sequence, None)
             self._counts[scores.state] += 1
@@ -297,7 +290,7 @@ class Spool:
         self._changed.notify_all()
 
     def _open_waiting(self) -> list[StepScores]:
-        """Read the steps that earlier processes left; set damaged steps aside, and return their results."""
+        """Read the steps that earlier processes left; set damaged steps aside and return their results."""
         damaged = {}
         for sequence, step, stored in self._database.steps():
             try:

@@ -37,7 +37,7 @@ _CONTENT: Final = "CAST(header AS BLOB), CAST(rows AS BLOB), CAST(digest AS BLOB
 _STATES: Final = {state.value.encode(): state for state in StepState}
 _DATABASE: Final = "steps.sqlite"
 _MAX_SEQUENCE: Final = 1 << 62
-"""Half of SQLite's largest integer. Only a damaged sequence number, such as one with a flipped bit, is larger."""
+"""Half of SQLite's largest integer. Any larger sequence number is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,7 @@ def _scores_digest(sequence: int, scores: bytes) -> bytes:
 class StepDatabase:
     """The steps and scores in a directory. Only one process can use the directory at a time.
 
-    One transaction stores a step. Another transaction stores the step's scores and removes the step, so a killed
-    process loses no step.
+    A killed process loses no step.
 
     Raises:
         InvalidRequest: The directory is in use, or another version wrote it.
@@ -142,7 +141,7 @@ class StepDatabase:
                 yield sequence, step, StoredStep(*stored)
 
     def scores(self, most: int) -> dict[int, StepScores]:
-        """Return the newest `most` scores by sequence number, oldest first; skip and log damaged scores."""
+        """Return the newest `most` scores by sequence number, oldest first. Skip and log damaged scores."""
         with self._transaction():
             newest = self._connection.execute(f"{_SCORES} ORDER BY number DESC LIMIT ?", (most,)).fetchall()
         found = {}
@@ -164,7 +163,7 @@ class StepDatabase:
         return counts
 
     def next_sequence(self) -> int:
-        """Return a number larger than every step's sequence number, except damaged numbers above `_MAX_SEQUENCE`."""
+        """Return a number larger than every undamaged sequence number."""
         query = (
             "SELECT max(sequence) FROM (SELECT sequence FROM steps UNION SELECT CAST(sequence AS INTEGER) AS sequence "
             "FROM scores) WHERE sequence < ?"
@@ -174,7 +173,7 @@ class StepDatabase:
         return 0 if last is None else 1 + int(last)
 
     def export(self) -> None:
-        """Append the missing scores to `scores.jsonl`. If this fails, the next export appends these scores as well."""
+        """Append missing scores to `scores.jsonl`. If this fails, the next export appends them."""
         path = self._directory / "scores.jsonl"
         try:
             if self._exported is None:
@@ -213,7 +212,7 @@ class StepDatabase:
 
 
 def _undamaged(sequence: int, scores: bytes, digest: bytes | None) -> StepScores:
-    """Return stored scores; raise ValueError if they are damaged. Version 1 stored no digest."""
+    """Return stored scores; raise ValueError if they are damaged."""
     try:
         if digest is not None and digest != _scores_digest(sequence, scores):
             raise ValueError("they do not match their digest")
@@ -223,7 +222,7 @@ def _undamaged(sequence: int, scores: bytes, digest: bytes | None) -> StepScores
 
 
 def _exported(sequence: int, scores: bytes, digest: bytes | None) -> dict[str, Any]:
-    """Return the content of a line in `scores.jsonl`; damaged scores get a line too, because `export` counts lines."""
+    """Return the content of a line in `scores.jsonl`. Damaged scores get a line too, because `export` counts lines."""
     try:
         return {"sequence": sequence, **_undamaged(sequence, scores, digest).to_dict()}
     except ValueError as error:
@@ -232,11 +231,11 @@ def _exported(sequence: int, scores: bytes, digest: bytes | None) -> dict[str, A
 
 
 def _make(directory: Path) -> None:
-    """Create a directory and its parents, and sync their names to disk if the file system can."""
+    """Create a directory and its parents, and sync their names to disk if the file system supports this."""
     new = [each for each in (directory, *directory.parents) if not each.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for each in new:
-        with contextlib.suppress(OSError):  # a folder that cannot be read, or not synced
+        with contextlib.suppress(OSError):  # a folder that cannot be read or synced
             folder = os.open(each.parent, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 os.fsync(folder)
@@ -258,14 +257,13 @@ def _lock(directory: Path) -> int:
         ) from None
     except OSError as error:
         _log.warning("cannot lock %s (%s): make sure that only one scorer at a time uses it", directory, error)
-    with contextlib.suppress(OSError):  # a full disk must not stop the scorer: only a message needs the process ID
+    with contextlib.suppress(OSError):  # a full disk must not stop the scorer; only a message needs the process ID
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
     return file
 
 
 def _open(directory: Path) -> sqlite3.Connection:
-    """Open the database of a locked directory. SQLite itself locks nothing."""
     path = directory / _DATABASE
     if (directory / "pending").exists():
         raise InvalidRequest(
@@ -280,24 +278,25 @@ def _open(directory: Path) -> sqlite3.Connection:
             # SQLite has no lock here: an open connection and the next scorer's could both write to the file.
             failed.callback(database.close)
             # In exclusive mode the journal needs no shared memory, which cluster file systems do not support.
-            # `_SETTINGS` empty the journal after each step, because steps would occupy the disk twice otherwise.
+            # `_SETTINGS` makes SQLite empty the journal after each step; otherwise, steps would occupy the disk twice.
             database.execute("PRAGMA locking_mode=EXCLUSIVE")
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version not in range(_VERSION + 1):
                 raise InvalidRequest(
                     f"directory={str(directory)!r} was written by a later gradewire version: use that version"
                 )
-            # Set auto_vacuum only in a new database: elsewhere it writes, and a full disk must not block opening.
+            # Set auto_vacuum only in a new database. In an existing database this writes, and a full disk must not
+            # block opening.
             for setting in _SETTINGS if version else ("auto_vacuum=FULL", *_SETTINGS):
                 database.execute(f"PRAGMA {setting}")
             if version < _VERSION:
                 database.executescript(_FROM_VERSION_1 if version else _SCHEMA)
             (state,) = database.execute("PRAGMA quick_check(1)").fetchone()
-            if state != "ok":  # SQLite would accept the file, and could return the wrong step
+            if state != "ok":  # SQLite would accept the file and might return the wrong step.
                 raise sqlite3.DatabaseError(state)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise OSError(f"{path} cannot be used: {error}; if the file is damaged, move it away") from error
-        if not os.access(path, os.W_OK):  # SQLite opens such a file, and fails only when it writes a step
+        if not os.access(path, os.W_OK):  # SQLite opens such a file, and fails only when a step is written.
             raise OSError(f"{path} cannot be written")
         failed.pop_all()
     return database

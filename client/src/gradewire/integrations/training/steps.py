@@ -38,9 +38,9 @@ class StepMetric:
 
     Attributes:
         mean: The mean over scored items; None if no item was scored.
-        share_right: The share of scored items that the metric calls correct; None if it returns no verdicts.
+        share_right: The share of scored items that the metric calls correct; None if the metric returns no verdicts.
         scored: The number of items with a score.
-        not_scored_share: The share of items without a score, 0 to 1; 0 without items.
+        not_scored_share: The share of items without a score, 0 to 1; 0 if there are no items.
         counts: The number of items by status.
         line: The metric identifier that reproduces the scores; "" if no item reached a server.
         digest: The digest of the metric's model, 64 hex digits; "" without a model.
@@ -67,9 +67,9 @@ class StepScores:
         items: The number of items.
         state: The step's state.
         metrics: The results by metric label; empty unless SCORED.
-        problem: The reason why there are no scores yet; "" if SCORED, or if nothing has failed so far.
+        problem: The reason for missing scores; "" if SCORED, or if nothing has failed so far.
         submitted_unix_s: The time of the submission, in seconds since 1970.
-        ended_unix_s: The time at which the step was scored or given up, in seconds since 1970; None until then.
+        ended_unix_s: The time at which the step was scored or given up, in seconds since 1970; None for a waiting step.
     """
 
     step: int
@@ -142,10 +142,10 @@ class WaitingStep:
     """A step that waits on disk.
 
     Attributes:
-        sequence: The step's position in the order of submission, over all processes that used the directory.
+        sequence: The step's position among all submissions to the directory.
         failures: The number of attempts that failed in this process.
         due_s: The earliest time of the next attempt, in monotonic seconds.
-        problem: The last failure's message; "" without one.
+        problem: The last failure's message; "" if no attempt failed.
         is_delivering: True while sinks and callbacks receive the scores.
         unwritten: Scores that sinks and callbacks have received but the disk could not store; usually None.
     """
@@ -190,7 +190,7 @@ def _step_metric(report: ScoreReport, label: str) -> StepMetric:
 def encode_row(item: Any, read: AbstractSet[str]) -> bytes:
     """Return an item as a line of JSON, with the newline. Never raise.
 
-    An item that cannot be encoded becomes a row that gets no score.
+    An item that cannot be encoded becomes a row that gets the status INVALID_INPUT.
 
     Args:
         item: The item that the caller passed.
@@ -203,7 +203,7 @@ def encode_row(item: Any, read: AbstractSet[str]) -> bytes:
         elif isinstance(taken, Mapping):
             taken = {str(name): value for name, value in taken.items()}
         line = json.dumps(taken, default=_stand_in)
-    except Exception:  # noqa: BLE001 - a caller's values may raise anything, and the other items are still scored
+    except Exception:  # noqa: BLE001 - a caller's values may raise anything
         line = json.dumps(_unreadable(item))
     return line.encode() + b"\n"
 

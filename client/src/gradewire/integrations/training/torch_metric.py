@@ -23,8 +23,8 @@ _log = logging.getLogger("gradewire.metric")
 class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetrics is optional: mypy runs without it
     """A metric that a server scores in the background; `compute` waits for the scores and combines all ranks.
 
-    `update` returns at once, and raises no errors from the server. An answer that was not scored in time is not part of
-    the mean, but counts in `LABEL_not_scored`. Prefer `update` to `forward`, which waits for the scores of each batch.
+    `update` returns at once, and raises no errors from the server. Answers that were not scored in time count only in
+    `LABEL_not_scored`, not in the mean. Prefer `update` to `forward`, which waits for each batch's scores.
 
     Args:
         client: HOST:PORT of a server, or a client.
@@ -33,7 +33,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         **options: See `Client.score`. `deadline_s` applies to each batch, and defaults to `wait_s`.
 
     Raises:
-        InvalidRequest: An argument is wrong; the message says which one.
+        InvalidRequest: An argument is wrong.
     """
 
     is_differentiable = False
@@ -52,7 +52,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         super().__init__()
         self.labels = CallOptions.of("GradewireMetric", metrics, options).choose().labels
         self._client = Client(client) if isinstance(client, str) else client
-        # Limit calls to `wait_s`: nobody waits longer for the scores, and the end of the program waits for open calls.
+        # Limit calls to `wait_s`, because nobody waits longer for the scores, but the program cannot end during a call.
         self._options: ScoreOptions = {"deadline_s": wait_s, **options}
         self._metrics, self._wait_s = metrics, wait_s
         self._pending: list[tuple[int, Future[ScoreReport]]] = []
@@ -102,7 +102,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         return {label: shard_totals.counts(totals) for label, totals in zip(self.labels, rows, strict=True)}
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
-        """Wait for pending scores before ranks synchronise; torchmetrics calls this before every `compute`."""
+        """Wait for pending scores before ranks synchronise. torchmetrics calls this method before every `compute`."""
         self._settle()
         super().sync(*args, **kwargs)
 
@@ -134,7 +134,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
     def _rows(self, items: int, future: "Future[ScoreReport]", until_s: float) -> list[list[float]]:
         try:
             return shard_totals.shard_totals(future.result(max(0.0, until_s - time.monotonic())))
-        except Exception as error:  # noqa: BLE001 - the loop must go on, and this rank must not miss the reduction
+        except Exception as error:  # noqa: BLE001 - this rank must not miss the reduction
             future.cancel()
             _log.warning("%d answers were not scored: %s: %s", items, type(error).__name__, error)
             return shard_totals.unanswered_totals(items, len(self.labels))

@@ -36,7 +36,7 @@ _DELIVERY_JOIN_S = 5.0
 _log = logging.getLogger("gradewire.validation")
 
 _MOST_PARTLY: Final = 5
-"""Maximum number of repeated attempts at a step with unanswered items. After these, the step counts as scored."""
+"""Maximum number of times to repeat a step with unanswered items. The step then counts as scored."""
 DEADLINE_S: Final = 600.0
 JUDGE_DEADLINE_S: Final = 3600.0
 _WORKER_JOIN_S: Final = 5.0
@@ -68,7 +68,7 @@ class Deliveries:
         for sink in self._sinks:
             try:
                 sink.close()
-            except Exception:  # noqa: BLE001 - a sink's library may raise anything; the error is logged
+            except Exception:  # noqa: BLE001 - a sink's library may raise anything
                 _log.exception("%s could not be closed", type(sink).__name__)
 
     def _run(self) -> None:
@@ -87,7 +87,7 @@ class Deliveries:
     def _call(function: Callable[[StepScores], None], scores: StepScores, what: str) -> None:
         try:
             function(scores)
-        except Exception:  # noqa: BLE001 - the caller's function may raise anything; the error is logged
+        except Exception:  # noqa: BLE001 - the caller's function may raise anything
             _log.exception("%s failed on step %d of %s", what, scores.step, scores.name)
 
 
@@ -104,14 +104,14 @@ class Worker:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait a few seconds for the thread to end."""
+        """Wait a few seconds until the thread ends."""
         self._thread.join(_WORKER_JOIN_S)
 
     def _run(self) -> None:
         while (step := self._steps.take()) is not None:
             try:
                 self._score(step)
-            except Exception as error:  # noqa: BLE001 - the disk or the caller's client may fail; go on with other steps
+            except Exception as error:  # noqa: BLE001 - one step must not stop others
                 self._failed(step, error)
 
     def _score(self, step: WaitingStep) -> None:
@@ -133,11 +133,10 @@ class Worker:
             self._deliveries.add(scores, lambda: self._steps.delivered(step, scores))
 
     def _options_of(self, header: StepHeader) -> ScoreOptions:
-        """Return the options for scoring a step; the step's metrics and reference set override the scorer's."""
         options: ScoreOptions = {"priority": "bulk", **self._options}
         asks_judge = False
         if header.metrics is not None:
-            # The step's metric identifiers already contain these options with the values at submission.
+            # The step's metric identifiers already contain the values that these options had at submission.
             options |= {"preset": None, "synthetic": None, "model": None, "judge": None}
             options["reference_set"] = header.reference_set or None
             asks_judge = choose_metrics(header.metrics, MetricDefaults()).asks_judge
@@ -158,7 +157,7 @@ class Worker:
 
 
 def _missing(report: ScoreReport) -> str:
-    """Return a message if items without a score may get a score later; otherwise, return an empty string."""
+    """Return a message if items without a score may get a score later; otherwise, return ""."""
     missing = [result for item in report for result in item.scores.values() if result.status.may_pass]
     if not missing:
         return ""
@@ -170,9 +169,9 @@ class ValidationScorer:
     """A scorer for the predictions of training steps. It loses no predictions while the server is down.
 
     `submit` writes a step to `directory` and returns. A thread scores the steps in the directory, oldest first, and
-    tries again until the server answers. If the training loop is killed, its steps stay in the directory. The next
-    scorer for this directory scores these steps with the metrics that were chosen at their submission. Close the
-    scorer, or use `with`; the end of the program closes the scorer too.
+    tries again until the server answers. If the program is killed, its steps stay in the directory, and the next scorer
+    for the directory scores them with their original metrics. Close the scorer, or use `with`; the end of the program
+    also closes the scorer.
 
     Args:
         client: HOST:PORT of a server, or a client (for a token or TLS, or `Scorer.embedded()`). Closing the scorer does
@@ -232,7 +231,8 @@ class ValidationScorer:
 
         Args:
             step: The training step, a whole number.
-            items: See `Client.score`. An item that cannot be sent gets the status INVALID_INPUT; the rest get scores.
+            items: See `Client.score`. An item that cannot be sent gets the status INVALID_INPUT; other items are
+                scored.
             name: The data set's name; scores are logged under it.
 
         Returns:
@@ -243,7 +243,7 @@ class ValidationScorer:
             return StepState.DROPPED
         try:
             header = StepHeader(operator.index(step), str(name), time.time(), self._lines, self._reference_set)
-        except Exception:  # noqa: BLE001 - submit promises never to raise into a training loop
+        except Exception:  # noqa: BLE001 - submit never raises
             _log.exception("a step was dropped: step=%r is not a whole number", step)
             return StepState.DROPPED
         try:
@@ -266,7 +266,7 @@ class ValidationScorer:
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until all steps are scored, and the sinks and the callback are done; return False after `timeout_s`.
 
-        Do not call this method from the callback, because it waits for the callback.
+        The callback must not call this method, which waits for the callback.
         """
         return self._steps.wait_empty(timeout_s)
 
@@ -287,7 +287,7 @@ class ValidationScorer:
             self._steps.close()
             self._deliveries.close()
             if self._owns_client:
-                # Closing our client ends the worker's call. A call on the caller's client ends by its deadline.
+                # Closing our client ends the worker's call. A call on the caller's client ends at the call's deadline.
                 self._client.close()
                 self._worker.join()
             _open_scorers.discard(self)
@@ -365,5 +365,5 @@ def _close_all() -> None:
         scorer.close()
 
 
-# Close scorers before clients: hooks run last in, first out, and importing gradewire.api registered the clients' hook.
+# Close scorers before clients. Hooks run last in, first out, and importing gradewire.api registered the clients' hook.
 threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit runs after clients close
