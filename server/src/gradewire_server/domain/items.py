@@ -1,4 +1,4 @@
-"""Items and pairs to grade, and their results with status, parts, warnings and cost."""
+"""Items and pairs to grade, and their results."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -11,13 +11,13 @@ from gradewire_proto.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture: either the bytes of its file or its URI.
+    """An image, given either by `data` or by `uri`.
 
     Attributes:
-        data: The file's bytes; empty if `uri` is given.
-        uri: A data URI (``data:…;base64,…``) or an address; "" if `data` is given.
-        media_type: The media type from the sender, or the detected one; "" before detection.
-        digest: The SHA-256 of the bytes that a judge sees, 64 hex digits; "" before it is computed.
+        data: The bytes of the image file.
+        uri: A data URI (``data:…;base64,…``) or an address.
+        media_type: The media type that the sender gave or the server detected. "" means not yet detected.
+        digest: The SHA-256 of the bytes that a judge sees, 64 hex digits. "" means not yet computed.
     """
 
     data: bytes = field(default=b"", repr=False)
@@ -28,17 +28,17 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An answer with its question and references; all strings are NFC-normalised.
+    """An answer with its question and references. All strings are NFC-normalised.
 
     Attributes:
         id: The caller's identifier, not necessarily unique.
-        question: May be empty.
-        references: The correct answers. Metrics return INVALID_INPUT if one is blank.
-        prediction: The answer to grade; if it is blank, metrics return EMPTY_PREDICTION.
-        synthetic_answers: One sentence for each reference, or empty.
-        captions: Descriptions of the picture, not blank.
+        question: The question; may be empty.
+        references: The correct answers. If a reference is blank, metrics return INVALID_INPUT.
+        prediction: The answer to grade. If the answer is blank, metrics return EMPTY_PREDICTION.
+        synthetic_answers: One sentence for each reference, or no sentences at all.
+        captions: Descriptions of the images, not blank.
         group: A label for summaries.
-        images: The pictures that the question is about, not validated.
+        images: The images that the question is about, not validated.
     """
 
     id: str
@@ -52,14 +52,14 @@ class Item:
 
     @property
     def characters(self) -> int:
-        """The number of characters in the question, the prediction, the references and the synthetic answers."""
+        """The number of characters in all texts except the captions."""
         texts = self.references + self.synthetic_answers
         return len(self.question) + len(self.prediction) + sum(map(len, texts))
 
 
 @dataclass(frozen=True, slots=True)
 class Pair(Item):
-    """A pair of answers to compare: `prediction` is answer A, `rival` is answer B."""
+    """A pair of answers to compare: `prediction` is answer A, and `rival` is answer B."""
 
     rival: str = field(kw_only=True)
 
@@ -71,7 +71,7 @@ class Pair(Item):
 
 @dataclass(frozen=True, slots=True)
 class ReferenceEntry:
-    """A question with its references but without a prediction: the input of References.Prepare."""
+    """A question and its references: an input to References.Prepare."""
 
     question: str
     references: tuple[str, ...]
@@ -79,13 +79,13 @@ class ReferenceEntry:
 
 
 MAX_QUOTED_CHARACTERS: Final = 80
-"""Maximum number of characters that a message quotes from a user's text."""
+"""The maximum number of characters that a message quotes from a user's text."""
 MAX_MESSAGE_CHARACTERS: Final = 1000
-"""Maximum number of characters in a message; some messages list all known models or metrics."""
+"""The maximum length of a failure's message."""
 
 
 def quoted(text: str) -> str:
-    """Return the text in quotes, with Python's escapes and at most 80 characters between the quotes."""
+    """Return the text in quotes, with Python's escapes. The text is cut to 80 characters."""
     shown = repr(text[:MAX_QUOTED_CHARACTERS])
     if len(text) <= MAX_QUOTED_CHARACTERS and len(shown) <= MAX_QUOTED_CHARACTERS + 2:
         return shown
@@ -94,7 +94,7 @@ def quoted(text: str) -> str:
 
 
 def shortened(text: str, most: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Return the text; if it has more than `most` characters, cut it to `most` and end it with "…"."""
+    """Return the text. If the text has more than `most` characters, cut it and end it with "…"."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -102,7 +102,7 @@ _ORDERS: Final = 2
 
 
 class Winner(IntEnum):
-    """The better of two answers. The values equal gradewire.v1.Winner's; a test compares them."""
+    """The better of two answers. The values are the same as in gradewire.v1.Winner."""
 
     A = 1
     B = 2
@@ -111,12 +111,12 @@ class Winner(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """A judge's verdict on a pair, for one of the two orders of its answers.
+    """A judge's verdict on two answers, shown to the judge in one order.
 
     Attributes:
         first: The answer that the judge saw first, A or B.
-        winner: The winner; None if the judge's reply contained no verdict.
-        probabilities: The probabilities of A, B and a tie, with sum 1; None if there is no verdict.
+        winner: The winner, or None if the judge's reply contained no verdict.
+        probabilities: The probabilities of A, B and a tie, with sum 1, or None if there is no verdict.
         label_mass: See `Choice.mass`.
         reason: The reason that the judge wrote before the verdict; may be empty.
         extracted: True if the verdict was extracted from the reason.
@@ -132,13 +132,13 @@ class OrderVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The outcome of a comparison, in addition to its status.
+    """The outcome of a comparison.
 
     Attributes:
-        winner: The winner; None unless the status is OK.
-        orders: The verdict with A first, then the verdict with B first; empty if no judge answered.
-        decided_by: "judge" or "rule"; "" without a winner.
-        prompt_tokens: The number of prompt tokens of both orders; None if the judge's server does not report it.
+        winner: The winner, or None if the status is not OK.
+        orders: The verdict with A first, then the verdict with B first. Empty if no judge answered.
+        decided_by: "judge" or "rule", or "" if there is no winner.
+        prompt_tokens: The total for both orders, or None if the judge's server does not report prompt tokens.
     """
 
     winner: Winner | None = None
@@ -149,7 +149,7 @@ class Compared:
 
     @property
     def probabilities(self) -> tuple[float, float, float] | None:
-        """The mean probabilities over both orders; None unless both orders have a verdict."""
+        """The probabilities of A, B and a tie, averaged over both orders, or None if an order has no verdict."""
         read = [order.probabilities for order in self.orders if order.probabilities is not None]
         if len(read) < _ORDERS:
             return None
@@ -158,7 +158,7 @@ class Compared:
 
 
 class Status(IntEnum):
-    """The status of an (item, metric) pair. The values equal gradewire.v1.Status's; a test compares them."""
+    """The status of one metric's result for one item. The values are the same as in gradewire.v1.Status."""
 
     OK = 1
     INVALID_INPUT = 2
@@ -175,7 +175,7 @@ class Status(IntEnum):
 
 
 class ResultWarning(IntEnum):
-    """A warning about a valid score. The values equal gradewire.v1.Warning's."""
+    """A warning about a valid score. The values are the same as in gradewire.v1.Warning."""
 
     TRUNCATED = 1
     UNCALIBRATED = 2
@@ -185,12 +185,12 @@ class ResultWarning(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure as a value: a port returns it, and a metric passes it on as its result.
+    """A failure that ports and metrics return instead of raising an exception.
 
     Attributes:
-        message: The message for the user, with advice. It is cut to MAX_MESSAGE_CHARACTERS, since every item of a
-            request may repeat it.
-        retry_after_s: With UNAVAILABLE, the seconds after which a retry may succeed, if known.
+        message: The message for the user, with advice, cut to MAX_MESSAGE_CHARACTERS because every item in a request
+            may repeat the message.
+        retry_after_s: If the status is UNAVAILABLE, the seconds after which a retry may succeed, or None if unknown.
     """
 
     status: Status
@@ -203,13 +203,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class MetricResult:
-    """The score or failure of one metric on one item.
+    """One metric's score or failure for one item.
 
     Attributes:
-        score: The score; None unless `status` is OK. For a pair, 1 if answer A wins, 0 if B wins, and 0.5 for a tie.
-        warnings: Warnings about a valid score, or about the judge's prompt if the judge's reply is UNPARSABLE.
+        score: The score, or None if `status` is not OK. For a pair, 1 if A wins, 0 if B wins, and 0.5 for a tie.
+        warnings: Warnings about a valid score or, if the judge's reply is UNPARSABLE, about the judge's prompt.
         matched_reference: The index of the reference that determined the score.
-        correct: The verdict; None if the metric has no verdict.
+        correct: The verdict, or None if the metric has no verdict.
         retry_after_s: See `Failure.retry_after_s`.
         compared: The outcome for a pair.
     """
@@ -230,13 +230,13 @@ class MetricResult:
 
     @classmethod
     def failed(cls, failure: Failure) -> "MetricResult":
-        """Return the result of a metric that cannot be computed."""
+        """Return the result for a metric that failed."""
         return cls(score=None, status=failure.status, message=failure.message, retry_after_s=failure.retry_after_s)
 
 
 @dataclass(slots=True)
 class CacheHits:
-    """The number of texts by the source of their answers."""
+    """The number of texts from each cache level, joined to other requests, or computed."""
 
     memory: int = 0
     disk: int = 0
@@ -246,13 +246,13 @@ class CacheHits:
 
     @property
     def total(self) -> int:
-        """The number of all texts."""
+        """The sum of all counts."""
         return self.memory + self.disk + self.redis + self.joined + self.computed
 
 
 @dataclass(slots=True)
 class Timing:
-    """The seconds spent. Work shared by several items is counted in full for each of them."""
+    """The seconds spent. If several items share work, its full time counts for every item."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0
@@ -262,7 +262,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class ScoredResult:
-    """A result with its cost."""
+    """A result with its cache hits and timing."""
 
     result: MetricResult
     cache_hits: CacheHits = field(default_factory=CacheHits)
