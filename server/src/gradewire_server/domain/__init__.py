@@ -1,1 +1,1 @@
-"""The types that all server packages share: items, needs, answers and results. They use no I/O."""
+"""The types that all server packages share: items, needs, answers and results."""

@@ -15,9 +15,9 @@ class Scope(StrEnum):
     PREPARE = "prepare"
     """Access to References.Prepare."""
     JUDGE = "judge"
-    """Access to judges: judge metrics, comparisons, and the generation of synthetic answers."""
+    """Access to judge metrics, comparisons, and the generation of synthetic answers."""
     ADMIN = "admin"
-    """Access to data about all tenants: snapshots, and /metrics over HTTP if `auth_also` contains metrics."""
+    """Access to data about all tenants: snapshots and, if `auth_also` contains "metrics", /metrics over HTTP."""
 
 
 ALL_SCOPES: Final = frozenset(Scope)
@@ -30,22 +30,21 @@ class Quota(Protocol):
         """Take `tokens` and return 0.0 if enough are left; otherwise return the seconds until enough will be left."""
 
     def take_in_turn(self, tokens: int) -> bool:
-        """Take `tokens` and return True; if too few are left or another request waits, only return False."""
+        """Take `tokens` and return True. If too few are left, or another request is waiting, return False."""
 
     async def wait(self, tokens: int) -> None:
-        """Wait until enough tokens are left, then take `tokens`. Requests are served in the order of their calls."""
+        """Wait until enough tokens are left, then take `tokens`. First come, first served."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller. Callers share the server fairly: their work takes turns.
+    """A caller, with rights and a share of the server.
 
     Attributes:
         key: The tenant's name; without a tenant, the client's host.
-        namespace: The namespace that contains all reference sets, verdicts and cache entries the caller can see. ""
-            means the server's own namespace.
-        quota: The caller's token quota. None means no limit.
-        tenant: The tenant's name in the tokens file. "" means that the caller has no tenant.
+        namespace: The namespace of the caller's stored data. "" means the server's own namespace.
+        quota: The token quota. None means no limit.
+        tenant: The tenant's name, or "" without a tenant.
     """
 
     key: str = ""
@@ -57,7 +56,7 @@ class Caller:
 
 
 LOCAL: Final = Caller()
-"""The caller for work that the server itself starts."""
+"""The caller for the server's own work."""
 
 
 @lru_cache(4096)
@@ -75,12 +74,12 @@ def current_caller() -> str:
 
 
 def set_current_caller(key: str) -> None:
-    """Set the caller's key for the current task and for tasks started from this task later."""
+    """Set the caller's key for the current task and its future child tasks."""
     _current_caller.set(key)
 
 
 class Lane(IntEnum):
-    """The priority of work: interactive work goes first, but bulk work has a guaranteed share."""
+    """The priority of work. Interactive work goes first, but bulk work has a guaranteed share."""
 
     INTERACTIVE = 0
     BULK = 1
@@ -88,7 +87,7 @@ class Lane(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """A piece of admitted work. `tokens` counts the tokens that were queued for encoders so far."""
+    """A piece of admitted work, with the number of tokens queued for encoders so far."""
 
     lane: Lane = Lane.INTERACTIVE
     tokens: int = 0
@@ -111,5 +110,5 @@ def current_turn() -> Turn:
 
 
 def take_turn(turn: Turn) -> None:
-    """Set the turn for the current task and for tasks started from this task later."""
+    """Set the turn for the current task and its future child tasks."""
     _turn.set(turn)

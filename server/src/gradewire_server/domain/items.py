@@ -11,13 +11,11 @@ from gradewire_proto.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image, given either by `data` or by `uri`.
+    """An image, given either by `data` (the file's bytes) or by `uri` (a data URI or an address).
 
     Attributes:
-        data: The bytes of the image file.
-        uri: A data URI (``data:…;base64,…``) or an address.
-        media_type: The media type that the sender gave or the server detected. "" means not yet detected.
-        digest: The SHA-256 of the bytes that a judge sees, 64 hex digits. "" means not yet computed.
+        media_type: The media type, or "" if not detected yet.
+        digest: The SHA-256 of the bytes that a judge sees, 64 hex digits, or "" if not computed yet.
     """
 
     data: bytes = field(default=b"", repr=False)
@@ -32,13 +30,13 @@ class Item:
 
     Attributes:
         id: The caller's identifier, not necessarily unique.
-        question: The question; may be empty.
+        question: May be empty.
         references: The correct answers. If a reference is blank, metrics return INVALID_INPUT.
         prediction: The answer to grade. If the answer is blank, metrics return EMPTY_PREDICTION.
-        synthetic_answers: One sentence for each reference, or no sentences at all.
+        synthetic_answers: A sentence for each reference, or no sentences at all.
         captions: Descriptions of the images, not blank.
         group: A label for summaries.
-        images: The images that the question is about, not validated.
+        images: Not validated yet.
     """
 
     id: str
@@ -79,13 +77,11 @@ class ReferenceEntry:
 
 
 MAX_QUOTED_CHARACTERS: Final = 80
-"""The maximum number of characters that a message quotes from a user's text."""
 MAX_MESSAGE_CHARACTERS: Final = 1000
-"""The maximum length of a failure's message."""
 
 
 def quoted(text: str) -> str:
-    """Return the text in quotes, with Python's escapes. The text is cut to 80 characters."""
+    """Return the text in quotes, with Python's escapes, cut to 80 characters."""
     shown = repr(text[:MAX_QUOTED_CHARACTERS])
     if len(text) <= MAX_QUOTED_CHARACTERS and len(shown) <= MAX_QUOTED_CHARACTERS + 2:
         return shown
@@ -102,7 +98,7 @@ _ORDERS: Final = 2
 
 
 class Winner(IntEnum):
-    """The better of two answers. The values are the same as in gradewire.v1.Winner."""
+    """The better of two answers, with the values of gradewire.v1.Winner."""
 
     A = 1
     B = 2
@@ -111,15 +107,14 @@ class Winner(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """A judge's verdict on two answers, shown to the judge in one order.
+    """A judge's verdict on a pair, for one order of the answers.
 
     Attributes:
         first: The answer that the judge saw first, A or B.
         winner: The winner, or None if the judge's reply contained no verdict.
-        probabilities: The probabilities of A, B and a tie, with sum 1, or None if there is no verdict.
+        probabilities: The probabilities of A, B and a tie, with sum 1, or None without a verdict.
         label_mass: See `Choice.mass`.
-        reason: The reason that the judge wrote before the verdict; may be empty.
-        extracted: True if the verdict was extracted from the reason.
+        extracted: True if the verdict was extracted from `reason`.
     """
 
     first: Winner
@@ -137,8 +132,8 @@ class Compared:
     Attributes:
         winner: The winner, or None if the status is not OK.
         orders: The verdict with A first, then the verdict with B first. Empty if no judge answered.
-        decided_by: "judge" or "rule", or "" if there is no winner.
-        prompt_tokens: The total for both orders, or None if the judge's server does not report prompt tokens.
+        decided_by: "judge", "rule", or "" without a winner.
+        prompt_tokens: The total for both orders, or None if unknown.
     """
 
     winner: Winner | None = None
@@ -149,7 +144,7 @@ class Compared:
 
     @property
     def probabilities(self) -> tuple[float, float, float] | None:
-        """The probabilities of A, B and a tie, averaged over both orders, or None if an order has no verdict."""
+        """The probabilities of A, B and a tie, averaged over both orders, or None if a verdict is missing."""
         read = [order.probabilities for order in self.orders if order.probabilities is not None]
         if len(read) < _ORDERS:
             return None
@@ -158,7 +153,7 @@ class Compared:
 
 
 class Status(IntEnum):
-    """The status of one metric's result for one item. The values are the same as in gradewire.v1.Status."""
+    """The status of a metric's result for an item, with the values of gradewire.v1.Status."""
 
     OK = 1
     INVALID_INPUT = 2
@@ -175,7 +170,7 @@ class Status(IntEnum):
 
 
 class ResultWarning(IntEnum):
-    """A warning about a valid score. The values are the same as in gradewire.v1.Warning."""
+    """A warning about a valid score, with the values of gradewire.v1.Warning."""
 
     TRUNCATED = 1
     UNCALIBRATED = 2
@@ -188,8 +183,7 @@ class Failure:
     """A failure that ports and metrics return instead of raising an exception.
 
     Attributes:
-        message: The message for the user, with advice, cut to MAX_MESSAGE_CHARACTERS because every item in a request
-            may repeat the message.
+        message: A message with advice for the user, cut to MAX_MESSAGE_CHARACTERS.
         retry_after_s: If the status is UNAVAILABLE, the seconds after which a retry may succeed, or None if unknown.
     """
 
@@ -210,8 +204,6 @@ class MetricResult:
         warnings: Warnings about a valid score or, if the judge's reply is UNPARSABLE, about the judge's prompt.
         matched_reference: The index of the reference that determined the score.
         correct: The verdict, or None if the metric has no verdict.
-        retry_after_s: See `Failure.retry_after_s`.
-        compared: The outcome for a pair.
     """
 
     score: float | None
@@ -226,7 +218,7 @@ class MetricResult:
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status is Status.OK):
-            raise ValueError(f"a result has a score only if its status is OK, not {self.score} with {self.status!r}")
+            raise ValueError(f"status {self.status!r} does not match score {self.score}; only OK requires a score")
 
     @classmethod
     def failed(cls, failure: Failure) -> "MetricResult":
@@ -236,7 +228,7 @@ class MetricResult:
 
 @dataclass(slots=True)
 class CacheHits:
-    """The number of texts from each cache level, joined to other requests, or computed."""
+    """The number of texts from each `AnswerSource`."""
 
     memory: int = 0
     disk: int = 0
@@ -246,7 +238,7 @@ class CacheHits:
 
     @property
     def total(self) -> int:
-        """The sum of all counts."""
+        """The number of all texts."""
         return self.memory + self.disk + self.redis + self.joined + self.computed
 
 

@@ -31,11 +31,10 @@ class JudgePrompt:
     the end of `prediction` is cut.
 
     Attributes:
-        fixed: The turns that all items of a metric share (instructions and demonstrations). The model computes their
-            state once.
+        fixed: The instructions and demonstrations, which are the same for all of a metric's items.
         prediction: The answer to grade, or another text that may be cut; may be empty.
-        opening: The start of the judge's turn, which the judge continues. Does not end with white space.
-        images: The images, which precede the text of the item's turn.
+        opening: The start of the judge's turn, which the judge continues. Must not end with white space.
+        images: Images that precede the text of the item's turn.
     """
 
     fixed: tuple[Turn, ...]
@@ -52,9 +51,9 @@ class Choose:
 
     Attributes:
         model: The judge: NAME, NAME@DIGEST, or "" for the default judge.
-        options: Two or more distinct labels, for example "yes" and "no". No label may be a prefix of another label. A
-            label follows the opening after one blank, or starts the turn if the opening is empty.
-        namespace: The namespace that stores the verdict, set by a tenant's ports. "" means the server's own namespace.
+        options: Two or more labels, for example "yes" and "no". No label may be a prefix of another label. A label
+            follows the opening after one blank, or starts the turn if the opening is empty.
+        namespace: The namespace that stores the verdict. "" means the server's own namespace.
     """
 
     model: str
@@ -69,11 +68,10 @@ class Choice:
 
     Attributes:
         probabilities: The model's probability of each option at temperature 1, normalised to sum 1.
-        mass: The sum of the options' probabilities before this normalisation, 0 to 1, or None if the backend does not
-            report probabilities.
-        prompt_tokens: The prompt's number of tokens, with the fixed turns, or None if the server does not report it.
+        mass: The sum of the options' probabilities before this normalisation, 0 to 1, or None if unknown.
+        prompt_tokens: The number of tokens in the whole prompt, or None if unknown.
         truncated: True if the prediction was cut.
-        generated_tokens: The number of tokens before the label, or None if the server does not report it.
+        generated_tokens: The number of tokens before the label, or None if unknown.
         demonstrated: True if the judge saw the demonstrations among the fixed turns.
     """
 
@@ -90,8 +88,7 @@ class Generate:
     """A need for the judge's continuation: at most `max_tokens` tokens, decoded greedily.
 
     Attributes:
-        stop: Strings that end the answer and are not included in the answer. The end of the judge's turn always ends
-            the answer.
+        stop: Strings that end the answer and are not part of the answer. The end of the turn also ends the answer.
     """
 
     model: str
@@ -108,8 +105,8 @@ class Generated:
     Attributes:
         text: The text without leading and trailing white space; may be empty.
         complete: True if the judge ended its turn or wrote a `stop` string, False if `max_tokens` cut the text.
-        prompt_tokens: See `Choice.prompt_tokens`.
-        generated_tokens: The number of generated tokens, or None if the server does not report it.
+        prompt_tokens: The number of tokens in the whole prompt, or None if unknown.
+        generated_tokens: The number of generated tokens, or None if unknown.
     """
 
     text: str

@@ -15,13 +15,11 @@ class Calibration:
     """A metric's threshold, or a fit for `correctness` or `auto`, from the encoder's description.
 
     Attributes:
-        metric_version: The metric version that the calibration was fitted for.
-        parameters: The metric parameters used for the fit: sorted (name, value) pairs, written like in metric
-            identifiers.
-        threshold: The lowest score that counts as right, or None if the calibration has a `fit` instead.
-        sentence_weight: The sentence weight used for the fit. None for all metrics but `smile`.
+        parameters: The metric parameters used for the fit, sorted, in the format of metric identifiers.
+        threshold: The lowest score that counts as right, or None for `correctness` and `auto`.
+        sentence_weight: The sentence weight used for the fit, or None for metrics other than `smile`.
         described: One line for users about the calibration's origin and data.
-        fit: The fit for `correctness` or `auto`, in JSON. "" for other metrics.
+        fit: The fit in JSON for `correctness` or `auto`, or "" for other metrics.
     """
 
     metric: str
@@ -48,7 +46,7 @@ def _text(value: Any) -> str:
 
 
 class ParameterError(ValueError):
-    """An invalid parameter value. The metric then fails with INVALID_PARAMETER for all items."""
+    """An invalid parameter value, which becomes the failure INVALID_PARAMETER for all items."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -60,14 +58,13 @@ class ParameterError(ValueError):
 class Parameters:
     """The base class for metric parameters.
 
-    A metric's parameters are a frozen dataclass with a value for each field of the metric's message in types.proto,
-    under the same name. Enums are from gradewire_proto.choices. A dataclass may override a property of this class with
-    a field.
+    A subclass is a frozen dataclass with the same fields as the metric's message in types.proto. Enums are from
+    gradewire_proto.choices. A field may override a property of this class.
     """
 
     @property
     def model(self) -> str:
-        """The encoder's or judge's name without a digest, or "" if the metric uses no model."""
+        """The encoder's or judge's name, without a digest, or "" without a model."""
         return ""
 
     @property
@@ -77,36 +74,32 @@ class Parameters:
 
     @property
     def corpus(self) -> Corpus:
-        """The corpus that determines the weights, or NONE if the metric uses no corpus."""
+        """The corpus from which the metric's weights are computed."""
         return Corpus.NONE
 
     @property
     def prompt_name(self) -> str:
-        """The prompt file's NAME/VERSION, or "" if the metric uses no judge."""
+        """The prompt file's NAME/VERSION, or "" without a judge."""
         return ""
 
     @property
     def prompt_digest(self) -> str:
-        """The prompt file's SHA-256, 64 hex digits, or "" if the metric uses no judge."""
+        """The prompt file's SHA-256, 64 hex digits, or "" without a judge."""
         return ""
 
     @property
     def calibration(self) -> str:
-        """One line for users about the calibration in use, or "" if none is in use."""
+        """One line for users about the calibration in use, or "" without a calibration."""
         return ""
 
     @classmethod
     def preset_values(cls, preset: str | None) -> Mapping[str, Any]:
-        """Return the preset's values by field name. The request's own values have precedence over the preset's."""
+        """Return the preset's values by field name, for fields that the request does not set."""
         del preset
         return {}
 
     def resolved(self, metadata: "ModelMetadata") -> Self:
-        """Return a copy with the model's defaults filled in.
-
-        Raises:
-            ParameterError: A value is invalid for this model.
-        """
+        """Return a copy with the model's defaults, or raise ParameterError if a value is invalid for this model."""
         del metadata
         return self
 
@@ -126,7 +119,7 @@ def parameter_info(metric: str, name: str) -> ParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric's description for Models.List and the documentation. Fields `needs_…` apply to default parameters."""
+    """A metric's description for Models.List and the documentation."""
 
     name: str
     version: int
@@ -137,21 +130,21 @@ class MetricInfo:
     higher_is_better: bool = True
     needs_model: bool = False
     needs_synonyms: bool = False
-    needs_judge: bool = False  # True if parameter `model` is a judge; `needs_model` means an encoder
-    judge_parameter: str = ""  # the parameter that chooses a judge if `model` is an encoder
-    needs_grader: bool = False  # True if parameter `model` is a grader
-    grader_parameter: str = ""  # the parameter that chooses an optional grader if `model` is an encoder
-    built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs and fits this metric also uses
-    advice: str = ""  # a measured comparison with cheaper metrics
+    needs_judge: bool = False  # the parameter `model` is a judge
+    judge_parameter: str = ""  # the parameter that names a judge, in addition to an encoder
+    needs_grader: bool = False  # the parameter `model` is a grader
+    grader_parameter: str = ""  # the parameter that names an optional grader, in addition to an encoder
+    built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs and fits this metric uses
+    advice: str = ""  # a comparison with cheaper metrics
 
     @property
     def parameters(self) -> tuple[ParameterInfo, ...]:
-        """The parameters with their documentation from types.proto."""
+        """The parameters' documentation from types.proto."""
         return PARAMETERS.get(self.name, ())
 
     @property
     def asks_judge(self) -> bool:
-        """True if the metric may ask a judge. An item may then take seconds instead of milliseconds."""
+        """True if the metric may ask a judge."""
         return self.needs_judge or bool(self.judge_parameter)
 
 
@@ -161,7 +154,7 @@ class TokenLayer:
 
     Attributes:
         number: The layer's number, starting at 1.
-        baseline: BERTScore's precision, recall and F1 for unrelated texts, used for rescaling. None if not measured.
+        baseline: BERTScore's precision, recall and F1 for unrelated texts, for rescaling, or None if not measured.
     """
 
     number: int
@@ -173,17 +166,17 @@ class ModelMetadata:
     """The model properties that metrics may use.
 
     Attributes:
-        calibrations: The model's calibrations for all metrics. The first match counts.
-        outdated: (metric, fitted version) of each calibration for another metric version; set by `seen_by`.
-        unreadable: (metric, message) of each calibration that cannot be read. The message says how to fix the problem.
+        calibrations: The calibrations for all metrics. The first match counts.
+        outdated: (metric, version) for each calibration that was fitted for another version of its metric.
+        unreadable: (metric, message) for each calibration that cannot be read. The message contains advice.
         token_layers: The layers that provide token vectors, in ascending order.
-        bertscore_layer: BERTScore's default layer, or 0 if there is no default.
+        bertscore_layer: BERTScore's default layer, or 0 without a default.
         digest: The model's digest, 64 hex digits.
-        judge: NAME@DIGEST of the judge used together with the model, or "" without a judge.
-        grader: NAME@DIGEST of the grader used together with the model, or "" without a grader.
+        judge: NAME@DIGEST of the judge that the metric also uses, or "".
+        grader: NAME@DIGEST of the grader that the metric also uses, or "".
         temperature: The divisor that calibrates a grader's logits.
-        rough_cosine_error: The maximum error of the cosine between an approximate vector (`EmbedRoughly`) and an exact
-            vector, or None if the model has no approximate vectors.
+        rough_cosine_error: The maximum error of a cosine between an approximate (`EmbedRoughly`) and an exact vector,
+            or None without approximate vectors.
     """
 
     calibrations: tuple[Calibration, ...] = ()
@@ -198,7 +191,7 @@ class ModelMetadata:
     rough_cosine_error: float | None = None
 
     def seen_by(self, metric: "MetricInfo") -> Self:
-        """Return a copy with the calibrations that `metric` can use: its own and those of the metrics in `built_on`."""
+        """Return a copy with only the calibrations for `metric` and for the metrics in `metric.built_on`."""
         own = {(each.name, each.version) for each in (metric, *metric.built_on)}
         names = {name for name, _ in own}
         fitted = [*self.outdated, *((each.metric, each.metric_version) for each in self.calibrations)]
@@ -214,7 +207,7 @@ NO_MODEL = ModelMetadata()
 
 
 class Metric(Protocol, Generic[P]):
-    """A pure scoring rule without I/O. The registry finds metrics in the files below metrics/."""
+    """A scoring rule without I/O. The registry finds metrics in the files below metrics/."""
 
     @property
     def info(self) -> MetricInfo:
@@ -222,10 +215,10 @@ class Metric(Protocol, Generic[P]):
 
     @property
     def parameters_type(self) -> type[P]:
-        """The dataclass of the metric's parameters. Its constructor raises ParameterError if a value is invalid."""
+        """The parameters' dataclass. The constructor raises ParameterError if a value is invalid."""
 
     def score(self, item: Item, /, parameters: P, metadata: ModelMetadata) -> Program:
-        """Return a program that grades the item. The program also handles a blank prediction or reference."""
+        """Return a program that validates and grades the item."""
 
     def prepare(self, entry: ReferenceEntry, /, parameters: P) -> Preparation:
         """Return a program that caches everything `score` will need for these references."""

@@ -26,13 +26,13 @@ T = TypeVar("T")
 class Tier(IntEnum):
     """A vector's cache tier. If a text is requested with several tiers, the highest tier counts."""
 
-    WINDOW = 1  # only the in-process cache; windows cannot evict everything else from this cache
+    WINDOW = 1  # only the in-process cache
     PREDICTION = 2  # also the second level, with a time to live
-    REFERENCE = 3  # also the second level, without a time to live; for references and synthetic answers
+    REFERENCE = 3  # also the second level, without a time to live
 
 
 class AnswerSource(IntEnum):
-    """The origin of a vector or a judge's verdict."""
+    """The origin of an answer."""
 
     MEMORY = 0
     DISK = 1
@@ -43,10 +43,7 @@ class AnswerSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """A need for the sentence vectors of `texts` (NFC, not blank, without the model's prefix).
-
-    Repeated texts cost nothing.
-    """
+    """A need for sentence vectors of `texts` (NFC, not blank, without the model's prefix)."""
 
     model: str
     texts: tuple[str, ...]
@@ -68,9 +65,9 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRoughly:
-    """A need for approximate sentence vectors, answered by `Vectors`. Use them only to select candidates for a score.
+    """A need for approximate sentence vectors, answered by `Vectors`. Use them for selection, but not for scores.
 
-    The model must have `ModelMetadata.rough_cosine_error`, the maximum error. For `texts`, see `Embed`.
+    The model must have a `ModelMetadata.rough_cosine_error`.
     """
 
     model: str
@@ -79,11 +76,10 @@ class EmbedRoughly:
 
 @dataclass(frozen=True, slots=True)
 class EmbedTokens:
-    """A need for each text's token vectors and sentence vector. For `texts`, see `Embed`.
+    """A need for each text's token vectors and sentence vector.
 
     Attributes:
-        layer: The hidden layer's number, starting at 1, with special tokens. 0 means the last layer without special
-            tokens.
+        layer: The hidden layer's number, starting at 1. 0 means the last layer without special tokens.
     """
 
     model: str
@@ -94,13 +90,13 @@ class EmbedTokens:
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """One text's token vectors. The answer to EmbedTokens is a tuple with a TokenVectors for each text.
+    """One text's vectors. The answer to EmbedTokens is a tuple of these objects.
 
     Attributes:
         sentence: float32[dims], equal to the text's vector from Embed.
-        tokens: float32[tokens, dims], not normalised, rounded to float16. Layer 0 has no special tokens.
-        offsets: int32[tokens, 2], half-open character ranges in the text. Special tokens have (0, 0).
-        ids: int32[tokens], the model's token IDs. Special tokens have -1.
+        tokens: float32[tokens, dims], not normalised, rounded to float16.
+        offsets: int32[tokens, 2], half-open character ranges in the text, (0, 0) for special tokens.
+        ids: int32[tokens], the model's token IDs, -1 for special tokens.
         truncated: True if the text was too long for the model and was cut.
     """
 
@@ -117,7 +113,7 @@ GradedTexts: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A need for a grader's logits for `items`. Repeated items cost nothing."""
+    """A need for a grader's logits for `items`."""
 
     model: str
     items: tuple[GradedTexts, ...]
@@ -128,8 +124,7 @@ class Grades:
     """The answer to Grade.
 
     Attributes:
-        logits: float32[n], the logits of the label "right". A long answer is graded in pieces, and the highest logit
-            counts.
+        logits: float32[n], the logits of the label "right", for a long answer the highest of all pieces' logits.
         truncated: bool[n], True if the grader did not read the whole question, reference and answer.
         pieces: int32[n], the number of pieces in each answer, 1 to 8.
     """
@@ -164,9 +159,8 @@ class CorpusStatistics:
 
     Attributes:
         corpus: REQUEST or PREPARED.
-        model: NAME@DIGEST of the model for TOKENS; "" for NGRAMS.
-        with_question: For TOKENS, True if each document is "QUESTION REFERENCE". Entries without a question are then
-            left out.
+        model: NAME@DIGEST of the model for TOKENS, or "" for NGRAMS.
+        with_question: For TOKENS, True if each document is "QUESTION REFERENCE".
     """
 
     corpus: Corpus
@@ -182,8 +176,8 @@ class DocumentFrequencies:
     Attributes:
         name: The corpus's name in results, NAME:DOCUMENTS:DIGEST. NAME is "request" or the reference set's name, and
             DIGEST has 12 hex digits.
-        documents: The number of documents, at least 1.
-        counts: For each term (a tuple of 1 to 4 words, or a token ID), the number of documents that contain the term.
+        documents: The number of documents, 1 or more.
+        counts: The number of documents that contain each term (a tuple of 1 to 4 words, or a token ID).
     """
 
     name: str
@@ -222,9 +216,8 @@ Answer: TypeAlias = (
 Rounds: TypeAlias = Generator[tuple[Need, ...], Any, T]
 """A part of a metric's program that returns a `T`."""
 Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
-"""A generator that scores one item."""
 Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure | None]
-"""A generator that prepares one entry's references and returns None or a failure."""
+"""A generator that prepares an entry's references and returns None or a failure."""
 
 
 @overload

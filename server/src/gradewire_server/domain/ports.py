@@ -29,7 +29,6 @@ class EmbedReply:
         values: float32[n, dims]. Failed texts have rows of zeros.
         truncated: bool[n], see `Vectors`.
         sources: uint8[n], each text's `AnswerSource`.
-        timing: The whole call's timing.
         failures: The failures by text index.
     """
 
@@ -58,7 +57,6 @@ class GradeReply:
         truncated: bool[n], see `Grades`.
         pieces: int32[n], see `Grades`.
         sources: uint8[n], each item's `AnswerSource`.
-        timing: The whole call's timing.
         failures: The failures by item index.
     """
 
@@ -78,11 +76,7 @@ REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced during thi
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply(Generic[A]):
-    """A judge's answer to one need, or a failure.
-
-    The sources DISK and REDIS mean the verdict cache's second level. `timing.tokenize_s` is 0 if the judge tokenizes on
-    another server.
-    """
+    """A judge's answer to one need, or a failure."""
 
     answer: A | Failure
     source: AnswerSource
@@ -91,7 +85,7 @@ class JudgeReply(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """A model's state and properties, like gradewire.v1.Model (there, `precision` is called numeric_class)."""
+    """A model's state and properties. The fields match gradewire.v1.Model."""
 
     name: str
     digest: str
@@ -118,11 +112,11 @@ class Embeddings(Protocol):
         """Return sentence vectors for distinct `texts`. Errors become `failures`, not exceptions.
 
         Args:
-            model: NAME, NAME@DIGEST with all 64 digits, or "" for the default model. If a model with another digest has
-                replaced NAME@DIGEST, the call fails with UNAVAILABLE.
+            model: NAME, NAME@DIGEST with 64 digits, or "" for the default model. If NAME now has a different digest,
+                the call fails with UNAVAILABLE.
             texts: NFC, not blank.
             tiers: Each text's cache tier.
-            deadline_s: The deadline in `time.monotonic()` seconds.
+            deadline_s: In `time.monotonic()` seconds.
         """
 
     async def embed_roughly(
@@ -156,13 +150,10 @@ class Judges(Protocol):
     """Language models that grade."""
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        """Have a judge choose an option. Errors become failures, not exceptions.
-
-        If a judge with another digest has replaced NAME@DIGEST, the call fails with UNAVAILABLE.
-        """
+        """Have a judge choose an option. Errors become failures, not exceptions."""
 
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        """Have a judge write a text. Errors are handled like in `choose`."""
+        """Have a judge write a text. Errors become failures, not exceptions."""
 
 
 class ReferenceSets(Protocol):
@@ -183,10 +174,7 @@ class ReferenceSets(Protocol):
         """Return the entries of the set's corpus, or NOT_PREPARED if the set has no corpus."""
 
     async def entries_revision(self, reference_set: str) -> str | Failure:
-        """Return a string that changes whenever `entries` would return something else, or NOT_PREPARED.
-
-        Calls are cheaper than calls of `entries`.
-        """
+        """Return a cheap string that changes whenever the entries change, or NOT_PREPARED."""
 
     async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
         """Add entries to the set's corpus, durably. Entries that already exist are ignored.
@@ -223,8 +211,7 @@ class Ports:
     """All ports that scoring and requests use.
 
     Attributes:
-        of_namespace: A function that returns the ports for a tenant's namespace. They use the same models, but see only
-            the tenant's stored data.
+        of_namespace: A function that returns the ports for a tenant's namespace, with the same models.
     """
 
     embeddings: Embeddings
@@ -238,11 +225,7 @@ class Ports:
     of_namespace: "Callable[[str], Ports] | None" = None
 
     def within(self, namespace: str) -> "Ports":
-        """Return the ports for a tenant's namespace.
-
-        Raises:
-            RuntimeError: `of_namespace` is not set.
-        """
+        """Return the ports for a tenant's namespace. Raise RuntimeError if `of_namespace` is not set."""
         if self.of_namespace is None:
             raise RuntimeError("of_namespace must be set if tenants have namespaces")
         return self.of_namespace(namespace)
