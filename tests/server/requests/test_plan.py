@@ -138,7 +138,7 @@ def test_unset_metric_is_named() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         planner().plan([SMILE, types_pb2.MetricSpec()], "metrics")
     assert caught.value.field == "metrics[1]"
-    assert f"this server has {', '.join(REGISTRY)}" in str(caught.value)
+    assert f"use one of {', '.join(REGISTRY)}" in str(caught.value)
 
 
 def test_a_metric_of_a_later_version_is_named() -> None:

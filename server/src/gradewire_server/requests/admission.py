@@ -4,14 +4,11 @@ The rules:
 
 - *Predictions.* A request's cost is the number of tokens that encoders must compute for the request. A new request's
   wait is the cost of all small requests in progress, divided by the encoders' rate.
-- *Refusals* are immediate and include a retry delay. The server refuses every request that would miss its deadline or
-  finds no permit. It refuses a small request that would wait too long, unless the caller has less than a fair share of
-  work in progress. It refuses a call when the event loop is late, unless the caller has few calls in progress.
-- *Order.* Small requests go first in every queue. Bulk work takes turns: the next turn goes to the caller that has
-  received the fewest tokens in proportion to its weight and, among this caller's streams, to the stream that has
-  received the fewest tokens.
-
-`load` estimates costs, rates and delays. `turns` has the permits and the order of bulk work.
+- *Refusals* are immediate and include a retry delay. The server refuses a request that would miss its deadline or that
+  finds no permit. It refuses a small request that would wait too long, and a call when the event loop is late, unless
+  the caller has less than a fair share of work in progress.
+- *Order.* Small requests go first in every queue. Bulk work takes turns. The next turn goes to the caller that has
+  received the fewest tokens in proportion to its weight.
 """
 
 import math
@@ -33,13 +30,13 @@ from gradewire_server.settings.limits import Capacity
 _SMALL_ITEMS: Final = 64
 """The maximum number of items in a small request before the encoders' rate is known."""
 _MAX_SMALL_ITEMS: Final = 256
-"""The maximum number of items in a small request, even if the estimated cost is low: new items may not be cached."""
+"""The maximum number of items in a small request, even if the estimated cost is low."""
 _FREE_TOKENS: Final = 4
-"""The maximum cost, in tokens, of a request that never waits because the cache has its texts."""
+"""Requests that cost this many tokens or fewer never wait, because their texts are cached."""
 _BULK_SHARE: Final = 3 / 8
-"""The share of all items that bulk work may hold. Judged work may hold the same share."""
+"""The share of the item permits for bulk work, and the same share for judged work."""
 _ANY_METRICS: Final = "any metrics"
-"""The key for the mean cost of all a caller's small requests, used before a request's metrics are known."""
+"""The request kind for cost estimates before the metrics are known."""
 _MIN_RETRY_S: Final = 0.05
 _MAX_RETRY_S: Final = 10.0
 
@@ -49,8 +46,8 @@ class Work:
     """A request, or a part of a request.
 
     Attributes:
-        kind: The metrics' names. Requests with the same metrics have similar costs.
-        judged: True if the work needs a judge. Judged work waits for permits of its own, not for the encoders.
+        kind: The metrics' names. Requests of the same kind have similar costs.
+        judged: True if the work needs a judge.
     """
 
     caller: Caller
@@ -67,7 +64,7 @@ def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items:
 
 
 class Admitted(Turn):
-    """A turn whose cost is counted: the expected tokens or, if more, the tokens queued so far."""
+    """A turn with a cost: the number of expected tokens or of tokens queued so far, whichever is larger."""
 
     __slots__ = ("_admission", "counted_tokens", "ended", "expected_tokens", "work")
 
@@ -139,15 +136,10 @@ class Admission:
         return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
 
     def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
-        """Admit a call before its request is received; call `depart` when the admitted call has ended.
+        """Admit a call before its request is received, or raise OverloadedError. Call `depart` when the call has ended.
 
-        Args:
-            caller: The caller.
-            left_s: The seconds until the call's deadline, or None if the call has no deadline.
-            waited_s: The seconds that the call waited for the event loop, or None if not measured.
-
-        Raises:
-            OverloadedError: See `interactive`.
+        `left_s` is the time until the deadline (None without a deadline). `waited_s` is the time that the call waited
+        for the event loop (None if not measured).
         """
         left_s = math.inf if left_s is None else left_s
         if waited_s is not None:
@@ -157,16 +149,12 @@ class Admission:
         self._loop.under_way += 1
 
     def depart(self) -> None:
-        """Record that a call which `arrive` admitted has ended."""
+        """Record that an admitted call has ended."""
         self._loop.under_way -= 1
 
     @contextmanager
     def interactive(self, work: Work, left_s: float) -> Iterator[None]:
-        """Admit a small request until the context exits.
-
-        Raises:
-            OverloadedError: The request would wait too long or miss its deadline, or no permit is left.
-        """
+        """Admit a small request until the context exits, or raise OverloadedError."""
         if work.judged:
             with self._judged_items.hold(work.items), self.items.hold(work.items):
                 take_turn(Turn(Lane.INTERACTIVE))
@@ -187,17 +175,12 @@ class Admission:
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
-        """Admit a large request, whose parts then wait for their turns (`bulk`).
-
-        Raises:
-            OverloadedError: The request would miss its deadline because of other work in progress.
-        """
+        """Admit a large request, or raise OverloadedError. The request's parts then wait for their turns (`bulk`)."""
         rate = self.tokens_per_s
         waiting = self._turns.waiting
         alone = not waiting and self._encoders.is_idle
         if rate and not alone and not work.judged and self._costs.knows(work.caller.key, work.kind):
             tokens = self._tokens(work)
-            # Callers take turns, so the request waits at most for an equal number of each other caller's tokens.
             needed_s = min(waiting.tokens + tokens, tokens * (1 + waiting.callers)) / rate
             if needed_s > left_s:
                 raise _refusal(
@@ -209,9 +192,9 @@ class Admission:
 
     @asynccontextmanager
     async def bulk(self, work: Work, source: Hashable) -> AsyncIterator[None]:
-        """Wait for the turn of a piece of bulk work, then admit the work until the context exits.
+        """Wait until bulk work gets its turn, then admit the work until the context exits.
 
-        `source` identifies the stream or call that the work belongs to. A caller's sources take turns.
+        `source` identifies the stream or call that the work belongs to.
         """
         # Take the server-wide permits last, so that no work holds these permits while waiting for others.
         if work.judged:

@@ -27,12 +27,11 @@ from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 _log = logging.getLogger(__name__)
 
 CountResult: TypeAlias = Callable[[str, Status], None]
-"""A function that counts a result by its metric and status."""
 CountSynthetic: TypeAlias = Callable[[int, int], None]
-"""A function that receives the number of references with a generated synthetic answer and the number without."""
+"""A function that receives the numbers of references with and without a generated synthetic answer."""
 
 _THREAD_LENGTHS: Final = range(1025, MAX_PROMPT_BYTES + 1)
-"""The lengths of prompts to parse on a thread. Shorter prompts are fast to parse, and longer prompts are refused."""
+"""Lengths of prompts to parse on a thread. Longer prompts are refused."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
@@ -55,11 +54,7 @@ class PromptDirectoryError(OSError):
 
 
 def open_prompts(directory: Path | None) -> PromptLibrary:
-    """Return the package's prompts and the prompts from all `*.toml` files in `directory`.
-
-    Raises:
-        PromptDirectoryError: The directory is unreadable or a prompt file is invalid.
-    """
+    """Return the package's prompts and the prompts in `directory` (`*.toml`), or raise PromptDirectoryError."""
     prompts = PACKAGE_PROMPTS
     if directory is None:
         return prompts
@@ -81,7 +76,7 @@ class NamedSet:
     """A call's reference set.
 
     Attributes:
-        name: The set's name, or "" if the call has no set.
+        name: The set's name, or "" without a set.
         corpus_digest: The corpus's digest at the start of the call, 32 hex digits, or "" if no metric uses the corpus.
     """
 
@@ -115,19 +110,19 @@ class RequestContext:
         """Return a context for a tenant's namespace, with its own reference sets, verdicts and cache entries."""
         ports = self.ports.within(namespace)
         view = replace(self, ports=ports, scorer=self.scorer.within(ports, namespace))
-        # All tenants can share a planner, because plans depend only on specs and models.
+        # Tenants share the planner, because plans depend only on specs and models.
         object.__setattr__(view, "planner", self.planner)
         return view
 
     def check_count(self, count: int, path: str) -> None:
-        """Raise InvalidRequestError if `count`, the number of items or entries in a message, is too high."""
+        """Raise InvalidRequestError if a message has too many items or entries."""
         if count > self.limits.max_items_per_request:
             raise InvalidRequestError(
                 path, f"has {count} elements, but at most {self.limits.max_items_per_request} are allowed"
             )
 
     def total_s(self, deadline_s: float | None) -> float:
-        """Return how many seconds a call may take. If `deadline_s` is None, use the default."""
+        """Return how many seconds a call may take. If `deadline_s` is None, return the default."""
         wanted_s = self.deadlines.default_s if deadline_s is None else max(0.0, deadline_s)
         return min(wanted_s, self.deadlines.max_s)
 
@@ -180,7 +175,7 @@ class RequestContext:
         return self.planner.plan(metrics, path)
 
     async def find_set(self, written: str, plans: Iterable[MetricPlan], path: str = "reference_set") -> NamedSet:
-        """Return the reference set NAME or NAME@DIGEST, with the corpus digest if necessary.
+        """Return the reference set for NAME or NAME@DIGEST, with the corpus digest if a metric needs the corpus.
 
         Raises:
             InvalidRequestError: The name is invalid, or the digest does not match the set's corpus.

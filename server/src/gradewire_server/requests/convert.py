@@ -37,13 +37,12 @@ T = TypeVar("T")
 ITEMS_PER_TURN: Final = 128
 """The number of items to convert (in about 1 ms) before other tasks get a turn."""
 BYTES_PER_TURN: Final = 256 * 1024
-"""The number of bytes to convert before other tasks get a turn. A larger element is converted on a thread."""
+"""The number of bytes to convert before other tasks get a turn. Larger elements are converted on a thread."""
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
-"""The maximum number of images per item. Judge metrics also apply the limits in `ImageConfig`."""
 MAX_PART_CHARACTERS: Final = 8192
-"""The maximum length of a string in a result's parts. Longer strings are cut to keep replies small."""
+"""The maximum length of a string in a result's parts. Longer strings are cut."""
 _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
     types_pb2.Item: ("id", "question", "prediction", "caption", "group"),
     judging_pb2.Pair: ("id", "question", "answer_a", "answer_b", "group"),
@@ -59,7 +58,6 @@ _PARTS: Final[Mapping[type[Parts], str]] = {kind: name for name, kind in PART_TY
 def read_reference_set(name: str, path: str = "reference_set") -> str:
     """Return a reference set's normalised name, or raise InvalidRequestError if `name` is invalid."""
     try:
-        # Do not normalise a name that is far too long.
         named = nfc(name) if len(name) <= MAX_NAME_BYTES else name
     except TooManyMarksError as error:
         raise InvalidRequestError(path, str(error)) from None
@@ -140,7 +138,7 @@ def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: Scor
 
 
 def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, result: MetricResult) -> None:
-    """Write a result's status, message, warnings and retry delay into the protobuf message."""
+    """Write a result's status, message, warnings and retry delay into `message`."""
     message.status = int(result.status)  # type: ignore[assignment]
     if result.message:
         message.message = result.message
@@ -273,11 +271,11 @@ class CallForm:
     """The message types of a scoring or comparison call. A row is an item or a pair.
 
     Attributes:
-        rows: The name of the field that contains the rows, in requests and replies.
-        fill: A function that writes a result into its message. Its arguments are like those of `fill_result`.
+        rows: The name of the field with the rows, in requests and replies.
+        fill: A function that writes a result into its message, like `fill_result`.
         text_characters: A function that returns the number of characters in a result's longest texts.
-        least_result_bytes: The size of the smallest successful result message.
-        single: True if a row in the reply is itself a result, False if the row contains a result for each metric.
+        least_result_bytes: The size of the smallest successful result.
+        single: True if a row in the reply is itself a result, False if it contains a result for each metric.
     """
 
     rows: str
@@ -311,7 +309,7 @@ class CallForm:
         return row if self.single else row.results.add()
 
     def complete(self, row: Any) -> None:
-        """Mark the row as complete, unless the row itself is the result."""
+        """Mark the row as complete, unless the row is itself a result."""
         if not self.single:
             row.complete = True
 

@@ -1,22 +1,10 @@
-"""Errors that fail a whole request.
-
-RequestError
- ├─ InvalidRequestError     the request is invalid; the message names the field
- ├─ OverloadedError         too much work is in progress; try again after the given time
- │   └─ QuotaExceededError  the tenant's text quota is used up; try again after the given time
- ├─ NothingLoadedError      no model that the request needs is loaded
- ├─ DeadlineExceededError   the request did not finish in time
- ├─ ModelReplacedError      a stream's model was replaced; send the remaining items on a new stream
- └─ SetUnavailableError     the request needs a set's corpus, but the store does not answer
-
-If only some items or metrics fail, the request succeeds, and the failures are results.
-"""
+"""Errors that fail a whole request. If only some items or metrics fail, the failures are results."""
 
 from gradewire_server.domain.items import MAX_MESSAGE_CHARACTERS, shortened
 
 
 class RequestError(Exception):
-    """The base class of request errors. The message is for the caller and is cut to fit into a header."""
+    """The base class of request errors. The message is for the caller."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shortened(message, MAX_MESSAGE_CHARACTERS))
@@ -39,11 +27,11 @@ class OverloadedError(RequestError):
 
 
 class QuotaExceededError(OverloadedError):
-    """A refusal because the tenant's text quota is used up at present."""
+    """A refusal because the tenant's text quota is used up."""
 
 
 class NothingLoadedError(RequestError):
-    """A failed request because no model that it needs is available."""
+    """A request that failed because none of its models is available."""
 
 
 class DeadlineExceededError(RequestError):

@@ -25,11 +25,11 @@ from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream import stream
 
 _MAX_VIEWS: Final = 4096
-"""The maximum number of namespaces with cached handlers, which need a few kilobytes per namespace."""
+"""The maximum number of namespaces with cached handlers."""
 
 
 async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
-    """Return all models (with advice on how to get missing models), metrics and limits."""
+    """Return all models, metrics and limits."""
     ports, metrics = context.ports, context.metrics
     encoders, graders = ports.encoders.statuses(), ports.grader_models.statuses()
     judges = ports.judge_models.statuses()
@@ -43,15 +43,14 @@ async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
         models=[_model(status, metrics) for status in (*encoders, *graders, *judges)],
         metrics=[_metric(metric.info, missing) for metric in metrics.values()],
         limits=models_pb2.Limits(
-            max_windows=MAX_WINDOWS, max_prediction_words=MAX_WORDS, **_shared(models_pb2.Limits, context.limits)
+            max_windows=MAX_WINDOWS, max_prediction_words=MAX_WORDS, **_common_fields(models_pb2.Limits, context.limits)
         ),
         server_version=version("gradewire"),
         comparisons=[_metric(comparison.info, missing) for comparison in COMPARISONS.values()],
     )
 
 
-def _shared(message: type[Message], source: object) -> dict[str, Any]:
-    # Return the attributes of `source` that have the same name as a field of `message`.
+def _common_fields(message: type[Message], source: object) -> dict[str, Any]:
     names = [field.name for field in message.DESCRIPTOR.fields]
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
@@ -59,7 +58,7 @@ def _shared(message: type[Message], source: object) -> dict[str, Any]:
 def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb2.Model:
     usable = status.state in USABLE_STATES
     beyond = _unsupported_metrics(status, metrics) if status.kind == "encoder" and usable else {}
-    fields = _shared(models_pb2.Model, status) | {
+    fields = _common_fields(models_pb2.Model, status) | {
         "state": models_pb2.ModelState.Value(f"MODEL_STATE_{status.state.upper()}"),
         "message": unusable_reason(status),
         "how_to_get": "" if usable else status.how_to_get,
@@ -120,18 +119,17 @@ async def without_synonyms(lexicon: Lexicon) -> str:
 
 
 def _metric(info: MetricInfo, missing: Mapping[str, str]) -> models_pb2.Metric:
-    # `missing` maps each need (an attribute of MetricInfo) to why the need is unmet, or to "".
+    # `missing` maps each need (an attribute of MetricInfo) to the reason why the need is unmet, or to "".
     in_the_way = next((reason for need, reason in missing.items() if reason and getattr(info, need)), "")
     parameters = [models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters]
-    fields = _shared(models_pb2.Metric, info) | {"parameters": parameters}
+    fields = _common_fields(models_pb2.Metric, info) | {"parameters": parameters}
     return models_pb2.Metric(available=not in_the_way, missing=in_the_way, **fields)
 
 
 class Handlers:
     """The server's operations, for one process and event loop.
 
-    Every `deadline_s` is in seconds from now. None means the default, and the server's maximum applies. Items that are
-    not finished shortly before the deadline get TIMEOUT results. All calls may be cancelled.
+    Every `deadline_s` is in seconds from now. None means the default. All calls may be cancelled.
     """
 
     def __init__(self, context: RequestContext) -> None:

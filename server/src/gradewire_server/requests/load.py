@@ -12,16 +12,14 @@ from gradewire_server.domain.caller import Lane
 # Request costs.
 _UNKNOWN_TOKENS_PER_BYTE: Final = 1.0
 _COST_WEIGHT: Final = 0.1
-"""The newest request's weight in the estimate for its kind."""
 _MAX_CALLERS: Final = 1024
 _MAX_KINDS: Final = 32
-"""The maximum number of request kinds per caller."""
 
 # The encoders' rate.
 _RATE_WINDOW_S: Final = 0.25
 _RATE_RISE: Final = 0.5
 _RATE_FALL: Final = 0.1
-"""The newest window's weight if the rate rises or falls. A quick rise avoids needless refusals."""
+"""The newest window's weight in the estimate, if the rate rises or falls."""
 _LEAST_COMPUTED_SHARE: Final = 0.25
 """A window is ignored if the encoders computed less than this share of the expected tokens."""
 _SATURATED_S: Final = 0.05
@@ -29,31 +27,25 @@ _SATURATED_S: Final = 0.05
 
 # The encoders' work.
 _BULK_AHEAD_S: Final = 0.25
-"""The amount of bulk work, in seconds, that is admitted at a time. Later work may wait this long."""
+"""The amount of bulk work, in seconds, that is admitted at a time."""
 _ALLOWED_WAIT_S: Final = 0.1
 _ALLOWED_REQUESTS: Final = 8
-"""A small request may wait for `_ALLOWED_WAIT_S` or, if longer, for the time that `_ALLOWED_REQUESTS` similar requests
-take."""
+"""A small request may wait for `_ALLOWED_WAIT_S` or for the duration of `_ALLOWED_REQUESTS` similar requests."""
 _MIN_IN_WORK_TOKENS: Final = 320
-"""The number of tokens that small requests may always have in progress.
-
-A lower minimum would lead to small batches, a lower rate, and even fewer admitted tokens. An encoder reaches 97 % of
-its speed with batches of 112 tokens, so 320 tokens are almost three full batches."""
+"""The number of tokens that small requests may always have in progress. Encoders need batches of about 112 tokens."""
 
 # Calls on the event loop.
 _ROUNDS_TO_FIRST_STEP: Final = 2
-"""The number of loop rounds from gRPC's acceptance of a call to the call's first step."""
+"""The number of loop rounds from a call's arrival to its first step."""
 _FIRST_STEPS_A_CALL: Final = 6
-"""The duration of a call with cached texts, as a multiple of the wait for the call's first step."""
+"""A cached call's duration, as a multiple of the wait for its first step."""
 _SOON_S: Final = 0.01
 """The maximum wait for a call's first step if the loop is on time."""
 _PATIENCE_S: Final = 0.1
 """The loop counts as late after calls have started late for this many seconds."""
 _FEW_UNDER_WAY: Final = 160
-"""The minimum number of calls in progress for the loop to count as late.
-
-If there are fewer calls, other programs cause the delay, and refusals would not help. One connection may have 128
-calls."""
+"""The loop counts as late only if at least this many calls are in progress. Otherwise, other programs cause the delay.
+"""
 
 _OVERLOAD_PAUSE_S: Final = 2.0
 """An overload is over after this many seconds without a refusal."""
@@ -95,8 +87,7 @@ class CostEstimates:
 class ServiceRate:
     """The encoders' measured rate, or 0 before the first measurement.
 
-    A slow window lowers the rate only if tokens were queued throughout the window. Otherwise, the server was idle or
-    found its texts in the cache.
+    A slow window lowers the rate only if tokens were queued throughout the window.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -118,7 +109,7 @@ class ServiceRate:
         self._pending_tokens += tokens
 
     def left(self, expected_tokens: float, in_work_tokens: float) -> None:
-        """Record that work has ended. `in_work_tokens` is the number of tokens in progress just before."""
+        """Record that work has ended. `in_work_tokens` were in progress before."""
         now_s = self._clock()
         self._busy_s += now_s - self._seen_s
         self._seen_s = now_s
@@ -133,7 +124,7 @@ class ServiceRate:
 
     def _learn(self, measured: float) -> None:
         computing = self._computed_tokens > 0 and self._computed_tokens >= _LEAST_COMPUTED_SHARE * self._expected_tokens
-        # Use the measured rate here, because a far too high estimate would prevent saturation and so never fall.
+        # Use the measured rate, because a far too high estimate would never fall.
         saturated = self._least_in_work > _SATURATED_S * measured
         if not self.tokens_per_s:
             self.tokens_per_s = measured if computing else 0.0
@@ -144,10 +135,7 @@ class ServiceRate:
 
 
 class EncoderBacklog:
-    """The encoders' work in progress on one event loop, by lane: the numbers of tokens and of pieces of work.
-
-    A small request may wait for up to `max_wait_s` seconds.
-    """
+    """The encoders' work in progress on one event loop, by lane, in tokens and in pieces of work."""
 
     def __init__(self, max_wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_wait_s = max_wait_s
@@ -175,10 +163,7 @@ class EncoderBacklog:
         return self.is_small(self.in_work[Lane.BULK] + tokens)
 
     def allowed_tokens(self, tokens: float) -> float:
-        """Return how many tokens may be in progress if a small request with `tokens` is to be admitted.
-
-        The limit grows with `tokens`, because a few expensive requests are not an overload.
-        """
+        """Return how many tokens may be in progress before a small request with `tokens` is admitted."""
         rate = self.rate.tokens_per_s
         allowed = max(_ALLOWED_WAIT_S * rate, _ALLOWED_REQUESTS * tokens, _MIN_IN_WORK_TOKENS)
         return min(allowed, self._max_wait_s * rate)
@@ -203,10 +188,7 @@ class EncoderBacklog:
 
 
 class LoopRounds:
-    """The duration of an event loop's rounds, measured when calls start.
-
-    gRPC does not report when it accepted a call. The duration of a round shows how long new calls have waited.
-    """
+    """The duration of an event loop's rounds, which shows how long new calls have waited."""
 
     def __init__(self) -> None:
         self._round_s: float | None = None
@@ -229,7 +211,7 @@ class LoopRounds:
 
 
 class LoopBacklog:
-    """The delay of calls on one event loop. `under_way` is the number of calls in progress, counted by the owner."""
+    """The delay of calls on one event loop. The owner counts the calls in progress in `under_way`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -258,7 +240,7 @@ class LoopBacklog:
         now_s = self._clock()
         gap_s = now_s - self._seen_s
         self._seen_s, self._first_step_s = now_s, waited_s
-        if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # after such a gap, no earlier call is still waiting
+        if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:
             self._soon_s = now_s
 
 

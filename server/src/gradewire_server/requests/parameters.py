@@ -19,12 +19,7 @@ from gradewire_server.requests.errors import InvalidRequestError
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A parameter's field in the message and in the dataclass.
-
-    Attributes:
-        has_presence: True if the message distinguishes an unset value from zero.
-        by_number: The domain values by enum number. Empty if the field is not an enum.
-    """
+    """A parameter's field. `by_number` and `by_value` are empty if the field is not an enum."""
 
     name: str
     has_presence: bool
@@ -43,13 +38,7 @@ def read_parameters(  # noqa: PLR0913 - a message, its metric and path, and thre
 ) -> Parameters:
     """Return a metric's parameters. An unset field gets the preset's value or, without a preset, the default.
 
-    Args:
-        message: The metric's message.
-        metric: The metric.
-        path: The message's path for error messages, for example ``metrics[1].smile``.
-        model: The resolved model's name, without a digest.
-        beside: The names of the resolved judge and grader by parameter, without digests.
-        prompts: The available prompt files.
+    `model` and `beside` (by parameter) are the resolved models' names, without digests. `path` is for error messages.
 
     Raises:
         InvalidRequestError: An enum number is unknown.
@@ -103,10 +92,7 @@ def write_line(
     beside: Mapping[str, str] = MappingProxyType({}),
     reference_set: str = "",
 ) -> str:
-    """Return the metric identifier from which a score can be reproduced.
-
-    `beside` contains the digests of the judge and the grader by parameter.
-    """
+    """Return the metric identifier for a score. `beside` contains the judge's and grader's digests by parameter."""
     name = metric.info.name
     values: dict[str, Any] = {}
     for field in fields(parameters):

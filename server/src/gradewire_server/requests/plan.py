@@ -31,19 +31,19 @@ USABLE_STATES: Final = frozenset({"loaded", "built"})
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
 _NO_REQUEST: Final = (
-    "corpus=request cannot be used in a stream, because a stream is scored before all its items have arrived. Prepare "
-    "a reference set (References.Prepare with this metric and corpus=prepared) and set reference_set to its name, or "
-    "send all items in one Score call"
+    "corpus=request cannot be used in a stream, whose items are scored as they arrive. Prepare a reference set "
+    "(References.Prepare with this metric and corpus=prepared) and set reference_set to its name, or send all items in "
+    "one Score call"
 )
 
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHE_BYTES: Final = 4 << 20
-"""The maximum total size of all cached specs, which may include prompt files."""
+"""The maximum total size of the cached specs, which may contain prompt files."""
 _MAX_REASONS_CHARACTERS: Final = 700
-"""The maximum total length of metric failures in an error message, which must also list the available models."""
+"""The maximum total length of the metrics' failures in an error message."""
 
 Models: TypeAlias = Mapping[str, ModelStatus]
-"""A metric's models by the parameters that choose them: "model", the judge parameter and the grader parameter."""
+"""A metric's models by parameter: encoder, judge and grader."""
 
 
 def check_strings(message: Message) -> None:
@@ -112,11 +112,7 @@ def _unusable_reason(name: str, failure: Failure, known: Sequence[ModelStatus]) 
 
 @dataclass(frozen=True, slots=True)
 class MetricPlan:
-    """A metric from a request, with the provenance that reproduces the metric's scores.
-
-    Attributes:
-        request: The scorer's input, with the model's NAME@DIGEST, or the failure for every item.
-    """
+    """A requested metric, with the scorer's input (or the failure for every item) and the provenance of its scores."""
 
     request: MetricRequest | Failure
     provenance: types_pb2.Provenance
@@ -139,10 +135,7 @@ class MetricPlan:
         return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
 
     def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
-        """Return the provenance for a call with this reference set.
-
-        The provenance contains the set's name and the corpus digest only if the metric uses the set and the corpus.
-        """
+        """Return the provenance for a call with this reference set. Leave out the set if the metric does not use it."""
         request = self.request
         if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
             return self.provenance
@@ -160,7 +153,6 @@ class MetricPlan:
 
 def with_model(parameters: Parameters, model: str) -> Parameters:
     """Return a copy of the parameters with this model, or the same parameters if `model` is ""."""
-    # The parameters of a metric with a model have the field `model`.
     return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
 
 

@@ -37,9 +37,9 @@ _Entry: TypeAlias = tuple[str, tuple[str, ...]]
 _DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
 
 NAME: Final = "synthetic"
-"""The metric name in prompt files for synthetic answers, and in the answers' provenance."""
+"""The metric name in prompt files and provenance."""
 VERSION: Final = 1
-"""The version of the answer generation. Increment it after a change that may accept different sentences."""
+"""The version of the answer generation. Increment the version after a change that may accept different sentences."""
 
 
 def check_whole(read: Sequence[ReferenceEntry | Failure]) -> None:
@@ -128,7 +128,6 @@ async def _known_entries(context: RequestContext, reference_set: str) -> Abstrac
 
 
 def _compared(known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> tuple[bool, bool]:
-    """Return whether all known entries are given, and whether all given entries are known."""
     given = set(entries_of((entry.question, entry.references) for entry in entries))
     return known <= given, given <= known
 
@@ -151,12 +150,12 @@ class Generation:
 
     @property
     def digests(self) -> tuple[str, str]:
-        """The digests of the judge and the prompt. A different judge or prompt makes a different set."""
+        """The digests of the judge and the prompt."""
         return self.provenance.model_digest, self.provenance.prompt_digest
 
 
 async def plan_generation(context: RequestContext, request: references_pb2.PrepareRequest) -> Generation | None:
-    """Return a request's settings for generating synthetic answers, or None if it generates none.
+    """Return a request's settings for generating synthetic answers, or None without such settings.
 
     Raises:
         InvalidRequestError: The judge's name or the prompt is invalid.
@@ -206,9 +205,9 @@ async def prepare(
 
     Raises:
         InvalidRequestError: The request is invalid.
-        SetUnavailableError: The store does not answer, so that the set cannot be made immutable.
+        SetUnavailableError: The store does not answer.
         NothingLoadedError: This server can compute none of the metrics, or the judge is not available.
-        DeadlineExceededError: The deadline passed. A repeated call continues after the entries prepared so far.
+        DeadlineExceededError: The deadline passed. A repeated call continues the work.
     """
     ends_s = None if deadline_s is None else time.monotonic() + deadline_s
     context.check_count(len(request.entries), "entries")
@@ -227,7 +226,7 @@ async def prepare(
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     written_by = generation.digests if generation else ()
     progress = references_pb2.PrepareProgress(
-        reference_set=named or await asyncio.to_thread(name_set, entries, written_by),  # slow for thousands of entries
+        reference_set=named or await asyncio.to_thread(name_set, entries, written_by),
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
@@ -247,7 +246,7 @@ async def prepare(
     step = entries_per_chunk(writing=generation is not None)
     async with aclosing(chunks):
         while (left := len(entries) + refused - progress.entries_done) > 0:
-            # Hold the turn only during the work, because the caller may read the progress slowly.
+            # Do not hold the turn while the caller reads the progress.
             count = min(step, left)
             work = Work(caller, kind, size_bytes * count // len(read), count, judged=generation is not None)
             async with context.admission.bulk(work, source=id(request)):

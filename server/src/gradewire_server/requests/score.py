@@ -25,16 +25,13 @@ from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
 _log = logging.getLogger(__name__)
 
 _FRAME_BYTES: Final = 2
-"""The size of a nested message's tag and length if the length is less than `_SMALL`."""
+"""The size of a nested message's tag and length if the message has less than 128 bytes."""
 _LARGE_FRAME_BYTES: Final = 5
 """The maximum size of a nested message's tag and length."""
 _SMALL: Final = 128
-"""The shortest message length that is encoded in more than one byte."""
 _LEAST_ITEM_BYTES: Final = 4
-"""The minimum size of an item without results."""
 
 ITEMS_PER_SLICE: Final = 64
-"""The maximum number of items in a slice. Larger slices would keep other requests waiting."""
 
 _PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
 
@@ -50,11 +47,7 @@ ReplyT = TypeVar("ReplyT", bound=Message)
 
 
 class ReplySize:
-    """A counter for a reply's size in bytes.
-
-    Attributes:
-        overflowed: True if the reply has become too large.
-    """
+    """A counter for a reply's size in bytes. `overflowed` is True if the reply has become too large."""
 
     def __init__(self, max_bytes: int, items: int, provenance_bytes: int, form: CallForm) -> None:
         self._max_bytes = max_bytes
@@ -111,13 +104,9 @@ class ReplySize:
 
 
 class ItemReplies:
-    """A reply's items, with a slot for each item's result for each metric.
+    """A reply's items, with a slot for each (item, metric) pair. `items` are only the valid items.
 
-    After the reply has become too large, all further results are dropped.
-
-    Attributes:
-        items: The valid items to score.
-        on_overflow: A function that is called when the reply becomes too large.
+    If the reply becomes too large, `on_overflow` is called, and all further results are dropped.
     """
 
     def __init__(
@@ -143,7 +132,7 @@ class ItemReplies:
         self._closed = False
 
     def add(self, message: Row, item: Item | Failure) -> None:
-        """Add the request's next item or pair. If `item` is a failure, fill its slots with this failure."""
+        """Add the request's next row. If `item` is a failure, fill the row's slots with this failure."""
         row = self._form.add_row(self._reply, self._count, reply_id(message))
         self._form.complete(row)
         self._count += 1
@@ -160,7 +149,7 @@ class ItemReplies:
             self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
-        """Fill the slot of `items[item_index]` and a metric. After `close`, do nothing."""
+        """Fill the slot for `items[item_index]` and a metric. After `close`, do nothing."""
         if self._closed:
             return
         self._report_result(self._metric_names[metric_index], self._indices[item_index], scored.result)
@@ -239,7 +228,7 @@ class ItemScoring:
 
 
 class ScoreHandler(Generic[RequestT, ReplyT]):
-    """A handler for unary requests. It keeps scoring tasks that were cancelled at the deadline until they end."""
+    """A handler for unary requests."""
 
     def __init__(self, context: RequestContext, form: CallForm) -> None:
         self._context = context
@@ -266,11 +255,8 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
     ) -> ReplyT:
         """Grade a request's items or pairs. The reply has the same order.
 
-        Args:
-            request: The request.
-            deadline_s: The time limit in seconds, or None for the default limit.
-            size_bytes: The request's size, or None if unknown. Measuring the request is slow.
-            caller: The caller.
+        If `deadline_s` (in seconds from now) is None, the default applies. If `size_bytes` is None, the request is
+        measured.
 
         Raises:
             InvalidRequestError: The request is invalid.
@@ -335,13 +321,13 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         if left_s <= 0:
             raise DeadlineExceededError("the deadline passed before scoring started")
         margin_s = reply_margin_s(left_s, len(replies.items) * metrics)
-        # Scoring gets a deadline one margin earlier, to leave time for results that are almost finished.
+        # Leave time for results that are almost finished.
         scoring = asyncio.create_task(work(ends_s - 2 * margin_s))
         replies.on_overflow = scoring.cancel
         try:
             await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
         finally:
-            replies.on_overflow = None  # break a reference cycle
+            replies.on_overflow = None
             if not scoring.done():
                 self._cancel(scoring)
         if scoring in self._cancelled:
@@ -366,7 +352,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
 
 
 def _clear_frames(cancelled: asyncio.Task[None]) -> None:
-    """Free the local variables of a cancelled task, which the error's traceback keeps alive."""
+    """Free a cancelled task's local variables, which the error's traceback keeps alive."""
     try:
         cancelled.exception()
     except asyncio.CancelledError as error:
@@ -374,17 +360,16 @@ def _clear_frames(cancelled: asyncio.Task[None]) -> None:
 
 
 def _is_urgent(request: RequestT) -> bool:
-    """Return True if the request's priority is not bulk, or raise InvalidRequestError if the priority is unknown."""
+    """Return True if the request's priority is not bulk. Raise InvalidRequestError if the priority is unknown."""
     if request.priority not in _PRIORITIES:
         raise InvalidRequestError("priority", f"{request.priority} is not a value of gradewire.v1.Priority")
     return request.priority != scoring_pb2.PRIORITY_BULK
 
 
 def reply_margin_s(left_s: float, pairs: int) -> float:
-    """Return how many seconds to reserve before the deadline for creating and sending the reply.
+    """Return how many seconds to reserve for the reply, up to 1 s and a fifth of `left_s`.
 
-    The time grows with `pairs`, the number of (item, metric) pairs, up to 1 s and a fifth of `left_s`. Return 0 if
-    `left_s` is negative.
+    `pairs` is the number of (item, metric) pairs in the reply. If `left_s` is negative, return 0.
     """
     wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
     return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

@@ -27,19 +27,13 @@ _MAX_REPLY_CHARS: Final = 1 << 20
 
 
 _BYTES_PER_PLACE: Final = 512
-"""An item needs one place in the stream window for each 512 bytes, because long items cost more."""
+"""An item needs another place in the stream window for each 512 bytes."""
 _MAX_PLACES: Final = 10
-"""The maximum number of places per item."""
 
 
 @dataclass(slots=True)
 class OpenItem:
-    """An unfinished item.
-
-    Attributes:
-        missing: The number of missing results.
-        places: The number of places that the item takes in the stream window.
-    """
+    """An unfinished item, with its numbers of missing results and of places in the stream window."""
 
     index: int
     id: str
@@ -77,11 +71,7 @@ class Outbox:
         self._ready.set()
 
     async def get(self) -> tuple[Any, int] | None:
-        """Return the next message and the number of places it frees. At the end, return None.
-
-        Raises:
-            BaseException: The first error that was passed to `fail` or `finish`.
-        """
+        """Return the next message and the number of places it frees, or None at the end. Raise a pending error."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error
@@ -121,7 +111,7 @@ class _Reply:
 
 
 _Slice: TypeAlias = Sequence[tuple[Row, int]]
-"""The items or pairs to score together, with their numbers of places in the stream window."""
+"""The items or pairs to score together, each with its number of places in the stream window."""
 
 
 def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
@@ -143,10 +133,7 @@ def _text_bytes(message: Row) -> int:
 
 
 class ScoreStream:
-    """A handler for a single stream. Call `run` once.
-
-    The window limits the stream's memory. An item leaves the window after the caller has read all the item's results.
-    """
+    """A handler for a single stream. Call `run` once."""
 
     def __init__(self, context: RequestContext, form: CallForm, *, deadline_s: float | None, caller: Caller) -> None:
         self._form = form
@@ -170,7 +157,7 @@ class ScoreStream:
         if config is None:
             return
         head = await self._configure(config)
-        del config  # free the message while the stream is idle
+        del config  # free the message's memory
         yield head
         reading = asyncio.create_task(self._read(requests))
         reading.add_done_callback(self._out.finish)
@@ -206,7 +193,7 @@ class ScoreStream:
     async def _read(self, requests: AsyncIterator[Any]) -> None:
         async for message in requests:
             await self._take(message)
-            del message  # free the message while the stream is idle
+            del message  # free the message's memory
         while self._slices:
             await asyncio.wait(self._slices, return_when=asyncio.FIRST_COMPLETED)
 
@@ -289,6 +276,6 @@ def stream(
 ) -> AsyncGenerator[Any]:
     """Score a stream and yield results when they are ready. For the errors, see `ScoreHandler.run`.
 
-    If `deadline_s` is None, the stream as a whole has no time limit. The default deadline applies to items.
+    If `deadline_s` is None, the stream has no time limit, but the default deadline applies to each item.
     """
     return ScoreStream(context, form, deadline_s=deadline_s, caller=caller).run(requests)

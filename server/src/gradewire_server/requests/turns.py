@@ -16,7 +16,7 @@ from gradewire_server.requests.load import EncoderBacklog, LoopBacklog
 _NO_PERMIT_RETRY_S: Final = 0.5
 """The retry delay if no permit is left."""
 _PARTS_OF_LIMIT: Final = 4
-"""A tenant may use the limit for slowed messages divided by this number, or a single larger message."""
+"""A tenant may use the limit for slowed messages divided by this number."""
 
 
 class Permits:
@@ -128,19 +128,15 @@ _MIN_PARTS: Final = 2
 """The number of bulk parts that may always run, even if they are large."""
 
 _ACTIVE_S: Final = 1.0
-"""A caller's share is reserved until this many seconds after the caller's last request."""
+"""A caller is active until this many seconds after the caller's last request."""
 _FORGET_EVERY_S: Final = 0.1
 _FEW: Final = 0.5
-"""A caller has few requests (`CallerShares.has_few`) if they are less than this fraction of the caller's share."""
+"""See `CallerShares.has_few`."""
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Bulk work that waits for its turn.
-
-    Attributes:
-        counted: True while `FairWaiting.tokens` includes this work's tokens.
-    """
+    """Bulk work that waits for its turn. `counted` is True while `FairWaiting.tokens` includes its tokens."""
 
     tokens: float
     granted: Future[None]
@@ -149,10 +145,9 @@ class Waiter:
 
 @dataclass(slots=True)
 class _Line:
-    """A node in a tree of queues: the root contains a line for each caller, which contains a line for each source.
+    """A node in a tree of queues. The root contains a line for each caller, with a line for each source.
 
     Attributes:
-        weight: The line's weight among its siblings.
         finish: The tokens granted to this line, divided by its weight. The sibling with the lowest `finish` is next.
         clock: The `finish` value with which new child lines start.
     """
@@ -163,15 +158,13 @@ class _Line:
     lines: dict[Hashable, "_Line"] = field(default_factory=dict)
     waiters: deque[Waiter] = field(default_factory=deque)
 
-    def line(self, key: Hashable, weight: float = 1.0) -> "_Line":
-        """Return the child line with this key. If it does not exist, create it."""
+    def get_or_create(self, key: Hashable, weight: float = 1.0) -> "_Line":
         found = self.lines.get(key)
         if found is None:
             found = self.lines[key] = _Line(weight, self.clock)
         return found
 
-    def next(self) -> Hashable:
-        """Return the key of the child line that is next."""
+    def next_key(self) -> Hashable:
         return min(self.lines.items(), key=lambda each: each[1].finish)[0]
 
 
@@ -192,11 +185,11 @@ class FairWaiting:
 
     def add(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
         """Append a waiter to the line for `source`, a stream or call."""
-        self._all.line(caller.key, caller.weight).line(source).waiters.append(waiter)
+        self._all.get_or_create(caller.key, caller.weight).get_or_create(source).waiters.append(waiter)
         self.tokens += waiter.tokens
 
     def peek(self) -> Waiter | None:
-        """Return the next waiter, or None if nothing is waiting. Drop cancelled waiters."""
+        """Return the next waiter, or None."""
         while self._all.lines:
             caller, source = self._next()
             waiter = self._all.lines[caller].lines[source].waiters[0]
@@ -206,7 +199,7 @@ class FairWaiting:
         return None
 
     def pop(self) -> None:
-        """Remove the next waiter and charge its tokens to the source and the caller."""
+        """Remove the next waiter, and charge its tokens to its source and caller."""
         caller, source = self._next()
         queue = self._all.lines[caller]
         line = queue.lines[source]
@@ -218,11 +211,11 @@ class FairWaiting:
         self._tidy(caller, source)
 
     def _next(self) -> tuple[Hashable, Hashable]:
-        caller = self._all.next()
-        return caller, self._all.lines[caller].next()
+        caller = self._all.next_key()
+        return caller, self._all.lines[caller].next_key()
 
     def drop_gone(self) -> None:
-        """Drop all cancelled waiters at once, because there may be thousands."""
+        """Drop all cancelled waiters."""
         for caller, queue in list(self._all.lines.items()):
             for source, line in list(queue.lines.items()):
                 for waiter in line.waiters:
@@ -242,7 +235,7 @@ class FairWaiting:
 
 
 class BulkTurns:
-    """The turns of bulk work, on one event loop. While the loop is late, only one part may run."""
+    """The turns of bulk work, on one event loop."""
 
     def __init__(self, encoders: EncoderBacklog, loop: LoopBacklog) -> None:
         self._encoders = encoders
@@ -250,7 +243,7 @@ class BulkTurns:
         self.waiting = FairWaiting()
 
     async def take(self, caller: Caller, source: Hashable, tokens: float) -> None:
-        """Wait for a part's turn, then count the part as work in progress. Call `grant` whenever work has ended."""
+        """Wait for a part's turn, then count its tokens. Call `grant` whenever work has ended."""
         if not self.waiting and self._has_room(tokens):
             self._encoders.enter(Lane.BULK, tokens)
             return
@@ -291,7 +284,7 @@ class _Share:
 
 
 class CallerShares:
-    """Each caller's small requests in progress, on one event loop. Active callers share the server by weight."""
+    """Each caller's small requests in progress, on one event loop. Shares are in proportion to weights."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -318,8 +311,8 @@ class CallerShares:
     def has_room(self, caller: Caller, tokens: float, in_work_tokens: float, allowed_tokens: float) -> bool:
         """Return True if the caller stays within its share of `allowed_tokens` after adding `tokens`.
 
-        A caller without requests in progress has room until all callers have twice `allowed_tokens` in progress,
-        because a share may be smaller than a single request.
+        A caller without requests in progress may exceed the share if `in_work_tokens`, the tokens of all callers, are
+        at most twice `allowed_tokens`.
         """
         share = self._of(caller)
         if not share.requests and in_work_tokens <= 2 * allowed_tokens:
@@ -332,10 +325,9 @@ class CallerShares:
         return share.requests < _FEW * requests * share.weight / self._weights
 
     def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
-        """Return how many seconds a refused caller should wait before a retry, up to `longest_s`.
+        """Return how many seconds a refused caller should wait, up to `longest_s`.
 
-        A caller's delays increase from request to request, so that requests are not all repeated at the same time.
-        `work_s` is the request's duration on an idle server.
+        Delays increase with each refusal. `work_s` is the request's duration on an idle server.
         """
         share = self._of(caller)
         after_s = max(0.0, share.promised_s - share.seen_s) + work_s * self._weights / share.weight
