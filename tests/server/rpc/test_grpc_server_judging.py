@@ -110,7 +110,7 @@ async def test_a_bad_pair_fails_alone(judging: Wire) -> None:
     assert said[3].startswith("id: has 2000 bytes")
     assert said[4].startswith("answer_a: ")
     assert said[5].startswith("pair: has 1800011 bytes of text")
-    assert said[6].startswith("references: has 2000,")
+    assert said[6].startswith("references: has 2000 references,")
     assert not any(each.winner or each.orders for each in reply.pairs[1:-1])
 
 

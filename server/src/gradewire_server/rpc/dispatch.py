@@ -67,7 +67,7 @@ _FAULTS: Final = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "IN
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _PRIVATE: Final = "unix:"
-"""The peer address prefix for the private socket, which only this server's gateway can use."""
+"""The address prefix of the gateway's private socket."""
 _CHECKS: Final = 10
 
 
@@ -101,10 +101,10 @@ ResultT = TypeVar("ResultT")
 
 
 class Calls:
-    """A factory for gRPC method handlers that also counts the calls in progress.
+    """A factory for gRPC method handlers. It also counts the calls in progress.
 
-    If `authentication` is None, every call is allowed. If `tracer` is None, no call is traced. `process` is this
-    process's INDEX/COUNT for the trailing metadata, or "" if there is only one process.
+    If `authentication` is None, every call is allowed. `process` is this process's INDEX/COUNT, or "" if there is only
+    one process.
     """
 
     def __init__(  # noqa: PLR0913 - half of the arguments are keyword-only
@@ -135,14 +135,11 @@ class Calls:
 
     async def idle(self) -> None:
         """Wait until no call is in progress."""
-        while self._in_flight:  # a new call may have started since the event was set
+        while self._in_flight:
             await self._idle.wait()
 
     async def quiet(self, for_s: float) -> None:
-        """Wait until no call has been in progress or arrived for `for_s` seconds.
-
-        Check many times, because calls are noticed late if the process gets no CPU time.
-        """
+        """Wait until no call has arrived or been in progress for `for_s` seconds."""
         calm = 0
         while calm < _CHECKS:
             last_s = self._last_arrival_s
@@ -264,7 +261,7 @@ class Calls:
                 code = "DEADLINE_EXCEEDED"
             raise
         except Exception as error:
-            if context.cancelled():  # the caller is gone, and gRPC raises an error if we send a status
+            if context.cancelled():
                 raise asyncio.CancelledError from error
             if isinstance(error, QuotaExceededError):
                 self._telemetry.tenants.refused(call.caller)
@@ -290,7 +287,6 @@ class Calls:
                 self._idle.set()
 
     def _caller(self, authorization: str, peer: str) -> Caller:
-        """Return the caller, or raise UnauthenticatedError if the token is missing or wrong."""
         if self._authentication is None:
             return anonymous_caller(peer)
         caller = self._authentication.caller(authorization, peer)

@@ -1,11 +1,6 @@
 """Map errors to gRPC status codes, and define the errors that only the transport raises.
 
-RequestError                for its other subclasses, see requests/errors.py
- ├─ UnauthenticatedError    the token is missing or wrong
- ├─ PermissionDeniedError   the token lacks the required scope, which the message names
- └─ NotServingError         the server is loading or shutting down; another replica may be ready
-
-Any other exception is a defect: the caller gets only the request ID, and the log contains the details.
+Any exception that is not a RequestError is a defect. The caller then gets only the request ID.
 """
 
 import asyncio
@@ -30,7 +25,7 @@ from gradewire_server.requests.errors import (
 )
 
 _STATUS_FLUSH_S: Final = 1.0
-"""The maximum time for sending a final status. A caller may never read the replies that precede the status."""
+"""The timeout for sending a final status, because the caller may not read earlier replies."""
 
 AnyContext: TypeAlias = aio.ServicerContext[Any, Any]
 Trailing: TypeAlias = tuple[tuple[str, str], ...]
@@ -95,11 +90,7 @@ def to_wire(error: Exception, request_id: str) -> WireStatus:
 async def abort(
     context: AnyContext, code: grpc.StatusCode, details: str = "", trailing_metadata: Trailing = ()
 ) -> NoReturn:
-    """End a call with `context.abort`, then delete the exception's traceback.
-
-    The traceback would form a reference cycle with the call. The garbage collector needs 0.1 s for thousands of such
-    cycles.
-    """
+    """End a call with `context.abort`, then delete the exception's traceback, which would form a reference cycle."""
     try:
         await context.abort(code, details, trailing_metadata)
     except aio.AbortError as aborted:

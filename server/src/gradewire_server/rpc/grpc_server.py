@@ -20,28 +20,24 @@ from gradewire_server.settings.transport import Tls
 from gradewire_server.tenants.tokens import Authentication
 
 _MIN_PING_INTERVAL_MS: Final = 10_000
-"""The minimum interval between keepalive pings from a client."""
 
 _MAX_IDLE_MS: Final = 60_000
-"""The server closes a connection after this time without calls. Clients reconnect automatically."""
+"""The server closes a connection after this time without calls."""
 _PING_EVERY_MS: Final = 60_000
 _PING_TIMEOUT_MS: Final = 20_000
 _HANDSHAKE_TIMEOUT_MS: Final = 20_000
 _MAX_STREAMS: Final = 128
 """The maximum number of open calls per connection. Further calls wait in the client."""
 _MAX_PENDING: Final = 1024
-"""If more calls wait in gRPC, gRPC cancels some of them, and beyond 1.5 times this number all of them.
-
-Eight connections can have this many open calls (`_MAX_STREAMS`)."""
+"""If more calls are waiting, gRPC cancels some of them."""
 _MAX_PENDING_S: Final = 2
 """gRPC cancels a call that has waited this long, in whole seconds. Clients then retry the call."""
 _UNCOMPRESSED: Final = 1
 """The bit mask that allows only uncompressed messages. Otherwise, 30 kB of gzip could expand to 30 MB."""
 _STREAM_WINDOW_BYTES: Final = 64 * 1024
-"""The maximum number of message bytes that gRPC receives before the server reads the message."""
+"""The maximum number of bytes that gRPC receives before the server reads them."""
 
 Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]]
-"""The method handlers by service and method."""
 
 
 def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
@@ -110,13 +106,8 @@ def make_server(  # noqa: PLR0913 - the last four arguments are keyword-only
 ) -> aio.Server:
     """Return a server that is not listening yet.
 
-    Args:
-        services: The method handlers for gradewire's services.
-        lifecycle: The server's phase and health.
-        max_message_bytes: The maximum size of requests and replies.
-        max_connections: The maximum number of connections.
-        authentication: The token check for health and reflection, or None if these services need no token.
-        shared: True if other processes of this server also listen on the address.
+    If `authentication` is given, health and reflection need a token. If `shared` is True, other processes may listen on
+    the same address.
     """
     server = aio.server(
         options=[
@@ -132,8 +123,7 @@ def make_server(  # noqa: PLR0913 - the last four arguments are keyword-only
             ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING * 3 // 2),
             ("grpc.compression_enabled_algorithms_bitset", _UNCOMPRESSED),
             ("grpc.max_concurrent_streams", _MAX_STREAMS),
-            # Overload protection also counts answered calls that are not cleaned up yet. When a client made 300 calls
-            # at once over one connection, half of the calls ended as UNAVAILABLE.
+            # Overload protection also counts answered calls, and so refuses half of 300 simultaneous calls.
             ("grpc.http.overload_protection", 0),
         ],
     )
@@ -168,11 +158,11 @@ def _connection_options(max_connections: int) -> list[tuple[str, int]]:
     return [
         ("grpc.max_allowed_incoming_connections", most_connections(max_connections)),
         ("grpc.max_connection_idle_ms", _MAX_IDLE_MS),
-        # Without pings, a lost peer's connection would stay open for as long as the peer has an open call.
+        # Without pings, a lost peer's connection would stay open.
         ("grpc.keepalive_time_ms", _PING_EVERY_MS),
         ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_TIMEOUT_MS),
-        # Disable the probe, because it enlarges a stream's window even if the server does not read.
+        # The probe enlarges a stream's window even if the server does not read.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _STREAM_WINDOW_BYTES),
     ]

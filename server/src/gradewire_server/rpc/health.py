@@ -25,7 +25,6 @@ COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
 """The services that need encoders."""
 ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
 _MAX_MESSAGE_BYTES: Final = 4096
-"""The maximum size of a health or reflection request."""
 
 _Status = health_pb2.HealthCheckResponse
 
@@ -33,8 +32,7 @@ _Status = health_pb2.HealthCheckResponse
 class Lifecycle:
     """The server's phase and health, and the request handlers after loading.
 
-    Attributes:
-        others_serve: True if this process stops, but the server's other processes continue.
+    If `others_serve` is True, this process stops, but other processes of the server continue.
     """
 
     def __init__(self, telemetry: RpcTelemetry) -> None:
@@ -126,12 +124,9 @@ class Lifecycle:
 def standard_services(
     lifecycle: Lifecycle, names: tuple[str, ...], authentication: Authentication | None
 ) -> list[grpc.GenericRpcHandler]:
-    """Return the handlers for health and reflection.
+    """Return the handlers for health and reflection, which lists `names`.
 
-    Args:
-        lifecycle: The server's phase and health.
-        names: The service names that reflection lists.
-        authentication: The token check, or None if no token is needed. A token needs no scope.
+    If `authentication` is given, calls need a valid token.
     """
     statuses = {None: _Status.SERVICE_UNKNOWN, False: _Status.NOT_SERVING, True: _Status.SERVING}
 

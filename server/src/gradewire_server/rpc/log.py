@@ -1,4 +1,4 @@
-"""The log on stderr, with a JSON line for each call and each message, at a limited rate and without users' texts."""
+"""The log on stderr: JSON lines for calls and messages, without users' texts and at a limited rate."""
 
 import asyncio
 import json
@@ -25,16 +25,15 @@ _MAX_WAITING: Final = 10_000
 _CALLS_PER_S: Final = 200
 """The maximum number of calls logged per second for each method and status code."""
 _MAX_CHARACTERS: Final = 256
-"""The maximum length of a string in a call's log line."""
 _MAX_LISTED: Final = 64
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
 _CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
-"""The name of gRPC's error if the deadline has passed or the caller has disconnected before the reply is sent."""
+"""gRPC's error if the caller is gone, or the deadline has passed, before the reply is sent."""
 _BROKEN_METADATA: Final = "Invalid encoding on "
-"""The start of gRPC's messages about metadata that is not UTF-8. These messages contain the metadata's value."""
+"""The start of gRPC's messages about metadata that is not UTF-8. They contain the metadata's value."""
 
 
 class RateBound(Generic[KeyT]):
@@ -48,7 +47,7 @@ class RateBound(Generic[KeyT]):
 
     @property
     def waiting(self) -> bool:
-        """True if there are omitted events that `left_out` has not returned yet."""
+        """True if `left_out` has not returned all omitted events yet."""
         with self._lock:
             return any(window.left_out for window in self._windows.values())
 
@@ -84,19 +83,17 @@ class RateBound(Generic[KeyT]):
 
 @dataclass(slots=True)
 class _Window:
-    """Counts for one kind: events since `started_s` (`seen`), and omitted events since `told_s` (`left_out`)."""
-
     started_s: float
     told_s: float
-    seen: int = 0
-    left_out: int = 0
+    seen: int = 0  # since `started_s`
+    left_out: int = 0  # since `told_s`
 
 
 class FloodFilter(logging.Filter):
     """A log filter that limits the rate of messages from each line of code.
 
-    The filter also changes two of gRPC's messages. A lost call is not a defect, so its level becomes DEBUG. Metadata
-    that is not UTF-8 may contain a token, so the value is removed.
+    The filter also changes two of gRPC's messages: a lost call gets the level DEBUG, and metadata that is not UTF-8 is
+    removed, because it may contain a token.
     """
 
     def __init__(self, *, per_s: int = MESSAGES_PER_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -141,8 +138,8 @@ class CallRecord:
 
     Attributes:
         method: The method's full name, for example ``gradewire.v1.Scoring/Score``.
-        tenant: The caller's tenant, or "" if the caller has no tenant.
-        metrics: The names of the requested metrics. The log shows at most the first `_MAX_LISTED` names.
+        tenant: The tenant's name, or "" without a tenant.
+        metrics: The names of the requested metrics.
         at: For INVALID_ARGUMENT, the path of the invalid field.
     """
 
@@ -160,7 +157,7 @@ class CallRecord:
 
 
 class RequestLog:
-    """The log of calls. A thread writes the records every 0.2 s. Records above the limits are dropped and counted."""
+    """The log of calls, which a thread writes every 0.2 s. Records above the limits are dropped and counted."""
 
     def __init__(
         self,
@@ -263,7 +260,7 @@ class JsonFormatter(logging.Formatter):
     """A formatter that turns log messages into JSON, with the current call's ID."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as JSON, in one line."""
+        """Return a record as a JSON line."""
         line = {
             "time": _iso(record.created),
             "level": record.levelname.lower(),

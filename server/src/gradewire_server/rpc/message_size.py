@@ -15,7 +15,6 @@ from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
 _MAX_OTHER_FIELDS: Final = 1024
-"""The maximum number of fields that are not items, entries or metrics."""
 _VARINT: Final = 0
 _FIXED_64: Final = 1
 _BYTES: Final = 2
@@ -34,20 +33,20 @@ _LIMIT_OF: Final[Mapping[str, str]] = MappingProxyType(
 _PER_BYTE: Final = 6
 """The estimated memory per message byte, for all copies and derived texts."""
 _PER_STRING: Final = 120
-"""The estimated memory in bytes for each string or image in a list, in addition to its content."""
+"""The estimated memory in bytes for each string or image in a list, without its content."""
 _PER_ITEM: Final = 1500
 _PER_RESULT: Final = 1200
 """The estimated memory per result in bytes."""
 _MAX_STRINGS: Final = 500_000
-"""The maximum number of strings in a message's lists. They need 60 MB."""
+"""The maximum number of strings in a message's lists."""
 _SMALL_BYTES: Final = 4096
 _SLICE_BYTES: Final = 1 << 20
 _LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
-"""The tags of string and image lists in items and entries, and the last byte of a needlessly long tag."""
+"""The tags of string and image lists, and the last byte of a needlessly long tag."""
 _STRINGS_AT_ONCE: Final = 16_384
 
 _BYTES_AT_ONCE: Final = 512 * 1024
-"""The maximum size of a slice, which takes 5 ms to parse. A single larger string or image is parsed whole."""
+"""The maximum size of a slice, which takes up to 5 ms to parse. A larger string is parsed whole."""
 _FIELDS_AT_ONCE: Final = 4096
 """The maximum number of fields to read before other tasks get a turn."""
 
@@ -59,7 +58,7 @@ class MalformedError(DecodeError):
 
 
 class CountedList(NamedTuple):
-    """A list of items, entries or metrics in a message. `limit` is the name of the field in `Limits`."""
+    """A list of items, entries or metrics in a message. `limit` is a field name in `Limits`."""
 
     path: str
     limit: str
@@ -88,7 +87,7 @@ class Counts:
 
 @cache
 def counted_in(descriptor: Descriptor) -> CountedFields:
-    """Return a message type's lists of items, entries and metrics, including lists in nested messages."""
+    """Return a message type's lists of items, entries and metrics, also in nested messages."""
     lists, inner = {}, {}
     for each in descriptor.fields:
         if each.type != FieldDescriptor.TYPE_MESSAGE:
@@ -98,7 +97,7 @@ def counted_in(descriptor: Descriptor) -> CountedFields:
         elif not each.is_repeated and each.message_type is not None:
             below = counted_in(each.message_type)
             if below.lists or below.inner:
-                # If a list and its message have the same name, the path contains this name only once.
+                # If a list and its message have the same name, write it only once in the path.
                 outer = {
                     number: one if one.path == each.name else one._replace(path=f"{each.name}.{one.path}")
                     for number, one in below.lists.items()
@@ -108,12 +107,10 @@ def counted_in(descriptor: Descriptor) -> CountedFields:
 
 
 def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str = "") -> Counts:
-    """Count the items, entries and metrics in an unparsed message, in about 0.3 µs per element.
-
-    `path` is the prefix of field paths in error messages.
+    """Count the items, entries and metrics in an unparsed message. `path` is a prefix for error messages.
 
     Raises:
-        InvalidRequestError: The message has too many items, entries, metrics or other fields.
+        InvalidRequestError: The message has too many fields.
         MalformedError: The message cannot be parsed.
     """
     counts, others = Counts(), 0
@@ -182,7 +179,7 @@ def _skip(data: bytes, position: int, end: int, kind: int) -> int:
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return a varint and the position after the varint."""
+    """Return a varint and the next position."""
     if position < end:
         byte = data[position]
         if byte < 0x80:
@@ -224,7 +221,6 @@ async def _strings_at_most(data: bytes) -> int:
 
 
 async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
-    # Count the fields of all items and entries, as an exact number.
     found = 0
     for start, end, counted in _walk(data, 0, len(data), counted_in(descriptor)):
         if counted is None:

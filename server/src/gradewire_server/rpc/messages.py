@@ -22,12 +22,11 @@ from gradewire_server.rpc.method import Method, RequestT, RpcCall
 from gradewire_server.tenants.quota import charge, charge_stream
 
 _CALL_OVERHEAD_BYTES: Final = 128
-"""The size of the headers and frames around a message."""
 _MAX_PEERS: Final = 16_384
 _SMALL_BYTES: Final = 64 * 1024
 """The maximum size of a message that is accepted even if memory is short."""
 IDLE_STREAM_S: Final = 600.0
-"""The server ends a stream after this many seconds without a message from the caller and without work in progress."""
+"""The server ends a stream after this many seconds without messages or work in progress."""
 _RETRY_AFTER_S: Final = 1.0
 _CLOCK_S: Final = 0.001
 """The event loop may fire a timer this many seconds early."""
@@ -52,7 +51,6 @@ class _Expected:
     Attributes:
         due_s: When the wait is over, by the event loop's clock.
         in_work: A function that is called at `due_s`. If it returns True, the wait is extended by `within_s`.
-        ended: True after `end` was called.
         shed: True if the wait was ended because memory is short.
     """
 
@@ -94,11 +92,8 @@ class Receiver:
     ) -> bytes | None:
         """Return a call's next message, or None at the end.
 
-        Args:
-            read: gRPC's `context.read`. (gRPC's iterator would keep the last message in memory.)
-            peer: The peer's address.
-            within_s: The maximum waiting time in seconds.
-            in_work: A function that is called after `within_s`. If it returns True, the wait is extended.
+        `read` is gRPC's `context.read`. After `within_s`, `in_work` is called. If this returns True, the wait is
+        extended.
 
         Raises:
             TimeoutError: The message did not arrive in time.
@@ -116,7 +111,6 @@ class Receiver:
         try:
             data = await read()
         except asyncio.CancelledError:
-            # Like `asyncio.timeout`, but without a timer for each message.
             if not expected.ended or task.uncancel() > cancelling:
                 raise
             if expected.shed:
@@ -124,7 +118,7 @@ class Receiver:
             raise TimeoutError from None
         finally:
             self._expected.discard(expected)
-            del expected, task  # break the reference cycle between an error, its traceback and the task
+            del expected, task  # break a reference cycle with the error's traceback
         if not isinstance(data, bytes):  # gRPC returns another object at the end
             return None
         self._take(peer, len(data))
@@ -132,7 +126,7 @@ class Receiver:
 
     def _take(self, peer: str, size_bytes: int) -> None:
         if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
-            # The oldest connection is probably closed.
+            # Drop the oldest connection, which is probably closed.
             self.delivered.pop(next(iter(self.delivered)))
         self.delivered[peer] = self.delivered.pop(peer, 0) + size_bytes + _CALL_OVERHEAD_BYTES
         if self.memory_is_short and size_bytes > _SMALL_BYTES:
@@ -143,7 +137,7 @@ class Receiver:
         return {each.peer for each in list(self._expected)}
 
     def shed(self, peer: str) -> int:
-        """End all calls from `peer` that wait for a message, and return the number of these calls."""
+        """End all calls from `peer` that wait for a message, and return their number."""
         found = [each for each in self._expected if each.peer == peer and not each.ended]
         for each in found:
             each.shed = True
@@ -179,7 +173,7 @@ def _memory_is_short() -> OverloadedError:
 
 
 class StreamMemory:
-    """The memory that a stream uses, limited per stream and for all streams on one event loop together."""
+    """The memory that a stream uses, with limits for this stream and for all streams together."""
 
     def __init__(self, shared: Permits, limit_bytes: int) -> None:
         self._shared = shared
@@ -193,10 +187,7 @@ class StreamMemory:
         return bool(self._held)
 
     async def take(self, size_bytes: int, items: int) -> None:
-        """Wait until the limits allow another `size_bytes`, then count them until `items` more items are done.
-
-        If `items` is 0, return at once.
-        """
+        """Wait until a message fits within the limits, then count the message until its `items` are done."""
         if not items:
             return
         await self._own.acquire(size_bytes)
@@ -209,13 +200,13 @@ class StreamMemory:
         self._held.append((self._items, size_bytes))
 
     def done(self, items: int) -> None:
-        """Record that the caller has read all results for `items` more items."""
+        """Record that the caller has read all results for this many more items."""
         self._done += items
         while self._held and self._held[0][0] <= self._done:
             self._release(self._held.popleft()[1])
 
     def close(self) -> None:
-        """Release all the memory of the stream."""
+        """Release the stream's memory."""
         while self._held:
             self._release(self._held.popleft()[1])
 
@@ -225,7 +216,7 @@ class StreamMemory:
 
 
 async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> bytes:
-    """Serialise a reply. If it has more than `max_bytes`, return its start, which also has more than `max_bytes`."""
+    """Serialise a reply. If the reply exceeds `max_bytes`, return only a part, which also exceeds `max_bytes`."""
     metrics = max(1, len(reply.provenance))
     if len(reply.items) * metrics <= _RESULTS_AT_ONCE:
         return reply.SerializeToString()
@@ -280,7 +271,7 @@ class Messages(Generic[RequestT]):
             return await respond(request)
 
     async def requests(self, held: StreamMemory) -> AsyncGenerator[RequestT]:
-        """Yield a stream's requests. `held` counts their memory until the caller has read their results.
+        """Yield a stream's requests, whose memory counts in `held` until the caller has read all results.
 
         Raises:
             DeadlineExceededError: The stream was idle for `IDLE_STREAM_S`.
@@ -320,8 +311,7 @@ class Messages(Generic[RequestT]):
 
     async def send(self, replies: AsyncGenerator[Message], held: StreamMemory | None = None) -> None:
         """Send each reply at once, or raise DeadlineExceededError if the caller does not read for `stall_s`."""
-        # Send the headers separately. If a call stalls while gRPC sends headers and a reply together, gRPC cannot send
-        # a status later.
+        # Send the headers separately. If gRPC stalls while it sends headers and a reply, it cannot send a status later.
         try:
             await self.context.send_initial_metadata(((ACCEPTED_KEY, "1"),))
         except aio.InternalError as error:  # the caller is gone

@@ -24,9 +24,8 @@ class Method(Generic[RequestT]):
     Attributes:
         scope: The scope that a token needs, or None if no scope is needed.
         rows: The field path of the items, pairs, questions or entries.
-        metrics: The field path of the metrics.
-        judges: The field path for errors about a missing scope if every request needs a judge.
-        may_judge: The name of the field for which a request needs a judge.
+        judges: If every request needs a judge, the field path for errors about a missing scope.
+        may_judge: The name of a field with which a request needs a judge.
         metric: The metric's name if all requests use the same metric.
     """
 
@@ -59,9 +58,9 @@ class RpcCall:
     """A call in progress.
 
     Attributes:
-        deadline_s: The seconds from the call's start to the caller's deadline, or None if there is no deadline.
+        deadline_s: The seconds from the call's start to its deadline, or None without a deadline.
         waited_s: The seconds that the call waited for its first step, or None if not measured.
-        caller: The caller, or `LOCAL` before the token is checked.
+        caller: `LOCAL` until the token is checked.
     """
 
     record: CallRecord
@@ -114,7 +113,7 @@ def _denied(caller: Caller, what: str, scope: Scope) -> PermissionDeniedError:
 
 
 def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
-    """Return a function that calls the handler `name` with a request, its size, the deadline and the caller."""
+    """Return a function that calls the unary handler `name`."""
 
     def run(handlers: Any, request: Any, call: RpcCall) -> Awaitable[Message]:
         handler: Callable[..., Awaitable[Message]] = getattr(handlers, name)
@@ -124,7 +123,7 @@ def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
 
 
 def run_stream(name: str) -> Callable[[Any, Any, RpcCall], AsyncGenerator[Message]]:
-    """Return a function that calls the streaming handler `name` with the requests, the deadline and the caller."""
+    """Return a function that calls the streaming handler `name`."""
 
     def run(handlers: Any, requests: Any, call: RpcCall) -> AsyncGenerator[Message]:
         handler: Callable[..., AsyncGenerator[Message]] = getattr(handlers, name)

@@ -1,7 +1,7 @@
 """The operational HTTP server for /metrics, /healthz and /readyz.
 
-The server has its own port and threads, which answer even if the event loop hangs. A connection is closed after one
-request. If more than `MAX_CONNECTIONS` are open, the oldest connection that has not sent its request yet is closed.
+The server has its own port and threads, which answer even if the event loop hangs. If too many connections are open,
+the oldest connection without a request is closed.
 """
 
 import json
@@ -31,11 +31,9 @@ _log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 32
 MAX_HEAD_BYTES: Final = 16 << 10
-"""The maximum size of the request line and the headers together."""
 REQUEST_S: Final = 5.0
 """The timeout in seconds for sending a request or reading a reply."""
 _POLL_S: Final = 3600.0
-"""The interval in seconds at which the library checks for a shutdown. `close` does not wait for these checks."""
 _SILENT_S: Final = 30.0
 """An event loop counts as dead after this many seconds of silence."""
 _PATHS: Final = ("/metrics", "/healthz", "/readyz")
@@ -43,7 +41,7 @@ _JSON: Final = "application/json"
 
 
 class HttpSide(ThreadingTCPServer):
-    """The operational HTTP server, which runs from its construction until `close`. Port 0 means any free port.
+    """The operational HTTP server, which runs until `close`. Port 0 means any free port.
 
     If `authentication` is given, /metrics needs a token with the scope `admin`.
 
@@ -86,7 +84,7 @@ class HttpSide(ThreadingTCPServer):
         self.server_close()
 
     def keep_open(self, connection: socket.socket) -> None:
-        """Keep a connection open, because its request has arrived."""
+        """Do not close this connection to make room for others, because its request has arrived."""
         with self._lock:
             self._asking.pop(connection, None)
 
@@ -95,7 +93,7 @@ class HttpSide(ThreadingTCPServer):
         with self._lock:
             self._open += 1
             self._asking[request] = None
-            if self._open > MAX_CONNECTIONS:  # the oldest connection without a request may be the new connection
+            if self._open > MAX_CONNECTIONS:
                 oldest = next(iter(self._asking))
                 del self._asking[oldest]
                 _cut(oldest)
@@ -115,13 +113,12 @@ class HttpSide(ThreadingTCPServer):
 
 
 def _cut(connection: socket.socket) -> None:
-    """Shut down a socket and wake the thread that waits for the socket."""
     with suppress(OSError):  # already closed
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def server_tls(files: Tls) -> ssl.SSLContext:
-    """Return a TLS context that needs no client certificates, or raise OSError if a file cannot be used."""
+    """Return a TLS context without client certificates, or raise OSError if a file cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files.cert, files.key)
     return context

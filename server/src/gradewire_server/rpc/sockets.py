@@ -31,10 +31,7 @@ class BindError(OSError):
 
 
 def bind_error(address: str, flag: str) -> BindError:
-    """Return an error that says why the server cannot listen on `address` (HOST:PORT).
-
-    `flag` is the name of the command-line flag for the port.
-    """
+    """Return an error that says why the server cannot listen on HOST:PORT. `flag` is the port's command-line flag."""
     return BindError(f"cannot listen on {address}: {_bind_problem(address, flag)}")
 
 
@@ -63,8 +60,7 @@ def _bind_problem(address: str, flag: str) -> str:
 def bound_socket(host: str, port: int, flag: str, *, backlog: int = 0) -> socket.socket:
     """Return an exclusively bound socket, or raise BindError if the address is not available.
 
-    If the host has several addresses, use the first IPv4 address. Port 0 means any free port. For `flag`, see
-    `bind_error`. If `backlog` is 0, the socket does not listen.
+    If the host has several addresses, prefer IPv4. Port 0 means any free port. If `backlog` is 0, do not listen.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -111,7 +107,7 @@ def most_connections(wanted: int) -> int:
 
 
 def listening_sockets(port: int) -> Iterator[socket.socket]:
-    """Yield a duplicate of each socket of this process that listens on `port`, and close the duplicate afterwards."""
+    """Yield a duplicate of each socket that listens on `port` in this process, then close the duplicate."""
     for link in list(Path("/proc/self/fd").iterdir()):
         with suppress(FileNotFoundError):  # closed meanwhile
             if not str(link.readlink()).startswith("socket:"):
@@ -124,7 +120,7 @@ def listening_sockets(port: int) -> Iterator[socket.socket]:
 def stop_listening(port: int) -> None:
     """Stop accepting connections on `port`, but keep existing connections.
 
-    Stopping gRPC's server would drop calls that it has not delivered yet, so shut down its sockets instead.
+    Stopping gRPC's server would drop calls that are not delivered yet.
     """
     for ours in listening_sockets(port):
         with suppress(OSError):  # gRPC has closed the socket
@@ -147,14 +143,14 @@ def _duplicate(descriptor: int) -> socket.socket:
 
 
 class Received(NamedTuple):
-    """A connection's file descriptor, and the number of bytes received."""
+    """A connection's file descriptor and number of received bytes."""
 
     descriptor: int
     size_bytes: int
 
 
 class Sockets:
-    """This process's connections on the server's port. On systems other than Linux, there are none."""
+    """This process's connections on the server's port. Only Linux is supported."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -164,7 +160,7 @@ class Sockets:
         self._size = ctypes.c_uint32()
 
     def received(self, least_bytes: int) -> dict[str, Received]:
-        """Return the connections that received at least `least_bytes`, by the peer's address in gRPC's format."""
+        """Return the connections that received at least `least_bytes`, by peer address in gRPC's format."""
         libc = self._libc
         if libc is None:
             return {}
@@ -186,7 +182,7 @@ class Sockets:
         """End the connection to `peer` at once, and drop its unread data.
 
         Returns:
-            False if the connection had ended already. `descriptor` may then belong to another connection.
+            False if the connection had already ended.
         """
         libc = self._libc
         if libc is None:
@@ -227,14 +223,8 @@ class Sockets:
 
 
 def end_connection(descriptor: int, libc: ctypes.CDLL | None = None) -> None:
-    """Reset a TCP connection without waiting, and drop its unread data.
-
-    After an ordinary shutdown, the socket would still deliver the data. When the socket is connected to AF_UNSPEC,
-    Linux drops the data.
-
-    Raises:
-        OSError: The connection no longer exists.
-    """
+    """Reset a TCP connection and drop its unread data. Raise OSError if the connection no longer exists."""
+    # When a socket is connected to AF_UNSPEC, Linux drops the data.
     if (libc or ctypes.PyDLL(None)).connect(descriptor, _NO_ADDRESS, len(_NO_ADDRESS)):
         with socket.socket(fileno=os.dup(descriptor)) as ours:
             ours.shutdown(socket.SHUT_RDWR)

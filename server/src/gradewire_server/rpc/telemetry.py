@@ -25,7 +25,7 @@ _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1
 _LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _LATENESS_EVERY_S: Final = 0.025
 _SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
-"""The histogram buckets for message sizes, 64 B to 64 MiB."""
+"""Buckets from 64 B to 64 MiB."""
 
 _ADMISSION: Final = (
     ("items.taken", "gradewire_items_in_flight", "Items that hold a permit."),
@@ -39,7 +39,7 @@ _ADMISSION: Final = (
     ("waiting_tokens", "gradewire_bulk_waiting_tokens", "Tokens in bulk work that waits for its turn."),
     ("overload_s", "gradewire_overload_seconds", "Time since small requests were first refused; 0 without overload."),
 )
-"""The gauges for admission control: attribute path in `Admission`, name and help text."""
+"""Attribute path, name and help text of each gauge."""
 
 SNAPSHOT_SAMPLES: Final = (
     "gradewire_calls_total",
@@ -53,7 +53,6 @@ SNAPSHOT_SAMPLES: Final = (
     "gradewire_judge_queue_items",
     "gradewire_engine_memory_bytes",
 )
-"""The samples that a snapshot reads."""
 
 
 class TenantTelemetry:
@@ -91,11 +90,7 @@ class TenantTelemetry:
 
 
 class MethodTelemetry:
-    """The Prometheus metrics for one gRPC method.
-
-    Attributes:
-        calls: A function that returns the counter of finished calls for a gRPC code.
-    """
+    """The Prometheus metrics for one gRPC method. `calls` returns the counter of finished calls for a gRPC code."""
 
     def __init__(self, telemetry: "RpcTelemetry", method: str) -> None:
         self.calls = cache(partial(telemetry.calls.labels, method))
@@ -108,7 +103,7 @@ class MethodTelemetry:
 
 
 class RpcTelemetry:
-    """The Prometheus metrics for calls. The gauges for admission control are 0 until `expose_admission` is called."""
+    """The Prometheus metrics for calls and admission control."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
@@ -161,12 +156,12 @@ class RpcTelemetry:
         self._results(metric, status.name).inc()
 
     def count_synthetic(self, generated: int, fallback: int) -> None:
-        """Count references with a generated synthetic answer (`generated`) and without one (`fallback`)."""
+        """Count references with a generated synthetic answer, and references that are used instead."""
         self._synthetic.labels("generated").inc(generated)
         self._synthetic.labels("fallback").inc(fallback)
 
     def expose_admission(self, admission: Admission) -> None:
-        """Connect the gauges for admission control to `admission`."""
+        """Let the gauges for admission control show the state of `admission`."""
         for path, gauge in self._admission.items():
             gauge.set_function(partial(attrgetter(path), admission))
 
@@ -180,7 +175,7 @@ async def watch_lateness(late: Callable[[float], None]) -> None:
 
 
 class Snapshots:
-    """A source of load snapshots. If the server has several processes, `together` returns the metrics of all."""
+    """A source of load snapshots. If the server has several processes, `together` returns all their metrics."""
 
     def __init__(
         self,
@@ -194,7 +189,7 @@ class Snapshots:
         self._report = report
 
     async def take(self) -> monitoring_pb2.SnapshotResponse:
-        """Return the current load. Values are 0 for parts that the server does not have, for example a judge."""
+        """Return the current load. Values for missing parts, for example judges, are 0."""
         if self._together is None:
             samples = _by_name([*self._registry.collect(), *self._process.collect()])
         else:
@@ -241,7 +236,7 @@ def _sum(samples: Iterable[Sample]) -> int:
 
 
 def _buckets(samples: Iterable[Sample]) -> tuple[list[float], list[int]]:
-    """Return the finite bucket bounds and the number of calls in each bucket, summed over all methods."""
+    """Return the finite bucket bounds and the number of calls in each bucket, for all methods together."""
     up_to: defaultdict[float, float] = defaultdict(float)
     for sample in samples:
         up_to[float(sample.labels["le"])] += sample.value
