@@ -62,7 +62,7 @@ ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
 
 @dataclass(slots=True, eq=False)
 class Cost:
-    """A program's cost over all rounds: the number of texts by source, and the timing of all calls."""
+    """A program's cost over all rounds."""
 
     cache_hits: CacheHits = field(default_factory=CacheHits)
     timing: Timing = field(default_factory=Timing)
@@ -93,12 +93,7 @@ class Cost:
 
 @dataclass(slots=True, eq=False)
 class ProgramRun(Generic[K, R]):
-    """A program between two rounds.
-
-    Attributes:
-        answers: The answers to the current round's needs, with placeholders for missing answers.
-        missing: The number of missing answers.
-    """
+    """A program between two rounds. `answers` has placeholders for missing answers, which `missing` counts."""
 
     key: K
     program: Generator[tuple[Need, ...], tuple[Answer, ...], R]
@@ -108,7 +103,7 @@ class ProgramRun(Generic[K, R]):
 
 
 Done = Callable[[K, R | Failure, Cost], None]
-"""A callback for the end of a program, with the program's key, result (INTERNAL after an exception) and cost."""
+"""A callback for the end of a program."""
 
 
 T = TypeVar("T", bound=Hashable)
@@ -142,7 +137,7 @@ class PortCall(ABC, Generic[T]):
         new = len(index) - before
         self._tiers.extend([tier] * new)
         if new == len(found):
-            # All texts are new. With a range, the answer is a view instead of a copy.
+            # With a range, the answer is a view instead of a copy.
             self._asks.append((run, slot, range(before, before + new)))
             return
         for position in found:
@@ -158,11 +153,11 @@ class PortCall(ABC, Generic[T]):
         """Return the answer to one need. Call `ask` first."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Return each text's source and the call's timing, or None if the port does not report them."""
+        """Return each text's source and the call's timing, or None if unknown."""
         return None
 
     def needs(self) -> dict[str, Value]:
-        """Return the span's attributes that are known before `ask`. They must not contain users' texts."""
+        """Return the span attributes that are known before `ask`, without users' texts."""
         found: dict[str, Value] = {TEXTS: len(self)}
         if self.operation:
             found[OPERATION] = self.operation
@@ -171,7 +166,7 @@ class PortCall(ABC, Generic[T]):
         return found
 
     def record(self, span: Span) -> None:
-        """Set the span's attributes that are known only after `ask`."""
+        """Set the span attributes that are known only after `ask`."""
         bill = self._bill()
         if bill is not None:
             sources, timing = bill
@@ -201,7 +196,7 @@ class PortCall(ABC, Generic[T]):
             yield from self._settle(run, [(slot, failure) for _, slot, _ in asks])
 
     def _by_run(self) -> Iterator[tuple[AnyRun, list[tuple[AnyRun, int, Positions]]]]:
-        # A round's needs are added together, so each run's needs are adjacent.
+        # Each run's needs are adjacent.
         return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=itemgetter(0)))
 
     def _settle(self, run: AnyRun, answers: list[tuple[int, Answer]]) -> Iterator[AnyRun]:
@@ -223,14 +218,14 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> N
 
 
 def record_timing(span: Span, timing: Timing) -> None:
-    """Set a model's timing on a span. Cached answers have no timing."""
+    """Set a model's timing on a span."""
     if timing.inference_s:
         span.set(QUEUE_S, timing.queue_s)
         span.set(INFERENCE_S, timing.inference_s)
 
 
 def rows_of(positions: Positions) -> slice | list[int]:
-    """Return a numpy index for `positions`. A range becomes a slice, which avoids a copy."""
+    """Return a numpy index for `positions`: if possible a slice, which avoids a copy."""
     return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
 
 
@@ -266,7 +261,7 @@ class JudgeCall(PortCall[JudgeNeed]):
 
     @override
     def deliver(self) -> Iterator[AnyRun]:
-        # A computed answer counts as COMPUTED for the first program, and as JOINED for the other programs.
+        # A computed answer counts as COMPUTED for the first program, and as JOINED for others.
         source = self._reply.source
         for run, asks in self._by_run():
             counts = [0] * len(AnswerSource)
@@ -297,7 +292,7 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
 
 
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):
-    """A call to an encoder or a grader. `ask` sets `_reply`, and `_failed` by text index."""
+    """A call to an encoder or a grader. `ask` must set `_reply`, and `_failed` by text index."""
 
     _reply: ReplyT
     _failed: Mapping[int, Failure]
@@ -366,7 +361,6 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
     """A call for a grader's logits."""
 
     span_name = GRADE
-    # An item's texts may have 3 * 32 768 characters.
     weight = 8
 
     @override
@@ -381,7 +375,7 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
 
 
 class LookupCall(PortCall[T]):
-    """A call for stored synthetic answers or document frequencies. Stores have deadlines of their own."""
+    """A call for stored synthetic answers or document frequencies."""
 
     def __init__(self, span_name: str, find: Callable[[T], Awaitable[Answer]]) -> None:
         super().__init__(model="")

@@ -25,15 +25,14 @@ from gradewire_server.resilience import SingleFlight
 _DIGEST_BYTES = 6
 _WITH_QUESTION = b"with_question"
 
-_MAX_REMEMBERED: Final = 4096
-"""The maximum number of reference sets with a remembered digest."""
+_MAX_REMEMBERED_DIGESTS: Final = 4096
 _MAX_HELD_ENTRIES: Final = 20_000
 _MAX_HELD_CHARACTERS: Final = 8_000_000
-"""The maximum number of characters in a corpus that stays in memory after the digest is computed (20 MB)."""
+"""A corpus with more characters (20 MB) does not stay in memory after its digest is computed."""
 _OFF_LOOP_ENTRIES: Final = 512
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
-"""The maximum number of terms (about 250 bytes per term) in all remembered document frequencies together."""
+"""The maximum number of terms in all remembered document frequencies (about 250 bytes per term)."""
 _OFF_LOOP_CHARS: Final = 8_000
 """Corpora with more characters are counted on a thread, because counting takes more than 5 ms."""
 T = TypeVar("T")
@@ -56,7 +55,6 @@ _Name: TypeAlias = tuple[str, str]
 """A namespace and a reference set's name."""
 
 _Key: TypeAlias = tuple[str, str, CorpusStatistics]
-"""A namespace, a reference set's name, and the statistics to count."""
 
 
 def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -89,7 +87,7 @@ def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_questi
 
 
 def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
-    """Return the number of texts that contain each token ID. `ids` has int32[tokens], not negative, for each text."""
+    """Return the number of texts that contain each token ID. `ids` are int32[tokens], not negative, for each text."""
     if not ids:
         return {}
     texts = np.repeat(np.arange(len(ids), dtype=np.int64), [len(each) for each in ids])
@@ -114,7 +112,7 @@ def _characters(entries: ReferenceEntries) -> int:
 
 
 class Corpora:
-    """The prepared corpora in one namespace, for one event loop. Digests and document frequencies are remembered."""
+    """The prepared corpora in one namespace, for one event loop."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -148,10 +146,7 @@ class Corpora:
     async def of_set(
         self, reference_set: str, need: CorpusStatistics, digest: str = ""
     ) -> DocumentFrequencies | Failure:
-        """Return the document frequencies of a set's corpus, or NOT_PREPARED.
-
-        `digest` (from `digest_of`) is the corpus's digest. "" means the current corpus.
-        """
+        """Return the document frequencies of a set's corpus. `digest` "" means the current corpus."""
         wanted = digest or await self.digest_of(reference_set)
         if isinstance(wanted, Failure):
             return wanted
@@ -160,14 +155,13 @@ class Corpora:
         if known is not None and known[0] == wanted:
             self._counted.move_to_end(key)
             return known[1]
-        # If this request is cancelled, the work continues for the next request.
+        # If this request is cancelled, counting continues for the next request.
         return await self._counting.result((key, wanted), partial(self._count_set, key, wanted))
 
     async def count(
         self, name: str, entries: ReferenceEntries, need: CorpusStatistics
     ) -> DocumentFrequencies | Failure:
         """Return the document frequencies of distinct entries (see `entry_of`). For `name`, see `name_of`."""
-        # Count large corpora on a thread.
         run = asyncio.to_thread if _is_large(entries, need) else _at_once
         if need.terms is Terms.NGRAMS:
             return await run(
@@ -188,7 +182,7 @@ class Corpora:
         )
 
     async def _read(self, name: _Name, revision: str) -> str | Failure:
-        # `revision` may be older than these entries. The next request then reads the set again.
+        # `revision` may be older than the entries. The next request then reads the set again.
         sets, reference_set = self._ports.reference_sets, name[1]
         entries = await sets.entries(reference_set)
         if isinstance(entries, Failure):
@@ -208,7 +202,7 @@ class Corpora:
             self._held[name, digest] = entries
         self._digests[name] = revision, digest
         self._digests.move_to_end(name)
-        if len(self._digests) > _MAX_REMEMBERED:
+        if len(self._digests) > _MAX_REMEMBERED_DIGESTS:
             self._digests.popitem(last=False)
         return digest
 

@@ -1,4 +1,4 @@
-"""Prepare references: generate and store synthetic answers, store the corpus, fill the cache, and report progress."""
+"""Prepare references: generate and store synthetic answers, store the corpus, and fill the cache."""
 
 import asyncio
 import time
@@ -20,11 +20,8 @@ from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
 from gradewire_server.scoring.synthetic import SyntheticAnswer, WritingSettings, stands_for_itself, write_sentence
 
 ENTRIES_PER_CHUNK: Final = 64
-"""The number of entries in a chunk if no judge writes synthetic answers."""
 ENTRIES_PER_WRITTEN_CHUNK: Final = 32
-"""The number of entries in a chunk if a judge writes synthetic answers."""
 SENTENCES_AT_ONCE: Final = 16
-"""The maximum number of sentences that a call requests at a time, so that other calls get their turn."""
 PATIENCE: Final = 4
 """The maximum number of retries for a sentence if the judge is unavailable."""
 LONGEST_PAUSE_S: Final = 30.0
@@ -38,9 +35,9 @@ class WrittenCounts:
     """The numbers of synthetic answers so far.
 
     Attributes:
-        stored: The number of references with a synthetic answer in the set, including answers from earlier calls.
-        generated: The number of stored sentences that the judge wrote. A sentence for several entries counts once.
-        fallback: The number of references that are used as synthetic answers because there is no valid sentence.
+        stored: The number of synthetic answers in the set, including answers from earlier calls.
+        generated: The number of sentences that the judge wrote in this call.
+        fallback: The number of references that are themselves used as synthetic answers.
     """
 
     stored: int = 0
@@ -55,7 +52,6 @@ class _Entry:
     Attributes:
         answers: A synthetic answer for each reference, or None if the answer is missing.
         awaited: The number of sentences that the entry still waits for.
-        failure: The first failure.
         faults: Why a reference itself is used as a synthetic answer, by the reference's index.
     """
 
@@ -66,7 +62,6 @@ class _Entry:
     faults: dict[int, str] = field(default_factory=dict)
 
     def fault(self) -> Failure:
-        """Return a failure that explains all faults."""
         named = "; ".join(f"references[{index}] is used unchanged: {why}" for index, why in sorted(self.faults.items()))
         return Failure(Status.UNPARSABLE, named)
 
@@ -78,7 +73,6 @@ class _Outcome:
     Attributes:
         failures: The failures of entries with a missing synthetic answer.
         faults: The failures (UNPARSABLE) of entries that use a reference itself as a synthetic answer.
-        answers: The synthetic answers.
     """
 
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -105,10 +99,7 @@ class AnswerWriter:
         self._counts = counts
 
     async def write(self, entries: Mapping[int, ReferenceEntry], outcome: _Outcome) -> AsyncGenerator[int]:
-        """Generate and store missing synthetic answers, and yield the number of finished entries so far.
-
-        `entries` are by index in the chunk. At the end, fill in `outcome`.
-        """
+        """Generate and store missing synthetic answers, fill in `outcome`, and yield the number of finished entries."""
         chunk = {index: _Entry(entry, [None] * len(entry.references)) for index, entry in entries.items()}
         await asyncio.gather(*map(self._look_up_stored_answers, chunk.values()))
         waiting = _missing(chunk.values())
@@ -152,7 +143,6 @@ class AnswerWriter:
         for index, (reference, answer) in enumerate(zip(entry.references, found, strict=True)):
             self._counts.stored += answer is not None
             if answer == reference and not stands_for_itself(reference):
-                # Report the fault again, because this caller may continue a different caller's work.
                 work.faults[index] = _EARLIER
                 self._counts.fallback += 1
 
@@ -213,7 +203,7 @@ class AnswerWriter:
 
 
 def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry, int]]]:
-    """Set `awaited` of all entries, and return for each (question, reference) the entries that wait for a sentence."""
+    """Return the entries that wait for a sentence, by (question, reference). Also set each entry's `awaited`."""
     waiting: dict[tuple[str, str], list[tuple[_Entry, int]]] = {}
     for work in chunk:
         if work.failure is None:
@@ -229,10 +219,9 @@ class PreparedChunk:
     """The progress of a preparation.
 
     Attributes:
-        entries_done: The number of finished entries so far, including failed entries.
-        failures: Pairs of an entry's index and its first failure, since the last progress report. An entry with the
-            status UNPARSABLE is prepared, but uses a reference itself as a synthetic answer.
-        answers: Pairs of an entry's index and its synthetic answers (None for missing answers).
+        failures: (entry index, failure) pairs since the last progress report. An entry with the failure UNPARSABLE is
+            prepared, but uses a reference itself as a synthetic answer.
+        answers: (entry index, synthetic answers) pairs since the last progress report, with None for missing answers.
     """
 
     entries_done: int
@@ -347,5 +336,5 @@ class Preparer:
 
 
 def entries_per_chunk(*, writing: bool) -> int:
-    """Return the number of entries in a chunk."""
+    """Return the number of entries in a chunk. `writing` is True if a judge writes synthetic answers."""
     return ENTRIES_PER_WRITTEN_CHUNK if writing else ENTRIES_PER_CHUNK

@@ -44,11 +44,11 @@ from gradewire_server.scoring.calls import (
 )
 
 MAX_TEXTS_PER_CALL = 2048
-"""The runner sends its open calls when they contain this many texts, to limit the vectors in memory."""
+"""The runner sends its open calls when they contain this many texts."""
 MAX_CALLS = 8
 """The runner starts no more programs while this many calls are running."""
 MAX_JUDGE_CALLS = 64
-"""The maximum number of running judge calls per request: enough for full batches, but other requests get their turn."""
+"""The maximum number of running judge calls in a request."""
 DEFECT = Failure(Status.INTERNAL, "the server has a defect; its log has the details")
 
 _NO_SET: Final = Failure(
@@ -61,11 +61,11 @@ logger = logging.getLogger(__name__)
 C = TypeVar("C", bound=PortCall[Any])
 
 Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
-"""Pairs of a key for `done` and a program."""
+"""(key for `done`, program) pairs."""
 
 
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
-    """Return INVALID_PARAMETER. Use this function for calls that have no corpus."""
+    """Return INVALID_PARAMETER."""
     return Failure(Status.INVALID_PARAMETER, f"corpus: must not be {need.corpus} in this call")
 
 
@@ -111,12 +111,9 @@ class ProgramRunner(Generic[K, R]):
         judged: Programs[K, R] = (),
         is_large: Callable[[K], bool] = lambda _: False,
     ) -> None:
-        """Run all programs. Cancelling this call also cancels the port calls.
+        """Run all programs, first `programs` and then `judged`. Cancelling this call also cancels the port calls.
 
-        Args:
-            programs: Programs that start first, so that they never wait for a judge.
-            judged: Programs that start later and need a judge.
-            is_large: A function that returns True for the key of a program that must run on a thread.
+        If `is_large(key)` is True, the program runs on a thread.
         """
         self._is_large = is_large
         self._slice.start()
@@ -147,7 +144,7 @@ class ProgramRunner(Generic[K, R]):
         self, waiting: Iterator[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
     ) -> None:
         while len(self._judging) < MAX_JUDGE_CALLS and (next_one := next(waiting, None)) is not None:
-            self._send_open_calls()  # open calls must not wait until the next program has rendered its prompt
+            self._send_open_calls()
             await self._resume(ProgramRun(*next_one), None)
 
     async def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
@@ -215,7 +212,6 @@ class ProgramRunner(Generic[K, R]):
         return await self._ports.reference_sets.prepared_answers(self._reference_set, need.question, need.references)
 
     def _judge_call(self, need: JudgeNeed) -> JudgeCall:
-        """Return the call for a judge need. If there is no call yet, create it, and send it if the limit allows."""
         call = self._judging.get(need)
         if call is None:
             call = self._judging[need] = JudgeCall(need)
@@ -229,7 +225,6 @@ class ProgramRunner(Generic[K, R]):
             self._running[asyncio.create_task(self._ask(call))] = call
 
     def _call(self, key: Hashable, make: Callable[[], C]) -> C:
-        """Return the open call with this key. If it does not exist, create it."""
         call: C | None = self._open.get(key)
         if call is None:
             call = self._open[key] = make()
@@ -241,7 +236,7 @@ class ProgramRunner(Generic[K, R]):
         self._open.clear()
 
     async def _receive(self) -> None:
-        """Wait until a call has ended, and resume the programs that were waiting for the call."""
+        """Wait until a call has ended, and resume the programs that were waiting for it."""
         finished, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
         for task in finished:
             call = self._running.pop(task)

@@ -20,14 +20,13 @@ from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
-"""The maximum length of an item with remembered results."""
+"""The results of longer items are not remembered."""
 _MAX_REQUESTS: Final = 1_024
-"""The maximum number of metrics (with parameters) with remembered results."""
 ENTRY_BYTES: Final = 1_600
 """The maximum size of an entry without its texts."""
 _NUMBER_BYTES: Final = 32
 _TEXT_BYTES: Final = 24
-"""The memory for a string in addition to its object: a slot in a tuple, and rounding by the allocator."""
+"""The memory for a string in addition to its object."""
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _LARGE_CHARACTERS: Final = 8_192
@@ -39,10 +38,10 @@ RECALLED_AT_ONCE: Final = 64
 _Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
-"""A callback for each result, with the item's index, the metric's index and the result."""
+"""A callback with an item's index, a metric's index and the result."""
 
 Emitted: TypeAlias = set[tuple[int, int]]
-"""The (item index, metric index) pairs of results that were emitted."""
+"""(item index, metric index) pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +60,9 @@ class _Entry(NamedTuple):
 
 
 class RememberedResults:
-    """A least-recently-used cache of results, for all namespaces and one event loop.
+    """A least-recently-used cache of results, for one event loop.
 
-    Attributes:
-        used_bytes: The number of bytes in use.
-        found: The number of results found since the start.
-        texts: The number of texts in the results found since the start.
+    `found` counts the results found since the start, and `texts` the texts in these results.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -79,10 +75,7 @@ class RememberedResults:
         self.texts = 0
 
     def of(self, request: MetricRequest, namespace: str = "") -> "ResultsOfMetric | None":
-        """Return the metric's remembered results. Return None if the metric's results must not be remembered.
-
-        Results are not remembered if they are cheap to compute, need a judge, or depend on more than the item's texts.
-        """
+        """Return the metric's remembered results, or None if results of this metric are not remembered."""
         info, parameters = request.metric.info, request.parameters
         cheap = not (info.needs_model or info.needs_grader)
         if not self._max_bytes or cheap or info.asks_judge:
@@ -110,7 +103,7 @@ class RememberedResults:
             self.used_bytes -= oldest.size_bytes
 
     def _number_of(self, request: MetricRequest) -> int:
-        """Return a number that identifies this object. The planner returns the same object for equal requests."""
+        # The planner returns the same object for equal requests.
         known = self._numbers.get(id(request))
         if known is not None:
             self._numbers.move_to_end(id(request))
@@ -118,7 +111,7 @@ class RememberedResults:
         self._last_number += 1
         self._numbers[id(request)] = request, self._last_number  # keep the object, so that `id` remains unique
         if len(self._numbers) > _MAX_REQUESTS:
-            self._numbers.popitem(last=False)  # entries with this number can no longer be found
+            self._numbers.popitem(last=False)
         return self._last_number
 
 
@@ -130,7 +123,7 @@ class ResultsOfMetric(NamedTuple):
     number: int
 
     def find(self, item: Item) -> ScoredResult | None:
-        """Return the remembered result for the item's texts, or None. Its texts count as memory hits."""
+        """Return the remembered result for the item's texts, or None."""
         entry = self.results.get(self._key(item))
         return None if entry is None else ScoredResult(entry.result, CacheHits(memory=entry.texts))
 
@@ -212,11 +205,11 @@ class Scorer:
         Args:
             items: The items to grade.
             requests: The metrics. A Failure becomes the metric's result for all items.
-            deadline_s: The deadline in `time.monotonic()` seconds, after which missing results become TIMEOUT.
+            deadline_s: In `time.monotonic()` seconds. At this time, missing results become TIMEOUT.
             judge_deadline_s: The deadline for judges. None means `deadline_s`.
             corpora: The request's corpora. None means the corpora of `items`, without a reference set.
             emitted: The return value of `recall`, or None if `recall` was not called.
-            emit: A callback for each result. Must not block.
+            emit: A callback for each result. It must not block.
         """
         await LoopSlice(self._turns).begin()
         remembered = self._remembered(requests)
@@ -255,10 +248,7 @@ class Scorer:
             )
 
     def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
-        """Emit all remembered results, and return their (item index, metric index) pairs.
-
-        Request at most RECALLED_AT_ONCE results, because this call blocks the event loop.
-        """
+        """Emit all remembered results, and return their indices. Request at most RECALLED_AT_ONCE results."""
         if not (mine := self._remembered(requests)):
             return set()
         return {pair for index, item in enumerate(items) for pair in _recalled(mine, index, item, emit)}
@@ -279,9 +269,9 @@ class Scorer:
         return {index: results for index, each in found if (results := self._results.of(each, self._namespace))}
 
     def corpora_of(self, items: Sequence[Item], *, reference_set: str = "", corpus_digest: str = "") -> RequestCorpora:
-        """Return a request's corpora. `items` are all items in the request, even if several calls score them.
+        """Return a request's corpora. `items` must be all items in the request.
 
-        `corpus_digest` (from the method `corpus_digest`) is the set's digest. "" means the current corpus.
+        `corpus_digest` "" means the set's current corpus.
         """
         return RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest)
 
@@ -305,9 +295,9 @@ class Scorer:
             entries: The entries to prepare.
             requests: The metrics. A Failure becomes the failure of all entries.
             reference_set: The set's name.
-            deadline_s: The deadline in `time.monotonic()` seconds, or None.
-            writing: The settings for the generation of missing synthetic answers, or None to generate none.
-            seal: The set's seal if the set is sealed, or "".
+            deadline_s: The deadline in `time.monotonic()` seconds.
+            writing: Settings for the generation of missing synthetic answers.
+            seal: The set's seal, or "" if the set is not sealed.
         """
         metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
         preparer = Preparer(
@@ -324,7 +314,7 @@ def _large_of(items: Sequence[Item]) -> Callable[[tuple[int, int]], bool]:
 def _recalled(
     results: Mapping[int, ResultsOfMetric], item_index: int, item: Item, emit: Emit
 ) -> Iterator[tuple[int, int]]:
-    """Emit an item's remembered results, and yield their (item index, metric index) pairs."""
+    """Emit an item's remembered results, and yield their indices."""
     for metric_index, of_metric in results.items():
         if (scored := of_metric.find(item)) is not None:
             emit(item_index, metric_index, scored)

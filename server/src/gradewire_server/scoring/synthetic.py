@@ -19,8 +19,7 @@ from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 MAX_CHARACTERS: Final = 4096
 """The maximum number of characters that are read from the judge's text."""
 
-# The end of a sentence: punctuation marks, with closing quotes and brackets. No blank needs to follow CJK full stops,
-# the Devanagari danda, the Arabic question mark and full stop, and the Ethiopic full stop.
+# The end of a sentence: punctuation marks with closing quotes and brackets. In some scripts, no blank follows.
 _SPACED: Final = r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)\]]*(?=\s|$)"
 _UNSPACED: Final = r"[\u3002\uff01\uff1f\uff61\u0964\u0965\u061f\u06d4\u1362]+[\"'\u201d\u2019\u300d\u300f)\]]*"
 _END: Final = re.compile(f"{_SPACED}|{_UNSPACED}")
@@ -35,7 +34,7 @@ _ABBREVIATION: Final = re.compile(
 _STARTER: Final = re.compile(
     r"[\"'(\u201c]*(?:it|s?he|they|we|i|this|that|these|those|the|an?|in|on|its|his|her|their|there)\W*", re.IGNORECASE
 )
-"""The words that start a new sentence if they are capitalised, even after an initial or an abbreviation."""
+"""Words that start a new sentence if they are capitalised, even after an initial or an abbreviation."""
 
 MAX_REFERENCE_WORDS: Final = 16
 """A reference with more words needs no sentence."""
@@ -101,7 +100,7 @@ def _spans(line: str, phrase: str) -> list[tuple[int, int]]:
 
 
 def _ends_here(line: str, match: re.Match[str]) -> bool:
-    """Return True if the mark ends the sentence. A dot may belong to an initial or an abbreviation."""
+    """Return True if the mark ends a sentence, and is not part of an initial or an abbreviation."""
     following = _NEXT_WORD.match(line, match.end())
     if following is None or match[0][0] not in ".!?\u2026":
         return True
@@ -140,9 +139,9 @@ def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -
     """Return the worst flaw in the sentence, or None if the sentence is valid for the reference.
 
     Args:
-        sentence: The sentence from `first_sentence`.
-        question: The question, not blank.
-        reference: The reference, not blank, for which `stands_for_itself` returns False.
+        sentence: A sentence from `first_sentence`.
+        question: Not blank.
+        reference: Not blank, and not so long that it needs no sentence (`stands_for_itself`).
         finished: True if the sentence is complete.
     """
     words = split_words(sentence) if sentence.strip() else []
@@ -160,11 +159,7 @@ def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -
 
 
 def holds_answer(sentence: str, reference: str) -> bool:
-    """Return True if the sentence contains the reference.
-
-    The sentence must contain all normalised words of the reference (except articles) in any order, or the reference
-    itself as whole words. A reference without words must occur as it is.
-    """
+    """Return True if the sentence contains the reference, or its normalised words (except articles) in any order."""
     bare = bare_words(reference)
     if not bare:
         return reference.strip().lower() in sentence.lower()
@@ -175,15 +170,14 @@ def holds_answer(sentence: str, reference: str) -> bool:
 
 
 def _is_question(sentence: str, words: list[str], question: str, reference: str) -> bool:
-    """Return True if the sentence is a question, or repeats the question, with or without the answer."""
+    """Return True if the sentence is a question or repeats the given question."""
     ending = sentence.rstrip(_CLOSING)
     if ending.endswith(tuple(_QUESTION_MARKS)) and not reference.rstrip(_CLOSING).endswith(tuple(_QUESTION_MARKS)):
         return True
     asked = split_words(question.lstrip()[: len(sentence) + 1])  # the sentence cannot contain more
     if words == asked:
         return True
-    # A valid sentence may contain a question that is a phrase or an unfinished sentence ("Capital of France?",
-    # "Mustangs are a type of?").
+    # A valid sentence may contain a phrase ("Capital of France?") or a fragment ("Mustangs are a type of?").
     if _ASKING.isdisjoint(asked) and _BEGINNING.fullmatch(asked[0]) is None:
         return False
     answer = split_words(reference)
@@ -198,7 +192,6 @@ def _has_run(words: list[str], run: list[str]) -> bool:
     """Return True if `words` contains the sequence `run`."""
     if len(run) > len(words):
         return False
-    # Words contain no blanks.
     return re.search(rf"(?:^| ){re.escape(' '.join(run))}(?: |$)", " ".join(words)) is not None
 
 
@@ -212,10 +205,9 @@ class ShownTexts:
 
 
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
-    """Return a flaw if the sentence repeats words from the prompt's instructions or examples, or None.
+    """Return a flaw if the sentence repeats the prompt's instructions or examples, or None.
 
-    Words from the question and the reference do not count. The sentence must not be blank or have more than MAX_WORDS
-    words.
+    The sentence must not be blank or have more than MAX_WORDS words.
     """
     words = split_words(sentence)
     known = _content(split_words(_head(question))) | _content(split_words(_head(reference)))
@@ -232,10 +224,9 @@ def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str
 
 
 def is_about(sentence: str, question: str, reference: str) -> bool:
-    """Return True if the sentence and the question have a common content word that is not in the reference.
+    """Return True if the sentence has a content word of the question that is not in the reference.
 
-    Words match if one is a prefix of the other ("swim", "swimming"). If the reference contains all the question's
-    content words, return True.
+    Words match if one word is a prefix of the other word. If the question has no such word, return True.
     """
     answer = set(split_words(_head(reference)))
     asked = _content(split_words(_head(question))) - answer
@@ -269,7 +260,7 @@ def _head(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _own_words(shown: ShownTexts) -> str:
-    """Return the words of the instructions and the item template. A blank precedes and follows each word."""
+    """Return the words of the instructions and the item template, with blanks around each word."""
     variant = shown.prompt.variants[shown.variant_name]
     item = variant.item.render({"question": "", "answer": "", "problem": shown.problem}).text
     texts = [text for text in (variant.system, item) if text.strip()]
@@ -279,7 +270,7 @@ def _own_words(shown: ShownTexts) -> str:
 
 @lru_cache(maxsize=64)
 def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """Return the content words of each example sentence, with and without the words of the reference."""
+    """Return the content words of each example sentence, with and without the reference's words."""
     variant = prompt.variants[variant_name]
     shown = demonstration_set(prompt, variant, "", None)
     found = []
@@ -296,7 +287,7 @@ class WritingSettings:
 
     Attributes:
         model: The judge, NAME@DIGEST.
-        prompt: The prompt file, with the variant "sentence" for the first try. "again" is for an optional second try.
+        prompt: The prompt file. The variant "sentence" is for the first try, and "again" for an optional second try.
     """
 
     model: str
@@ -321,11 +312,10 @@ WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, SyntheticAnswer | F
 
 
 def write_sentence(question: str, reference: str, writing: WritingSettings) -> WritingProgram:
-    """Have a judge write a sentence. If it has a flaw, try once more. If that fails, use the reference.
+    """Have a judge write a sentence. If the sentence has a flaw, try once more, and then use the reference.
 
-    The second prompt mentions the flaw and starts the judge's sentence with the reference. Otherwise, a greedy judge
-    would repeat the first sentence. The second sentence must also be about the question, because every sentence that
-    starts with the reference contains the answer. `question` and `reference` must be NFC and not blank.
+    The second prompt mentions the flaw and starts the judge's sentence with the reference. `question` and `reference`
+    must be NFC and not blank.
 
     Returns:
         The synthetic answer, or the judge's failure.
@@ -371,12 +361,12 @@ def _need(writing: WritingSettings, name: str, fields: Mapping[str, str], proble
 
 
 def _without_opening(said: str, opening: str) -> str:
-    """Remove the prompt's opening. Judges that cannot continue a started turn repeat this opening."""
+    # Judges that cannot continue a started turn repeat the opening.
     return said[len(opening) :].lstrip() if said[: len(opening)].lower() == opening.lower() else said
 
 
 def _joined(begun: str, said: str) -> str:
-    """Join the start of a sentence and the judge's continuation. Insert a blank if necessary."""
+    """Join the start of a sentence and the judge's continuation, with a blank if necessary."""
     if not begun or not said:
         return begun + said
     if said[: len(begun)].lower() == begun.lower():
