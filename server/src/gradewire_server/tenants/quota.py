@@ -18,10 +18,7 @@ _MINUTE_S: Final = 60.0
 
 
 def text_tokens(size_bytes: int) -> int:
-    """Return the number of text tokens charged for a message: one token for every four bytes.
-
-    Callers can compute this charge in advance, and it needs no tokenizer.
-    """
+    """Return the number of text tokens charged for a message: one token for every four bytes."""
     return -(-size_bytes // _BYTES_PER_TOKEN)
 
 
@@ -48,13 +45,7 @@ class TokenBucket(Quota):
     """A tenant's quota, for one event loop.
 
     A full bucket contains the tokens for one minute. A message that needs more tokens can be sent when the bucket is
-    full, and leaves a debt.
-
-    Args:
-        tokens_per_minute: The quota.
-        clock: A monotonic clock, in seconds.
-        level: A function that opens a level shared by several processes, given the bucket's size and the time. If None,
-            the bucket has a level of its own.
+    full, and leaves a debt. `level` opens a level that several processes share, given the bucket's size and the time.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """The quota levels of all tenants, in a file that several processes on this machine share.
 
-Each tenant has a record with the name's digest and the level. Each access locks the file (3 µs). If another process
-holds the lock for long, the event loop must not wait. The process then uses the level that it last read, and writes
-its changes to the file when it gets the lock again. All processes use the system's monotonic clock.
+Each access locks the file (3 µs). If another process holds the lock for long, this process uses the level that it last
+read, and writes its changes to the file when it gets the lock again. The clock must be the system's monotonic clock.
 """
 
 import fcntl
@@ -22,12 +21,12 @@ _LEVEL: Final = struct.Struct("=ddd")
 _DIGEST_BYTES: Final = 16
 _RECORD_BYTES: Final = _DIGEST_BYTES + _LEVEL.size
 _PATIENCE_S: Final = 0.001
-"""The maximum wait for the lock in seconds. After a timeout, the process does not wait again until it gets the lock."""
+"""The maximum wait for the lock in seconds. After a timeout, do not wait again until the lock is acquired."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A tenant's level as this process last read it, with the process's own changes.
+    """A tenant's level when this process last read the file, with this process's later changes.
 
     Attributes:
         offset: The level's position in the file, or None if not known yet.
@@ -42,7 +41,7 @@ class _Seen:
 
 
 class SharedLevels:
-    """All tenants' levels in a file, for one event loop. If the file does not exist, it is created."""
+    """All tenants' levels in a file, for one event loop."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -51,7 +50,7 @@ class SharedLevels:
 
     @contextmanager
     def of(self, tenant: str, size: float, now_s: float) -> Iterator[Level]:
-        """Yield a tenant's level, and write it to the file when the context exits. A new tenant gets a full bucket."""
+        """Yield a tenant's level, and write it to the file when the context exits. New tenants get a full bucket."""
         seen = self._seen.get(tenant)
         if seen is None:
             seen = self._seen[tenant] = _Seen(Level(size, size, now_s))

@@ -10,8 +10,7 @@ from typing import Any, Final
 from gradewire_server.domain.caller import Scope
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""The pattern for names of tenants and namespaces. Colons are not allowed, because they separate parts of cache keys.
-"""
+"""The pattern for names of tenants and namespaces, without colons, which separate parts of cache keys."""
 USUAL_SCOPES: Final = frozenset({Scope.SCORE, Scope.PREPARE, Scope.JUDGE})
 """The default scopes: all scopes that reveal nothing about other tenants."""
 
@@ -19,7 +18,7 @@ MAX_FILE_BYTES: Final = 4 << 20
 MAX_WEIGHT: Final = 1000.0
 MAX_QUOTA_TOKENS_PER_MINUTE: Final = 10**12
 _TOKEN: Final = re.compile(r"[!-~]{1,1024}")
-"""The pattern for tokens: printable ASCII without spaces, to fit in a header."""
+"""Printable ASCII without spaces, to fit in a header."""
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 _KEYS: Final = ("namespace", "token", "token_sha256", "scopes", "weight", "quota_tokens_per_minute")
 _EMPTY_SHA256: Final = sha256(b"").digest()
@@ -30,10 +29,9 @@ class Tenant:
     """A tenant.
 
     Attributes:
-        name: The name of the tenant's table in the tokens file.
-        namespace: The namespace for reference sets, verdicts and cache entries. Several tenants may share a namespace.
+        namespace: The namespace for stored data. Several tenants may share a namespace.
         token_sha256: The SHA-256 digests of one or more tokens, 32 bytes each.
-        scopes: One or more scopes of the tokens.
+        scopes: One or more scopes.
         weight: The tenant's share of turns relative to other callers, above 0.
         quota_tokens_per_minute: The maximum number of text tokens per minute, or None for no limit.
     """
@@ -47,7 +45,7 @@ class Tenant:
 
 
 class TokensFileError(ValueError):
-    """An invalid tokens file. The message names the table and the key, but contains no token."""
+    """An invalid tokens file. The message contains no token."""
 
 
 def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
@@ -61,7 +59,6 @@ def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        # The parser's message contains at most one character of the text.
         raise TokensFileError(f"is not valid TOML: {error}") from None
     if not tables:
         raise TokensFileError(

@@ -19,8 +19,7 @@ from gradewire_server.tenants.tenant import MAX_FILE_BYTES, Tenant, TokensFileEr
 
 _log = logging.getLogger(__name__)
 
-_KEY: Final = secrets.token_bytes(32)
-"""A random secret that only this process knows."""
+_HASH_KEY: Final = secrets.token_bytes(32)
 
 LOOK_EVERY_S: Final = 1.0
 
@@ -28,11 +27,7 @@ _Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 class TokenTable:
-    """An immutable table of callers by token.
-
-    The table's keys are keyed hashes, because nobody can construct tokens with similar hashes without the key.
-    Therefore, the duration of a lookup reveals nothing about the tokens.
-    """
+    """An immutable table of callers by token. The duration of a lookup reveals nothing about the tokens."""
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
         self._found = {_keyed(digest): (digest, caller) for digest, caller in callers.items()}
@@ -48,7 +43,7 @@ class TokenTable:
 
 
 def _keyed(digest: bytes) -> bytes:
-    return blake2b(digest, key=_KEY, digest_size=16).digest()
+    return blake2b(digest, key=_HASH_KEY, digest_size=16).digest()
 
 
 class TokensFile:
@@ -102,7 +97,6 @@ class TokensFile:
         _log.info("auth_tokens_file: reloaded %s: %d tenants, %d tokens", self._path, len(tenants), len(self.table))
 
     def _table_of(self, tenants: Iterable[Tenant]) -> TokenTable:
-        """Return the table for these tenants. Existing tenants keep the used part of their quota."""
         callers: dict[bytes, Caller] = {}
         buckets: dict[str, TokenBucket] = {}
         for tenant in tenants:
@@ -141,7 +135,6 @@ def _read(path: Path, own_namespace: str) -> tuple[_Stamp | None, tuple[Tenant, 
 
 
 def _stamp(status: os.stat_result) -> _Stamp:
-    """Return values that change when the file is written or replaced."""
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
@@ -159,7 +152,7 @@ class Authentication:
         self.is_open = file is None and not tokens
 
     def caller(self, authorization: str, peer: str) -> Caller | None:
-        """Return the caller, or None if `authorization` contains no valid token, but a token is needed.
+        """Return the caller, or None if a token is needed, but `authorization` contains no valid token.
 
         For `peer`, see `anonymous_caller`.
         """
