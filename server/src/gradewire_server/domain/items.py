@@ -30,13 +30,13 @@ class Item:
 
     Attributes:
         id: The caller's identifier, not necessarily unique.
-        question: May be empty.
+        question: The question, possibly empty.
         references: The correct answers. If a reference is blank, metrics return INVALID_INPUT.
         prediction: The answer to grade. If the answer is blank, metrics return EMPTY_PREDICTION.
         synthetic_answers: A sentence for each reference, or no sentences at all.
         captions: Descriptions of the images, not blank.
         group: A label for summaries.
-        images: Not validated yet.
+        images: The images, not validated yet.
     """
 
     id: str

@@ -104,7 +104,7 @@ class Parameters:
         return self
 
     def asks_no_judge(self, metadata: "ModelMetadata") -> bool:
-        """Return True if the metric needs no judge for these parameters and this model."""
+        """Return True if the metric needs no judge with these parameters and this model."""
         del metadata
         return False
 

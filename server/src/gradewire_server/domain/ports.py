@@ -114,9 +114,9 @@ class Embeddings(Protocol):
         Args:
             model: NAME, NAME@DIGEST with 64 digits, or "" for the default model. If NAME now has a different digest,
                 the call fails with UNAVAILABLE.
-            texts: NFC, not blank.
+            texts: The texts, NFC and not blank.
             tiers: Each text's cache tier.
-            deadline_s: In `time.monotonic()` seconds.
+            deadline_s: The deadline in `time.monotonic()` seconds.
         """
 
     async def embed_roughly(

@@ -34,7 +34,7 @@ _MAX_SMALL_ITEMS: Final = 256
 _FREE_TOKENS: Final = 4
 """Requests that cost this many tokens or fewer never wait, because their texts are cached."""
 _BULK_SHARE: Final = 3 / 8
-"""The share of the item permits for bulk work, and the same share for judged work."""
+"""The share of all item permits that bulk work may use. Judged work may use the same share."""
 _ANY_METRICS: Final = "any metrics"
 """The request kind for cost estimates before the metrics are known."""
 _MIN_RETRY_S: Final = 0.05

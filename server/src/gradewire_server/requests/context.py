@@ -129,7 +129,7 @@ class RequestContext:
     def report_result(self, metric: str, item_index: int, result: MetricResult) -> None:
         """Count and trace a result. If its status is INTERNAL, also log the result."""
         if result.status is Status.INTERNAL:
-            _log.error("metric %s returned a result with status INTERNAL: %s", metric, result.message)
+            _log.error("a result of metric %s is INTERNAL: %s", metric, result.message)
         self.count_result(metric, result.status)
         record_result(metric, item_index, result)
 

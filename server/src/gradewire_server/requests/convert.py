@@ -339,7 +339,7 @@ PAIRS: Final = CallForm(
 async def read_in_turns(
     elements: Iterable[MessageT], read: Callable[[MessageT], T], request_bytes: int | None = None
 ) -> AsyncIterator[tuple[MessageT, T]]:
-    """Yield each element and the result of `read(element)`, and let other tasks run in between.
+    """Yield each element with the result of `read(element)`, and let other tasks run in between.
 
     Large elements are read on a thread, because normalisation takes 0.1 s per megabyte.
     """

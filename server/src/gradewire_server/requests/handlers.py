@@ -159,7 +159,7 @@ class Handlers:
         return view
 
     async def close(self) -> None:
-        """Wait until all cancelled work has ended. Call `close` before you close the scorer's ports."""
+        """Wait until all cancelled work has ended. Do this before you close the scorer's ports."""
         await self._score.close()
         await self._compare.close()
         for view in self._views.values():

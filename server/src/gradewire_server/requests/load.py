@@ -19,7 +19,7 @@ _MAX_KINDS: Final = 32
 _RATE_WINDOW_S: Final = 0.25
 _RATE_RISE: Final = 0.5
 _RATE_FALL: Final = 0.1
-"""The newest window's weight in the estimate, if the rate rises or falls."""
+"""The newest window's weights in the estimate, for rising and falling rates."""
 _LEAST_COMPUTED_SHARE: Final = 0.25
 """A window is ignored if the encoders computed less than this share of the expected tokens."""
 _SATURATED_S: Final = 0.05
@@ -163,7 +163,7 @@ class EncoderBacklog:
         return self.is_small(self.in_work[Lane.BULK] + tokens)
 
     def allowed_tokens(self, tokens: float) -> float:
-        """Return how many tokens may be in progress before a small request with `tokens` is admitted."""
+        """Return how many tokens may be in progress when a small request with `tokens` is admitted."""
         rate = self.rate.tokens_per_s
         allowed = max(_ALLOWED_WAIT_S * rate, _ALLOWED_REQUESTS * tokens, _MIN_IN_WORK_TOKENS)
         return min(allowed, self._max_wait_s * rate)

@@ -25,7 +25,7 @@ from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
 _log = logging.getLogger(__name__)
 
 _FRAME_BYTES: Final = 2
-"""The size of a nested message's tag and length if the message has less than 128 bytes."""
+"""The size of a nested message's tag and length if the message has fewer than 128 bytes."""
 _LARGE_FRAME_BYTES: Final = 5
 """The maximum size of a nested message's tag and length."""
 _SMALL: Final = 128

@@ -22,7 +22,7 @@ from gradewire_server.tenants.tokens import Authentication
 _log = logging.getLogger(__name__)
 
 COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
-"""The services that need encoders."""
+"""The services that need the engine."""
 ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
 _MAX_MESSAGE_BYTES: Final = 4096
 

@@ -29,7 +29,7 @@ IDLE_STREAM_S: Final = 600.0
 """The server ends a stream after this many seconds without messages or work in progress."""
 _RETRY_AFTER_S: Final = 1.0
 _CLOCK_S: Final = 0.001
-"""The event loop may fire a timer this many seconds early."""
+"""The event loop may run a timer this many seconds early."""
 
 _STREAM_SHARE: Final = 8
 """A stream may use the memory for all streams divided by this number."""

@@ -74,7 +74,7 @@ class TenantTelemetry:
         self._calls, self._tokens, self._refusals = cache(calls.labels), cache(tokens.labels), cache(refusals.labels)
 
     def finished(self, caller: Caller, code: str) -> None:
-        """Count a call that ended with a gRPC code."""
+        """Count a finished call."""
         if caller.tenant:
             self._calls(caller.tenant, code).inc()
 
@@ -161,7 +161,7 @@ class RpcTelemetry:
         self._synthetic.labels("fallback").inc(fallback)
 
     def expose_admission(self, admission: Admission) -> None:
-        """Let the gauges for admission control show the state of `admission`."""
+        """Connect the gauges to `admission`."""
         for path, gauge in self._admission.items():
             gauge.set_function(partial(attrgetter(path), admission))
 

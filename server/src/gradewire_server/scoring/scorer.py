@@ -62,7 +62,7 @@ class _Entry(NamedTuple):
 class RememberedResults:
     """A least-recently-used cache of results, for one event loop.
 
-    `found` counts the results found since the start, and `texts` the texts in these results.
+    `found` counts the results found since the start, and `texts` counts the texts in these results.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -205,7 +205,7 @@ class Scorer:
         Args:
             items: The items to grade.
             requests: The metrics. A Failure becomes the metric's result for all items.
-            deadline_s: In `time.monotonic()` seconds. At this time, missing results become TIMEOUT.
+            deadline_s: When missing results become TIMEOUT, in `time.monotonic()` seconds.
             judge_deadline_s: The deadline for judges. None means `deadline_s`.
             corpora: The request's corpora. None means the corpora of `items`, without a reference set.
             emitted: The return value of `recall`, or None if `recall` was not called.

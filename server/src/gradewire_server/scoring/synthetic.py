@@ -140,8 +140,8 @@ def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -
 
     Args:
         sentence: A sentence from `first_sentence`.
-        question: Not blank.
-        reference: Not blank, and not so long that it needs no sentence (`stands_for_itself`).
+        question: The question, not blank.
+        reference: The reference, not blank, for which `stands_for_itself` returns False.
         finished: True if the sentence is complete.
     """
     words = split_words(sentence) if sentence.strip() else []
