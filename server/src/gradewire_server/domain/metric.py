@@ -69,7 +69,7 @@ class Parameters:
 
     @property
     def reads_prepared(self) -> bool:
-        """True if the score depends on the request's reference set, which the metric identifier then names."""
+        """True if the score depends on the reference set. The metric identifier then contains the set's name."""
         return self.corpus is Corpus.PREPARED
 
     @property

@@ -55,7 +55,7 @@ class Vectors:
     """The answer to Embed.
 
     Attributes:
-        values: float32[n, dims], rows of length 1, rounded to float16 like cached vectors.
+        values: float32[n, dims], rows with norm 1, rounded to float16 like cached vectors.
         truncated: bool[n], True if the text was too long for the model and was cut.
     """
 

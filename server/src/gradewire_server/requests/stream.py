@@ -33,7 +33,12 @@ _MAX_PLACES: Final = 10
 
 @dataclass(slots=True)
 class OpenItem:
-    """An unfinished item, with its numbers of missing results and of places in the stream window."""
+    """An unfinished item.
+
+    Attributes:
+        missing: The number of missing results.
+        places: The number of places in the stream window.
+    """
 
     index: int
     id: str

@@ -16,7 +16,7 @@ from gradewire_server.requests.load import EncoderBacklog, LoopBacklog
 _NO_PERMIT_RETRY_S: Final = 0.5
 """The retry delay if no permit is left."""
 _PARTS_OF_LIMIT: Final = 4
-"""A tenant may use the limit for slowed messages divided by this number."""
+"""A tenant's limit for slowed messages is the limit for all tenants divided by this number."""
 
 
 class Permits:

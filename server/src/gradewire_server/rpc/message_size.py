@@ -80,7 +80,7 @@ class Counts:
     metrics: int = 0
 
     def memory_bytes(self, size_bytes: int, strings: int) -> int:
-        """Return the estimated memory for a message and its reply, rather too high than too low."""
+        """Return a generous estimate of the memory for a message and its reply."""
         results = self.items * (_PER_ITEM + _PER_RESULT * max(1, self.metrics))
         return _PER_BYTE * size_bytes + _PER_STRING * strings + results
 
@@ -97,7 +97,7 @@ def counted_in(descriptor: Descriptor) -> CountedFields:
         elif not each.is_repeated and each.message_type is not None:
             below = counted_in(each.message_type)
             if below.lists or below.inner:
-                # If a list and its message have the same name, write it only once in the path.
+                # If a list and its message have the same name, the path contains this name only once.
                 outer = {
                     number: one if one.path == each.name else one._replace(path=f"{each.name}.{one.path}")
                     for number, one in below.lists.items()

@@ -32,7 +32,7 @@ _CLOCK_S: Final = 0.001
 """The event loop may run a timer this many seconds early."""
 
 _STREAM_SHARE: Final = 8
-"""A stream may use the memory for all streams divided by this number."""
+"""A stream's memory limit is the limit for all streams divided by this number."""
 
 _RESULTS_AT_ONCE: Final = 4096
 """The number of results to serialise before other tasks get a turn."""

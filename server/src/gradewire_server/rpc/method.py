@@ -25,7 +25,7 @@ class Method(Generic[RequestT]):
         scope: The scope that a token needs, or None if no scope is needed.
         rows: The field path of the items, pairs, questions or entries.
         judges: If every request needs a judge, the field path for errors about a missing scope.
-        may_judge: The name of a field with which a request needs a judge.
+        may_judge: The name of a field. Requests with this field need a judge.
         metric: The metric's name if all requests use the same metric.
     """
 
@@ -60,7 +60,7 @@ class RpcCall:
     Attributes:
         deadline_s: The seconds from the call's start to its deadline, or None without a deadline.
         waited_s: The seconds that the call waited for its first step, or None if not measured.
-        caller: `LOCAL` until the token is checked.
+        caller: The caller, or `LOCAL` until the token is checked.
     """
 
     record: CallRecord

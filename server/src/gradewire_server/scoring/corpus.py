@@ -87,7 +87,7 @@ def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_questi
 
 
 def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
-    """Return the number of texts that contain each token ID. `ids` are int32[tokens], not negative, for each text."""
+    """Return the number of texts that contain each token ID. For each text, `ids` has int32[tokens], not negative."""
     if not ids:
         return {}
     texts = np.repeat(np.arange(len(ids), dtype=np.int64), [len(each) for each in ids])
@@ -97,7 +97,7 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
 
 
 async def digest_of(entries: ReferenceEntries) -> str:
-    """Return a hash of distinct normalised entries, 32 hex digits. Their order does not matter."""
+    """Return a hash of distinct normalised entries in any order, 32 hex digits."""
     if len(entries) > _OFF_LOOP_ENTRIES:
         return await asyncio.to_thread(_digest, entries)
     return _digest(entries)
@@ -146,7 +146,7 @@ class Corpora:
     async def of_set(
         self, reference_set: str, need: CorpusStatistics, digest: str = ""
     ) -> DocumentFrequencies | Failure:
-        """Return the document frequencies of a set's corpus. `digest` "" means the current corpus."""
+        """Return the document frequencies of a set's corpus. If `digest` is "", use the current corpus."""
         wanted = digest or await self.digest_of(reference_set)
         if isinstance(wanted, Failure):
             return wanted

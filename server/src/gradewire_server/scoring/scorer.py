@@ -271,7 +271,7 @@ class Scorer:
     def corpora_of(self, items: Sequence[Item], *, reference_set: str = "", corpus_digest: str = "") -> RequestCorpora:
         """Return a request's corpora. `items` must be all items in the request.
 
-        `corpus_digest` "" means the set's current corpus.
+        If `corpus_digest` is "", use the set's current corpus.
         """
         return RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest)
 

@@ -159,7 +159,7 @@ def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -
 
 
 def holds_answer(sentence: str, reference: str) -> bool:
-    """Return True if the sentence contains the reference, or its normalised words (except articles) in any order."""
+    """Return True if the sentence contains the reference, or its normalised words (without articles) in any order."""
     bare = bare_words(reference)
     if not bare:
         return reference.strip().lower() in sentence.lower()
@@ -174,7 +174,7 @@ def _is_question(sentence: str, words: list[str], question: str, reference: str)
     ending = sentence.rstrip(_CLOSING)
     if ending.endswith(tuple(_QUESTION_MARKS)) and not reference.rstrip(_CLOSING).endswith(tuple(_QUESTION_MARKS)):
         return True
-    asked = split_words(question.lstrip()[: len(sentence) + 1])  # the sentence cannot contain more
+    asked = split_words(question.lstrip()[: len(sentence) + 1])
     if words == asked:
         return True
     # A valid sentence may contain a phrase ("Capital of France?") or a fragment ("Mustangs are a type of?").
@@ -312,7 +312,7 @@ WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, SyntheticAnswer | F
 
 
 def write_sentence(question: str, reference: str, writing: WritingSettings) -> WritingProgram:
-    """Have a judge write a sentence. If the sentence has a flaw, try once more, and then use the reference.
+    """Have a judge write a sentence. If the sentence has a flaw, try once more. If that fails, use the reference.
 
     The second prompt mentions the flaw and starts the judge's sentence with the reference. `question` and `reference`
     must be NFC and not blank.
