@@ -96,7 +96,7 @@ def test_too_many_references_are_refused() -> None:
         read_row(types_pb2.Item(references=["a"] * 3), limits, check_bytes=False),
         read_entry(references_pb2.ReferenceEntry(references=["a"] * 3), limits),
     ):
-        assert refused == Failure(Status.INVALID_INPUT, "references: has 3, at most 2 are allowed")
+        assert refused == Failure(Status.INVALID_INPUT, "references: has 3 references, but at most 2 are allowed")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_an_id_has_a_bound_and_a_longer_one_comes_back_cut() -> None:
     assert isinstance(read_row(fits, Limits(), check_bytes=False), Item)
     assert reply_id(fits) == fits.id
     assert read_row(long, Limits(), check_bytes=False) == Failure(
-        Status.INVALID_INPUT, "id: has 1025 bytes, at most 1024 are allowed"
+        Status.INVALID_INPUT, "id: has 1025 bytes, but at most 1024 are allowed"
     )
     assert reply_id(long) == "é" * 79 + "…"
 
@@ -177,7 +177,7 @@ def test_a_text_among_the_parts_has_a_bound() -> None:
 
 def test_a_set_name_is_measured_as_it_is_used() -> None:
     grows = "\U0001d160" * 30  # 120 bytes, and three times as many in NFC
-    with pytest.raises(InvalidRequestError, match="reference_set: has 360 bytes, at most 256 are allowed"):
+    with pytest.raises(InvalidRequestError, match="reference_set: has 360 bytes, but at most 256 are allowed"):
         read_reference_set(grows)
 
 

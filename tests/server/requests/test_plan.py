@@ -138,12 +138,12 @@ def test_unset_metric_is_named() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         planner().plan([SMILE, types_pb2.MetricSpec()], "metrics")
     assert caught.value.field == "metrics[1]"
-    assert f"this server has {', '.join(REGISTRY)}" in str(caught.value)
+    assert f"use one of {', '.join(REGISTRY)}" in str(caught.value)
 
 
 def test_a_metric_of_a_later_version_is_named() -> None:
     later = types_pb2.MetricSpec.FromString(bytes([0x80 | (19 & 15) << 3 | 2, 19 >> 4, 0]))  # field 19
-    with pytest.raises(InvalidRequestError, match="an unknown one"):
+    with pytest.raises(InvalidRequestError, match="an unknown metric"):
         planner().plan([later], "metrics")
 
 
@@ -205,7 +205,7 @@ def test_a_string_beyond_its_bound_is_refused_before_it_is_looked_up(metric: str
     plan, _ = planner_over(HashEngine(), REGISTRY).plan([long, EXACT], "metrics")
     assert plan.request == Failure(
         Status.INVALID_PARAMETER,
-        f"metrics[0].{metric}.{field}: has {bound + 1} bytes, at most {bound} are allowed",
+        f"metrics[0].{metric}.{field}: has {bound + 1} bytes, but at most {bound} are allowed",
     )
     assert plan.provenance.ByteSize() < 100
     assert plan.provenance.metric.WhichOneof("metric") == plan.provenance.name == metric
@@ -235,7 +235,7 @@ def test_a_metric_too_large_as_a_whole_is_an_error_of_the_call(model: str) -> No
     message = types_pb2.MetricSpec(smile=types_pb2.SmileParameters.FromString(UNKNOWN))
     message.smile.model = model
     with pytest.raises(
-        InvalidRequestError, match=rf"has {message.ByteSize()} bytes, at most {MAX_SPEC_BYTES}"
+        InvalidRequestError, match=rf"has {message.ByteSize()} bytes, but at most {MAX_SPEC_BYTES}"
     ) as caught:
         planner_over(HashEngine(), REGISTRY).plan([EXACT, message], "metrics")
     assert caught.value.field == "metrics[1].smile"

@@ -193,7 +193,7 @@ async def test_an_immutable_set_has_a_corpus_whatever_the_metrics(wire: Wire) ->
     [
         (("a", " "), {"immutable": True}, "entries[1]: references[0]: is blank"),
         (("a", "b" + "\u0301" * 40), {"immutable": True}, "entries[1]: references[0]: more than 30"),
-        ((), {"immutable": True}, "entries: an immutable set needs at least one"),
+        ((), {"immutable": True}, "entries: must contain at least one entry"),
         (("a",), {"expected_digest": ALL}, "expected_digest: needs immutable"),
         (("a",), {"immutable": True, "expected_digest": "xyz"}, "expected_digest: must be 32 hex digits"),
         (("a",), {"name": "prod@12345678"}, "reference_set: must not end in"),
@@ -324,7 +324,7 @@ async def test_the_name_of_a_set_says_who_writes_in_it(wire: Wire) -> None:
         (
             {"prompt": ONLY_AGAIN},
             grpc.StatusCode.INVALID_ARGUMENT,
-            "generate.prompt: synthetic/1 has no table [variants.sentence]",
+            "generate.prompt: synthetic/1 must contain the table [variants.sentence]",
         ),
     ],
 )

@@ -39,7 +39,7 @@ async def test_a_stream_has_no_request_corpus_and_scores_the_rest(wire: Wire) ->
     results = await streamed(wire, CIDER, EXACT)
     refused, scored = results[::2], results[1::2]
     assert {result.status for result in refused} == {types_pb2.STATUS_INVALID_PARAMETER}
-    assert "Prepare a set" in refused[0].message
+    assert "Prepare a reference set" in refused[0].message
     assert "Score" in refused[0].message
     assert [result.score for result in scored] == [1.0] * len(ITEMS)
 

@@ -191,7 +191,7 @@ async def test_a_slow_engine_stops_the_reading_over_the_wire() -> None:
         ([Request(config=scoring_pb2.ScoreStreamConfig())], "config.metrics: must name at least one"),
         ([config(), items(item()), config()], "requests[2]: items must be set"),
         ([config(), Request()], "requests[1]: items must be set"),
-        ([config(), items(*[types_pb2.Item()] * 5000)], "requests[1].items: has more than 4096;"),
+        ([config(), items(*[types_pb2.Item()] * 5000)], "requests[1].items: has more than 4096 elements;"),
     ],
 )
 async def test_a_wrong_message_ends_the_stream(wire: Wire, messages: list[Request], text: str) -> None:

@@ -110,7 +110,7 @@ async def test_a_bad_pair_fails_alone(judging: Wire) -> None:
     assert said[3].startswith("id: has 2000 bytes")
     assert said[4].startswith("answer_a: ")
     assert said[5].startswith("pair: has 1800011 bytes of text")
-    assert said[6].startswith("references: has 2000,")
+    assert said[6].startswith("references: has 2000 references,")
     assert not any(each.winner or each.orders for each in reply.pairs[1:-1])
 
 
@@ -207,7 +207,7 @@ async def test_a_comparison_is_no_metric_of_items(judging: Wire) -> None:
     asked = scoring_pb2.ScoreRequest(items=[types_pb2.Item(references=["a"], prediction="a")], metrics=[spec])
     with pytest.raises(aio.AioRpcError) as caught:
         await judging.scoring.Score(asked)
-    assert error_of(caught)[1] == ("metrics[0].compare: grades pairs of answers, not items: call Judging.Compare")
+    assert error_of(caught)[1] == ("metrics[0].compare: grades pairs of answers, not items; call Judging.Compare")
 
 
 async def test_too_many_pairs_and_wrong_messages_of_a_stream_are_refused() -> None:
@@ -217,7 +217,7 @@ async def test_too_many_pairs_and_wrong_messages_of_a_stream_are_refused() -> No
         assert error_of(caught)[1].startswith("pairs: ")
         with pytest.raises(aio.AioRpcError) as caught:
             await wire.judging.Compare(request(*[pair("x" * 2000)] * 4))
-        assert error_of(caught)[1].startswith("pairs: has more than 3;")
+        assert error_of(caught)[1].startswith("pairs: has more than 3 elements;")
         with pytest.raises(aio.AioRpcError) as caught:
             _ = [reply async for reply in wire.judging.CompareStream(streamed([pair()] * 4))]
         assert "pairs" in error_of(caught)[1]

@@ -98,7 +98,7 @@ async def test_diagnostics_can_be_left_out(wire: Wire) -> None:
             "metrics[0].smile.preset:",
         ),
         (request(item(), metrics=(SMILE,) * 33), "metrics: has 33"),
-        (request(*[types_pb2.Item()] * 100_000), "items: has more than 4096;"),
+        (request(*[types_pb2.Item()] * 100_000), "items: has more than 4096 elements;"),
         (scoring_pb2.ScoreRequest(items=[item()], metrics=[SMILE], reference_set="x" * 300), "reference_set:"),
     ],
 )

@@ -92,7 +92,7 @@ def test_fields_that_nobody_knows_are_bounded() -> None:
     descriptor = models_pb2.ListModelsRequest.DESCRIPTOR
     unknown = b"\x78\x01"
     assert count_fields(unknown * 1000, descriptor, Limits()) == Counts()
-    with pytest.raises(InvalidRequestError, match="fields besides items"):
+    with pytest.raises(InvalidRequestError, match="fields in addition to its items"):
         count_fields(unknown * 2000, descriptor, Limits())
 
 

@@ -41,7 +41,7 @@ async def test_every_list_of_an_item_counts(name: str) -> None:
 async def test_no_list_of_an_item_may_have_millions_of_entries(name: str) -> None:
     entries = [types_pb2.Image(data=b"ab")] if name == "images" else ["ab"]
     item = types_pb2.Item(**{name: entries * 600_000})
-    with pytest.raises(InvalidRequestError, match="strings and pictures"):
+    with pytest.raises(InvalidRequestError, match="strings and images"):
         await memory_bytes(scoring_pb2.ScoreRequest(items=[item]).SerializeToString(), Counts(items=1), _SCORE)
 
 

@@ -22,8 +22,8 @@ def test_a_port_that_is_taken_is_named_with_the_flag_that_changes_it() -> None:
         port = taken.getsockname()[1]
         said = str(bind_error(f"127.0.0.1:{port}", "http-port"))
     assert said == (
-        f"cannot listen on 127.0.0.1:{port}: another program listens on port {port}: end it, or choose another port "
-        "with --http-port"
+        f"cannot listen on 127.0.0.1:{port}: another program listens on port {port}; stop that program, or choose "
+        "another port with --http-port"
     )
 
 
@@ -55,7 +55,7 @@ def test_a_system_that_refuses_leaves_it_with_a_warning(
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
     monkeypatch.setattr(resource, "setrlimit", refuse)
     raise_descriptor_limit()
-    assert "stays at 256" in caplog.text
+    assert "the limit remains 256" in caplog.text
 
 
 @pytest.mark.parametrize(("descriptors", "most"), [(256, 128), (4096, 1000), (resource.RLIM_INFINITY, 1000)])

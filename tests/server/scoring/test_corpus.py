@@ -346,7 +346,7 @@ async def test_a_call_gets_the_corpus_that_it_began_with_or_none(
 
 
 async def test_namespaces_see_their_own_sets_and_share_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus, "_MAX_REMEMBERED", 2)
+    monkeypatch.setattr(corpus, "_MAX_REMEMBERED_DIGESTS", 2)
     engines = {name: HashEngine() for name in "abc"}
     root = Corpora(HashEngine().ports)
     views = {name: root.within(engine.ports, name) for name, engine in engines.items()}

@@ -41,8 +41,8 @@ def test_every_key() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "has no tenant"),
-        ("# nothing", "has no tenant"),
+        ("", "has no tenants"),
+        ("# nothing", "has no tenants"),
         ("[a", "is not valid TOML"),
         ("a = 1", "a: must be a table"),
         (f'token = "{SECRET}"', "token: must be a table"),
@@ -55,9 +55,9 @@ def test_every_key() -> None:
         ('[a]\ntoken = ["x", ""]', r"\[a\] token: a token must be 1 to 1024"),
         (f'[a]\ntoken = "{SECRET} {SECRET}"', r"\[a\] token: a token must be 1 to 1024"),
         ('[a]\ntoken = "é"', r"\[a\] token: a token must be 1 to 1024"),
-        ("[a]\ntoken = []", r"\[a\] token: must be a string or a list"),
-        ("[a]\ntoken = 1", r"\[a\] token: must be a string or a list"),
-        (f'[a]\ntoken_sha256 = "{SECRET}"', r"\[a\] token_sha256: must be 64 hex"),
+        ("[a]\ntoken = []", r"\[a\] token: must be a string, or a list"),
+        ("[a]\ntoken = 1", r"\[a\] token: must be a string, or a list"),
+        (f'[a]\ntoken_sha256 = "{SECRET}"', r"\[a\] token_sha256: must be the SHA-256"),
         (f'[a]\ntoken_sha256 = "{sha256(b"").hexdigest()}"', r"\[a\] token_sha256: is the digest of an empty"),
         ('[a]\ntoken = "x"\nnamespace = ""', r"\[a\] namespace: must be 1 to 64"),
         ('[a]\ntoken = "x"\nnamespace = "b:c"', r"\[a\] namespace: must be 1 to 64"),

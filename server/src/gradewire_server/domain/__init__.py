@@ -1,1 +1,1 @@
-"""The types that all packages of the server share: items, needs, answers and results. Pure, without I/O."""
+"""The types that all server packages share: items, needs, answers and results."""

@@ -1,4 +1,4 @@
-"""The caller of a request with its rights, and the priority of its work."""
+"""The caller of a request, and the priority of the caller's work."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -8,48 +8,43 @@ from typing import Final, Protocol
 
 
 class Scope(StrEnum):
-    """A type of work that a token may allow."""
+    """A kind of access that a token may grant."""
 
     SCORE = "score"
-    """Score and ScoreStream, with metrics that need no judge."""
+    """Access to Score and ScoreStream, with metrics that need no judge."""
     PREPARE = "prepare"
-    """References.Prepare."""
+    """Access to References.Prepare."""
     JUDGE = "judge"
-    """Everything that uses a judge: judge metrics, comparisons, and writing synthetic answers."""
+    """Access to judge metrics, comparisons, and the generation of synthetic answers."""
     ADMIN = "admin"
-    """Access to data about all tenants: snapshots, and /metrics over HTTP if `auth_also` contains metrics."""
+    """Access to data about all tenants: snapshots and, if `auth_also` contains "metrics", /metrics over HTTP."""
 
 
 ALL_SCOPES: Final = frozenset(Scope)
 
 
 class Quota(Protocol):
-    """A tenant's budget of text tokens."""
+    """A tenant's token budget."""
 
     def take(self, tokens: int) -> float:
-        """Take `tokens` if enough are left.
-
-        Returns:
-            0.0 if the tokens were taken; otherwise the seconds until enough will be left.
-        """
+        """Take `tokens` and return 0.0 if enough are left; otherwise return the seconds until enough will be left."""
 
     def take_in_turn(self, tokens: int) -> bool:
-        """Take `tokens` and return True if enough are left and no other request waits; otherwise return False."""
+        """Take `tokens` and return True. If too few are left, or another request is waiting, return False."""
 
     async def wait(self, tokens: int) -> None:
-        """Wait until enough tokens are left, then take `tokens`: first come, first served. May be cancelled."""
+        """Wait until enough tokens are left, then take `tokens`. First come, first served."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller, whose work takes turns with the work of other callers.
+    """A caller, with rights and a share of the server.
 
     Attributes:
-        key: The caller's identity: the tenant's name, or the client's host if there is no tenant.
-        namespace: The namespace of the reference sets, verdicts and cache entries that the caller sees; "" for the
-            server's own namespace.
-        quota: The caller's token quota; None means no limit.
-        tenant: The tenant's name in the tokens file; "" without a tenant.
+        key: The tenant's name; without a tenant, the client's host.
+        namespace: The namespace of the caller's stored data. "" means the server's own namespace.
+        quota: The token quota. None means no limit.
+        tenant: The tenant's name, or "" without a tenant.
     """
 
     key: str = ""
@@ -61,16 +56,12 @@ class Caller:
 
 
 LOCAL: Final = Caller()
-"""The caller for work that the server's own process starts."""
+"""The caller for the server's own work."""
 
 
 @lru_cache(4096)
 def anonymous_caller(peer: str) -> Caller:
-    """Return a caller without a tenant, identified only by the client's host.
-
-    Args:
-        peer: The connection's address in gRPC's format, for example ``ipv4:127.0.0.1:50514``.
-    """
+    """Return a caller without a tenant. `peer` is an address in gRPC's format, for example ``ipv4:127.0.0.1:50514``."""
     return Caller(peer.rpartition(":")[0])
 
 
@@ -78,17 +69,17 @@ _current_caller: Final[ContextVar[str]] = ContextVar("asking", default=LOCAL.key
 
 
 def current_caller() -> str:
-    """Return the `key` of the caller that this task works for; for the server's own work, the key of `LOCAL`."""
+    """Return the key of the current task's caller."""
     return _current_caller.get()
 
 
 def set_current_caller(key: str) -> None:
-    """Set the caller of the current task and of the tasks that it starts later."""
+    """Set the caller's key for the current task and its future child tasks."""
     _current_caller.set(key)
 
 
 class Lane(IntEnum):
-    """The priority of work: interactive work goes first, and bulk work keeps a guaranteed share."""
+    """The priority of work. Interactive work goes first, but bulk work has a guaranteed share."""
 
     INTERACTIVE = 0
     BULK = 1
@@ -96,17 +87,17 @@ class Lane(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """A piece of admitted work, with the number of tokens that it has queued for encoders so far."""
+    """A piece of admitted work, with the number of tokens queued for encoders so far."""
 
     lane: Lane = Lane.INTERACTIVE
     tokens: int = 0
 
     def queued(self, tokens: int) -> None:
-        """Record tokens that were queued for an encoder."""
+        """Record that `tokens` were queued for an encoder."""
         self.tokens += tokens
 
     def computed(self, tokens: int) -> None:
-        """Record tokens that an encoder computed; abandoned and failed texts do not count."""
+        """Record that an encoder computed `tokens`. Abandoned and failed texts do not count."""
 
 
 _NO_CALLERS_TURN: Final = Turn()
@@ -114,10 +105,10 @@ _turn: Final[ContextVar[Turn]] = ContextVar("turn", default=_NO_CALLERS_TURN)
 
 
 def current_turn() -> Turn:
-    """Return the turn of the current task; the server's own work counts as interactive."""
+    """Return the current task's turn. The server's own work counts as interactive."""
     return _turn.get()
 
 
 def take_turn(turn: Turn) -> None:
-    """Set the turn of the current task and of the tasks that it starts later."""
+    """Set the turn for the current task and its future child tasks."""
     _turn.set(turn)

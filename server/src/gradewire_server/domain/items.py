@@ -1,4 +1,4 @@
-"""Items and pairs to grade, and their results with status, parts, warnings and cost."""
+"""Items and pairs to grade, and their results."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -11,13 +11,11 @@ from gradewire_proto.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture: either the bytes of its file or its URI.
+    """An image, given either by `data` (the file's bytes) or by `uri` (a data URI or an address).
 
     Attributes:
-        data: The file's bytes; empty if `uri` is given.
-        uri: A data URI (``data:…;base64,…``) or an address; "" if `data` is given.
-        media_type: The media type from the sender, or the detected one; "" before detection.
-        digest: The SHA-256 of the bytes that a judge sees, 64 hex digits; "" before it is computed.
+        media_type: The media type, or "" if not detected yet.
+        digest: The SHA-256 of the bytes that a judge sees, 64 hex digits, or "" if not computed yet.
     """
 
     data: bytes = field(default=b"", repr=False)
@@ -28,17 +26,17 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An answer with its question and references; all strings are NFC-normalised.
+    """An answer with its question and references. All strings are NFC-normalised.
 
     Attributes:
         id: The caller's identifier, not necessarily unique.
-        question: May be empty.
-        references: The correct answers. Metrics return INVALID_INPUT if one is blank.
-        prediction: The answer to grade; if it is blank, metrics return EMPTY_PREDICTION.
-        synthetic_answers: One sentence for each reference, or empty.
-        captions: Descriptions of the picture, not blank.
+        question: The question, possibly empty.
+        references: The correct answers. If a reference is blank, metrics return INVALID_INPUT.
+        prediction: The answer to grade. If the answer is blank, metrics return EMPTY_PREDICTION.
+        synthetic_answers: A sentence for each reference, or no sentences at all.
+        captions: Descriptions of the images, not blank.
         group: A label for summaries.
-        images: The pictures that the question is about, not validated.
+        images: The images, not validated yet.
     """
 
     id: str
@@ -52,14 +50,14 @@ class Item:
 
     @property
     def characters(self) -> int:
-        """The number of characters in the question, the prediction, the references and the synthetic answers."""
+        """The number of characters in all texts except the captions."""
         texts = self.references + self.synthetic_answers
         return len(self.question) + len(self.prediction) + sum(map(len, texts))
 
 
 @dataclass(frozen=True, slots=True)
 class Pair(Item):
-    """A pair of answers to compare: `prediction` is answer A, `rival` is answer B."""
+    """A pair of answers to compare: `prediction` is answer A, and `rival` is answer B."""
 
     rival: str = field(kw_only=True)
 
@@ -71,7 +69,7 @@ class Pair(Item):
 
 @dataclass(frozen=True, slots=True)
 class ReferenceEntry:
-    """A question with its references but without a prediction: the input of References.Prepare."""
+    """A question and its references: an input to References.Prepare."""
 
     question: str
     references: tuple[str, ...]
@@ -79,13 +77,11 @@ class ReferenceEntry:
 
 
 MAX_QUOTED_CHARACTERS: Final = 80
-"""Maximum number of characters that a message quotes from a user's text."""
 MAX_MESSAGE_CHARACTERS: Final = 1000
-"""Maximum number of characters in a message; some messages list all known models or metrics."""
 
 
 def quoted(text: str) -> str:
-    """Return the text in quotes, with Python's escapes and at most 80 characters between the quotes."""
+    """Return the text in quotes, with Python's escapes, cut to 80 characters."""
     shown = repr(text[:MAX_QUOTED_CHARACTERS])
     if len(text) <= MAX_QUOTED_CHARACTERS and len(shown) <= MAX_QUOTED_CHARACTERS + 2:
         return shown
@@ -94,7 +90,7 @@ def quoted(text: str) -> str:
 
 
 def shortened(text: str, most: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Return the text; if it has more than `most` characters, cut it to `most` and end it with "…"."""
+    """Return the text. If the text has more than `most` characters, cut it and end it with "…"."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -102,7 +98,7 @@ _ORDERS: Final = 2
 
 
 class Winner(IntEnum):
-    """The better of two answers. The values equal gradewire.v1.Winner's; a test compares them."""
+    """The better of two answers, with the values of gradewire.v1.Winner."""
 
     A = 1
     B = 2
@@ -111,15 +107,14 @@ class Winner(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """A judge's verdict on a pair, for one of the two orders of its answers.
+    """A judge's verdict on a pair, for one order of the answers.
 
     Attributes:
         first: The answer that the judge saw first, A or B.
-        winner: The winner; None if the judge's reply contained no verdict.
-        probabilities: The probabilities of A, B and a tie, with sum 1; None if there is no verdict.
+        winner: The winner, or None if the judge's reply contained no verdict.
+        probabilities: The probabilities of A, B and a tie, with sum 1, or None without a verdict.
         label_mass: See `Choice.mass`.
-        reason: The reason that the judge wrote before the verdict; may be empty.
-        extracted: True if the verdict was extracted from the reason.
+        extracted: True if the verdict was extracted from `reason`.
     """
 
     first: Winner
@@ -132,13 +127,13 @@ class OrderVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The outcome of a comparison, in addition to its status.
+    """The outcome of a comparison.
 
     Attributes:
-        winner: The winner; None unless the status is OK.
-        orders: The verdict with A first, then the verdict with B first; empty if no judge answered.
-        decided_by: "judge" or "rule"; "" without a winner.
-        prompt_tokens: The number of prompt tokens of both orders; None if the judge's server does not report it.
+        winner: The winner, or None if the status is not OK.
+        orders: The verdict with A first, then the verdict with B first. Empty if no judge answered.
+        decided_by: "judge", "rule", or "" without a winner.
+        prompt_tokens: The total for both orders, or None if unknown.
     """
 
     winner: Winner | None = None
@@ -149,7 +144,7 @@ class Compared:
 
     @property
     def probabilities(self) -> tuple[float, float, float] | None:
-        """The mean probabilities over both orders; None unless both orders have a verdict."""
+        """The probabilities of A, B and a tie, averaged over both orders, or None if a verdict is missing."""
         read = [order.probabilities for order in self.orders if order.probabilities is not None]
         if len(read) < _ORDERS:
             return None
@@ -158,7 +153,7 @@ class Compared:
 
 
 class Status(IntEnum):
-    """The status of an (item, metric) pair. The values equal gradewire.v1.Status's; a test compares them."""
+    """The status of a metric's result for an item, with the values of gradewire.v1.Status."""
 
     OK = 1
     INVALID_INPUT = 2
@@ -175,7 +170,7 @@ class Status(IntEnum):
 
 
 class ResultWarning(IntEnum):
-    """A warning about a valid score. The values equal gradewire.v1.Warning's."""
+    """A warning about a valid score, with the values of gradewire.v1.Warning."""
 
     TRUNCATED = 1
     UNCALIBRATED = 2
@@ -185,12 +180,11 @@ class ResultWarning(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure as a value: a port returns it, and a metric passes it on as its result.
+    """A failure that ports and metrics return instead of raising an exception.
 
     Attributes:
-        message: The message for the user, with advice. It is cut to MAX_MESSAGE_CHARACTERS, since every item of a
-            request may repeat it.
-        retry_after_s: With UNAVAILABLE, the seconds after which a retry may succeed, if known.
+        message: A message with advice for the user, cut to MAX_MESSAGE_CHARACTERS.
+        retry_after_s: If the status is UNAVAILABLE, the seconds after which a retry may succeed, or None if unknown.
     """
 
     status: Status
@@ -203,15 +197,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class MetricResult:
-    """The score or failure of one metric on one item.
+    """One metric's score or failure for one item.
 
     Attributes:
-        score: The score; None unless `status` is OK. For a pair, 1 if answer A wins, 0 if B wins, and 0.5 for a tie.
-        warnings: Warnings about a valid score, or about the judge's prompt if the judge's reply is UNPARSABLE.
+        score: The score, or None if `status` is not OK. For a pair, 1 if A wins, 0 if B wins, and 0.5 for a tie.
+        warnings: Warnings about a valid score or, if the judge's reply is UNPARSABLE, about the judge's prompt.
         matched_reference: The index of the reference that determined the score.
-        correct: The verdict; None if the metric has no verdict.
-        retry_after_s: See `Failure.retry_after_s`.
-        compared: The outcome for a pair.
+        correct: The verdict, or None if the metric has no verdict.
     """
 
     score: float | None
@@ -226,17 +218,17 @@ class MetricResult:
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status is Status.OK):
-            raise ValueError(f"a result has a score only if its status is OK, not {self.score} with {self.status!r}")
+            raise ValueError(f"status {self.status!r} does not match score {self.score}; only OK requires a score")
 
     @classmethod
     def failed(cls, failure: Failure) -> "MetricResult":
-        """Return the result of a metric that cannot be computed."""
+        """Return the result for a metric that failed."""
         return cls(score=None, status=failure.status, message=failure.message, retry_after_s=failure.retry_after_s)
 
 
 @dataclass(slots=True)
 class CacheHits:
-    """The number of texts by the source of their answers."""
+    """The number of texts from each `AnswerSource`."""
 
     memory: int = 0
     disk: int = 0
@@ -252,7 +244,7 @@ class CacheHits:
 
 @dataclass(slots=True)
 class Timing:
-    """The seconds spent. Work shared by several items is counted in full for each of them."""
+    """The seconds spent. If several items share work, its full time counts for every item."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0
@@ -262,7 +254,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class ScoredResult:
-    """A result with its cost."""
+    """A result with its cache hits and timing."""
 
     result: MetricResult
     cache_hits: CacheHits = field(default_factory=CacheHits)

@@ -1,4 +1,4 @@
-"""The needs that a judge (a language model) answers, and its answers."""
+"""The needs that a judge (a language model) answers, and the judge's answers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,19 +25,16 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """A chat that ends in the middle of the judge's turn.
+    """A chat: the `fixed` turns, the item's turn (a user turn: `lead + prediction + tail`), and the judge's turn.
 
-    All strings are plain text: the model does not interpret chat tokens in them. The item's turn is
-    `lead + prediction + tail`. If it is too long for the judge, only the end of `prediction` is cut.
+    The model does not interpret chat tokens in any of these strings. If the item's turn is too long for the judge, only
+    the end of `prediction` is cut.
 
     Attributes:
-        fixed: The turns that all items of a metric share (instructions and demonstrations). The model computes their
-            state once.
-        lead: The start of the item's turn, a user turn, up to the prediction.
+        fixed: The instructions and demonstrations, which are the same for all of a metric's items.
         prediction: The answer to grade, or another text that may be cut; may be empty.
-        tail: The rest of the item's turn.
-        opening: The start of the judge's turn, which the judge continues; does not end with white space.
-        images: The pictures before the text of the item's turn.
+        opening: The start of the judge's turn, which the judge continues. Must not end with white space.
+        images: Images that precede the text of the item's turn.
     """
 
     fixed: tuple[Turn, ...]
@@ -50,13 +47,13 @@ class JudgePrompt:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """A need for the probability of each option, if the judge's turn continues with one of the options.
+    """A need for the probability that the judge continues its turn with each option.
 
     Attributes:
         model: The judge: NAME, NAME@DIGEST, or "" for the default judge.
-        options: Two or more distinct labels, for example "yes" and "no". No label may be a prefix of another label. A
-            label follows the opening after one blank, or starts the turn if the opening is empty.
-        namespace: The namespace that owns the verdict, set by a tenant's ports; "" for the server's own namespace.
+        options: Two or more labels, for example "yes" and "no". No label may be a prefix of another label. A label
+            follows the opening after one blank, or starts the turn if the opening is empty.
+        namespace: The namespace that stores the verdict. "" means the server's own namespace.
     """
 
     model: str
@@ -70,12 +67,11 @@ class Choice:
     """The answer to Choose.
 
     Attributes:
-        probabilities: The probability of each option, 0 to 1 with sum 1: the model's probability at temperature 1,
-            normalised over the options.
-        mass: The probability of all options together among all continuations; None if the backend cannot report it.
-        prompt_tokens: The number of prompt tokens, including the fixed turns; None if the server does not report it.
+        probabilities: The model's probability of each option at temperature 1, normalised to sum 1.
+        mass: The sum of the options' probabilities before this normalisation, 0 to 1, or None if unknown.
+        prompt_tokens: The number of tokens in the whole prompt, or None if unknown.
         truncated: True if the prediction was cut.
-        generated_tokens: The number of tokens before the label; None if the server does not report it.
+        generated_tokens: The number of tokens before the label, or None if unknown.
         demonstrated: True if the judge saw the demonstrations among the fixed turns.
     """
 
@@ -89,10 +85,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """A need for the judge's next words, decoded greedily, in at most `max_tokens` tokens.
+    """A need for the judge's continuation: at most `max_tokens` tokens, decoded greedily.
 
     Attributes:
-        stop: Strings that end the answer and are not part of it. The end of the judge's turn always ends the answer.
+        stop: Strings that end the answer and are not part of the answer. The end of the turn also ends the answer.
     """
 
     model: str
@@ -108,9 +104,9 @@ class Generated:
 
     Attributes:
         text: The text without leading and trailing white space; may be empty.
-        complete: True if the judge ended its turn or wrote a `stop` string; False if `max_tokens` cut the text.
-        prompt_tokens: See `Choice.prompt_tokens`.
-        generated_tokens: The number of tokens that the judge generated; None if the server does not report it.
+        complete: True if the judge ended its turn or wrote a `stop` string, False if `max_tokens` cut the text.
+        prompt_tokens: The number of tokens in the whole prompt, or None if unknown.
+        generated_tokens: The number of generated tokens, or None if unknown.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""The interface of a metric to the rest of the server, and its fitted thresholds."""
+"""The metric interface, with parameters, fitted thresholds and model properties."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,16 +12,14 @@ from gradewire_server.domain.needs import Preparation, Program
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A metric's threshold, or a fit for `correctness` or `auto`. It comes from the description of its encoder.
+    """A metric's threshold, or a fit for `correctness` or `auto`, from the encoder's description.
 
     Attributes:
-        metric_version: The version of the metric's definition that the calibration was fitted for.
-        parameters: The parameters of the scores that were used for the fit, sorted, with the names and values that
-            metric identifiers contain.
-        threshold: The score from which an answer counts as right; None if `fit` decides.
-        sentence_weight: For `smile`, the sentence weight that the fit used; None for other metrics.
-        described: The calibration's origin and data, in one line for users.
-        fit: For `correctness` and `auto`, the fit in JSON; "" for other metrics.
+        parameters: The metric parameters used for the fit, sorted, in the format of metric identifiers.
+        threshold: The lowest score that counts as right, or None for `correctness` and `auto`.
+        sentence_weight: The sentence weight used for the fit, or None for metrics other than `smile`.
+        described: One line for users about the calibration's origin and data.
+        fit: The fit in JSON for `correctness` or `auto`, or "" for other metrics.
     """
 
     metric: str
@@ -33,22 +31,22 @@ class Calibration:
     fit: str = ""
 
     def holds_for(self, parameters: Any) -> bool:
-        """Return True if the fit used scores with these parameters (a dataclass), ignoring the threshold and weight."""
+        """Return True if the calibration was fitted with these metric parameters (a dataclass)."""
         return all(_text(getattr(parameters, name, None)) == value for name, value in self.parameters)
 
 
 def calibration_for(found: Sequence[Calibration], parameters: Any) -> Calibration | None:
-    """Return the first calibration that holds for these parameters, or None."""
+    """Return the first calibration that was fitted with these metric parameters, or None."""
     return next((each for each in found if each.holds_for(parameters)), None)
 
 
 def _text(value: Any) -> str:
-    # Metric identifiers contain the value of an enum, and "true" or "false".
+    # Return the value in the format of metric identifiers.
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class ParameterError(ValueError):
-    """An invalid parameter value. The metric fails for all items with INVALID_PARAMETER."""
+    """An invalid parameter value, which becomes the failure INVALID_PARAMETER for all items."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -58,56 +56,55 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The base of a metric's parameters, a frozen dataclass with a resolved value for each field of its message.
+    """The base class for metric parameters.
 
-    Fields have the same names as in types.proto, and enums are from gradewire_proto.choices. An enum's value is the end
-    of the wire name in lower case: "fast" for SMILE_PRESET_FAST. The base has no model, no prepared data and no corpus;
-    a dataclass overrides a property with a field of the same name.
+    A subclass is a frozen dataclass with the same fields as the metric's message in types.proto. Enums are from
+    gradewire_proto.choices. A field may override a property of this class.
     """
 
     @property
     def model(self) -> str:
-        """The name of the encoder or judge, without a digest; "" without a model."""
+        """The encoder's or judge's name, without a digest, or "" without a model."""
         return ""
 
     @property
     def reads_prepared(self) -> bool:
-        """True if the score depends on the request's reference set. The metric identifier then names the set."""
+        """True if the score depends on the reference set. The metric identifier then contains the set's name."""
         return self.corpus is Corpus.PREPARED
 
     @property
     def corpus(self) -> Corpus:
-        """The corpus whose references determine the weights; NONE without weights."""
+        """The corpus from which the metric's weights are computed."""
         return Corpus.NONE
 
     @property
     def prompt_name(self) -> str:
-        """NAME/VERSION of the judge's prompt file; "" for metrics without a judge."""
+        """The prompt file's NAME/VERSION, or "" without a judge."""
         return ""
 
     @property
     def prompt_digest(self) -> str:
-        """The SHA-256 of the prompt file, 64 hex digits; "" for metrics without a judge."""
+        """The prompt file's SHA-256, 64 hex digits, or "" without a judge."""
         return ""
 
     @property
     def calibration(self) -> str:
-        """The origin of the fit in use, in one line for users; "" without a fit or if the request sets the value."""
+        """One line for users about the calibration in use, or "" without a calibration."""
         return ""
 
     @classmethod
     def preset_values(cls, preset: str | None) -> Mapping[str, Any]:
-        """Return a preset's values by field. They replace the defaults, but not values that the request sets."""
+        """Return the preset's values by field name, for fields that the request does not set."""
         del preset
         return {}
 
     def resolved(self, metadata: "ModelMetadata") -> Self:
-        """Return the parameters with the model's defaults filled in; may raise ParameterError."""
+        """Return a copy with the model's defaults, or raise ParameterError if a value is invalid for this model."""
         del metadata
         return self
 
     def asks_no_judge(self, metadata: "ModelMetadata") -> bool:
-        """Return True if the metric never asks its judge, so that the judge need not exist."""
+        """Return True if the metric needs no judge with these parameters and this model."""
         del metadata
         return False
 
@@ -116,13 +113,13 @@ P = TypeVar("P", bound=Parameters)
 
 
 def parameter_info(metric: str, name: str) -> ParameterInfo:
-    """Return the documentation of a metric's parameter in types.proto."""
+    """Return the parameter's documentation from types.proto."""
     return next(each for each in PARAMETERS[metric] if each.name == name)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """The description of a metric for Models.List and the documentation. The `needs_…` fields assume the defaults."""
+    """A metric's description for Models.List and the documentation."""
 
     name: str
     version: int
@@ -133,31 +130,31 @@ class MetricInfo:
     higher_is_better: bool = True
     needs_model: bool = False
     needs_synonyms: bool = False
-    needs_judge: bool = False  # the model is a judge; `needs_model` is for encoders
-    judge_parameter: str = ""  # the parameter for a judge in addition to the encoder `model`
-    needs_grader: bool = False  # the model is a grader
-    grader_parameter: str = ""  # the parameter for an optional grader in addition to the encoder `model`
-    built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs this metric runs; it also sees their fits
-    advice: str = ""  # a measured comparison with cheaper metrics
+    needs_judge: bool = False  # the parameter `model` is a judge
+    judge_parameter: str = ""  # the parameter that names a judge, in addition to an encoder
+    needs_grader: bool = False  # the parameter `model` is a grader
+    grader_parameter: str = ""  # the parameter that names an optional grader, in addition to an encoder
+    built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs and fits this metric uses
+    advice: str = ""  # a comparison with cheaper metrics
 
     @property
     def parameters(self) -> tuple[ParameterInfo, ...]:
-        """The parameters with their documentation in types.proto."""
+        """The parameters' documentation from types.proto."""
         return PARAMETERS.get(self.name, ())
 
     @property
     def asks_judge(self) -> bool:
-        """True if the metric may ask a judge, so that an item may need seconds instead of milliseconds."""
+        """True if the metric may ask a judge."""
         return self.needs_judge or bool(self.judge_parameter)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLayer:
-    """A hidden layer whose token vectors a model returns.
+    """A model's hidden layer that provides token vectors.
 
     Attributes:
         number: The layer's number, starting at 1.
-        baseline: BERTScore's precision, recall and F1 on unrelated texts, for rescaling; None if not measured.
+        baseline: BERTScore's precision, recall and F1 for unrelated texts, for rescaling, or None if not measured.
     """
 
     number: int
@@ -166,20 +163,20 @@ class TokenLayer:
 
 @dataclass(frozen=True, slots=True)
 class ModelMetadata:
-    """The properties of a model that its metrics may use; empty for metrics without a model.
+    """The model properties that metrics may use.
 
     Attributes:
-        calibrations: All metrics' thresholds and fits for the model, in search order.
-        outdated: Metrics that have a fit only for another version, each with the fit's version; set by `seen_by`.
-        unreadable: Metrics with an unreadable fit, each with a message that says how to fix it.
-        token_layers: The layers that have token vectors, in ascending order.
-        bertscore_layer: BERTScore's default layer; 0 without a default.
+        calibrations: The calibrations for all metrics. The first match counts.
+        outdated: (metric, version) for each calibration that was fitted for another version of its metric.
+        unreadable: (metric, message) for each calibration that cannot be read. The message contains advice.
+        token_layers: The layers that provide token vectors, in ascending order.
+        bertscore_layer: BERTScore's default layer, or 0 without a default.
         digest: The model's digest, 64 hex digits.
-        judge: NAME@DIGEST of the judge used together with the model; "" without a judge.
-        grader: NAME@DIGEST of the grader used together with the model; "" without a grader.
-        temperature: The divisor that calibrates a grader's logit before it becomes a probability.
-        rough_cosine_error: The maximum error of a cosine between an approximate vector (`EmbedRoughly`) and an exact
-            one; None without approximate vectors.
+        judge: NAME@DIGEST of the judge that the metric also uses, or "".
+        grader: NAME@DIGEST of the grader that the metric also uses, or "".
+        temperature: The divisor that calibrates a grader's logits.
+        rough_cosine_error: The maximum error of a cosine between an approximate (`EmbedRoughly`) and an exact vector,
+            or None without approximate vectors.
     """
 
     calibrations: tuple[Calibration, ...] = ()
@@ -194,7 +191,7 @@ class ModelMetadata:
     rough_cosine_error: float | None = None
 
     def seen_by(self, metric: "MetricInfo") -> Self:
-        """Return a copy with only the fits for the current versions of `metric` and of the metrics that it runs."""
+        """Return a copy with only the calibrations for `metric` and for the metrics in `metric.built_on`."""
         own = {(each.name, each.version) for each in (metric, *metric.built_on)}
         names = {name for name, _ in own}
         fitted = [*self.outdated, *((each.metric, each.metric_version) for each in self.calibrations)]
@@ -210,7 +207,7 @@ NO_MODEL = ModelMetadata()
 
 
 class Metric(Protocol, Generic[P]):
-    """A pure scoring rule that uses no I/O, clock or model; the registry finds it in its file below metrics/."""
+    """A scoring rule without I/O. The registry finds metrics in the files below metrics/."""
 
     @property
     def info(self) -> MetricInfo:
@@ -218,10 +215,10 @@ class Metric(Protocol, Generic[P]):
 
     @property
     def parameters_type(self) -> type[P]:
-        """The dataclass for the metric's parameters. Its constructor validates them and raises ParameterError."""
+        """The parameters' dataclass. The constructor raises ParameterError if a value is invalid."""
 
     def score(self, item: Item, /, parameters: P, metadata: ModelMetadata) -> Program:
-        """Return a program that checks the item (blank references, blank prediction) and grades it."""
+        """Return a program that validates and grades the item."""
 
     def prepare(self, entry: ReferenceEntry, /, parameters: P) -> Preparation:
-        """Return a program that fills the cache with everything that `score` needs for these references."""
+        """Return a program that caches everything `score` will need for these references."""

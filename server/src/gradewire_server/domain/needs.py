@@ -1,7 +1,7 @@
-"""The generator contract between metrics and the scorer, which answers their needs.
+"""The interface through which metrics ask the scorer for vectors, judge answers and other data.
 
 A metric is a generator. In each round, it yields a tuple of needs and receives a tuple of answers in the same order.
-After any number of rounds, it returns a MetricResult. `ask` is a typed shorthand for a round with one need:
+Finally, it returns a MetricResult. `ask` is a typed shorthand for a round with one need:
 
     vectors = yield from ask(Embed(model, texts, Tier.REFERENCE))
     if isinstance(vectors, Failure):
@@ -24,15 +24,15 @@ T = TypeVar("T")
 
 
 class Tier(IntEnum):
-    """The cache tier of a vector. If a text is requested with several tiers, the largest counts."""
+    """A vector's cache tier. If a text is requested with several tiers, the highest tier counts."""
 
-    WINDOW = 1  # only the in-process LRU, whose admission policy keeps windows from evicting everything else
+    WINDOW = 1  # only the in-process cache
     PREDICTION = 2  # also the second level, with a time to live
-    REFERENCE = 3  # also the second level, without a time to live; synthetic answers use this tier, too
+    REFERENCE = 3  # also the second level, without a time to live
 
 
 class AnswerSource(IntEnum):
-    """The origin of a vector or a verdict."""
+    """The origin of an answer."""
 
     MEMORY = 0
     DISK = 1
@@ -43,7 +43,7 @@ class AnswerSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """A need for sentence vectors of `texts` (NFC, not blank, without the model's prefix). Repeated texts are free."""
+    """A need for sentence vectors of `texts` (NFC, not blank, without the model's prefix)."""
 
     model: str
     texts: tuple[str, ...]
@@ -55,7 +55,7 @@ class Vectors:
     """The answer to Embed.
 
     Attributes:
-        values: float32[n, dims], rows of length 1, rounded to float16 before first use so that caching changes nothing.
+        values: float32[n, dims], rows with norm 1, rounded to float16 like cached vectors.
         truncated: bool[n], True if the text was too long for the model and was cut.
     """
 
@@ -65,9 +65,9 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRoughly:
-    """A need for approximate sentence vectors, for preselection and never for a score; answered by `Vectors`.
+    """A need for approximate sentence vectors, answered by `Vectors`. Use them for selection, but not for scores.
 
-    Only for models with `ModelMetadata.rough_cosine_error`, which bounds the error. See `Embed` for `texts`.
+    The model must have a `ModelMetadata.rough_cosine_error`.
     """
 
     model: str
@@ -76,11 +76,10 @@ class EmbedRoughly:
 
 @dataclass(frozen=True, slots=True)
 class EmbedTokens:
-    """A need for each text's token vectors, and its sentence vector from the same pass; see `Embed` for `texts`.
+    """A need for each text's token vectors and sentence vector.
 
     Attributes:
-        layer: The number of the hidden layer, starting at 1, with special tokens; 0 means the last layer without
-            special tokens.
+        layer: The hidden layer's number, starting at 1. 0 means the last layer without special tokens.
     """
 
     model: str
@@ -91,14 +90,13 @@ class EmbedTokens:
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """The token vectors of one text; the answer to EmbedTokens is a tuple of these.
+    """One text's vectors. The answer to EmbedTokens is a tuple of these objects.
 
     Attributes:
         sentence: float32[dims], equal to the text's vector from Embed.
-        tokens: float32[tokens, dims], not normalised, rounded to float16 before first use; without special tokens for
-            layer 0.
-        offsets: int32[tokens, 2], half-open character ranges in the text; (0, 0) for special tokens.
-        ids: int32[tokens], the model's token IDs; -1 for special tokens.
+        tokens: float32[tokens, dims], not normalised, rounded to float16.
+        offsets: int32[tokens, 2], half-open character ranges in the text, (0, 0) for special tokens.
+        ids: int32[tokens], the model's token IDs, -1 for special tokens.
         truncated: True if the text was too long for the model and was cut.
     """
 
@@ -110,12 +108,12 @@ class TokenVectors:
 
 
 GradedTexts: TypeAlias = tuple[str, str, str]
-"""A question (may be blank), a reference and an answer, NFC."""
+"""A question (may be blank), a reference and an answer; all are NFC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A need for a grader's logits for `items`. The grader reads each item as one text. Repeated items are free."""
+    """A need for a grader's logits for `items`."""
 
     model: str
     items: tuple[GradedTexts, ...]
@@ -126,9 +124,9 @@ class Grades:
     """The answer to Grade.
 
     Attributes:
-        logits: float32[n], the logits of "right"; for a long answer, the highest of its pieces' logits.
+        logits: float32[n], the logits of the label "right", for a long answer the highest of all pieces' logits.
         truncated: bool[n], True if the grader did not read the whole question, reference and answer.
-        pieces: int32[n], the number of pieces of the answer, 1 to 8.
+        pieces: int32[n], the number of pieces in each answer, 1 to 8.
     """
 
     logits: NDArray[np.float32]
@@ -138,32 +136,31 @@ class Grades:
 
 @dataclass(frozen=True, slots=True)
 class PreparedSynthetic:
-    """A need for the synthetic answers that References.Prepare stored for a question's references."""
+    """A need for the synthetic answers that References.Prepare stored for these references."""
 
     question: str
     references: tuple[str, ...]
 
 
 PreparedAnswers: TypeAlias = tuple[str | None, ...]
-"""The answer to PreparedSynthetic: the synthetic answer for each reference, or None if none is stored."""
+"""The answer to PreparedSynthetic: for each reference, a synthetic answer, or None if none is stored."""
 
 
 class Terms(StrEnum):
-    """The terms that are counted in a corpus."""
+    """The terms that corpus statistics count."""
 
-    NGRAMS = "ngrams"  # CIDEr's word n-grams; all references of an entry are one document
+    NGRAMS = "ngrams"  # CIDEr's word n-grams; an entry's references together are one document
     TOKENS = "tokens"  # a model's tokens; each distinct reference is a document
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusStatistics:
-    """A need for the document frequencies of a corpus.
+    """A need for a corpus's document frequencies.
 
     Attributes:
         corpus: REQUEST or PREPARED.
-        model: The model whose tokens are counted, NAME@DIGEST; "" for n-grams.
-        with_question: True if each document is "QUESTION REFERENCE". Entries without a question are then left out. Only
-            for tokens.
+        model: NAME@DIGEST of the model for TOKENS, or "" for NGRAMS.
+        with_question: For TOKENS, True if each document is "QUESTION REFERENCE".
     """
 
     corpus: Corpus
@@ -174,13 +171,13 @@ class CorpusStatistics:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFrequencies:
-    """The answer to CorpusStatistics. Never change it, since all items of a request share it.
+    """The answer to CorpusStatistics. Do not change this object, because all items in a request share it.
 
     Attributes:
         name: The corpus's name in results, NAME:DOCUMENTS:DIGEST. NAME is "request" or the reference set's name, and
-            DIGEST is the corpus's digest, 12 hex digits.
-        documents: The number of documents, at least 1.
-        counts: The number of documents with each term (a tuple of 1 to 4 words, or a token ID).
+            DIGEST has 12 hex digits.
+        documents: The number of documents, 1 or more.
+        counts: The number of documents that contain each term (a tuple of 1 to 4 words, or a token ID).
     """
 
     name: str
@@ -189,18 +186,18 @@ class DocumentFrequencies:
 
 
 ReferenceEntries: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-"""The distinct (question, references) pairs of a corpus, sorted."""
+"""A corpus's distinct (question, references) pairs, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindSynonyms:
-    """A need for WordNet's synonyms of lower-case `words`; answered by `Synonyms`."""
+    """A need for WordNet's synonyms of lower-case `words`, answered by `Synonyms`."""
 
     words: tuple[str, ...]
 
 
 Synonyms: TypeAlias = Mapping[str, frozenset[str]]
-"""The single words that share a sense with each word, including the word itself; empty if WordNet lacks the word."""
+"""For each word, its synonyms and the word itself. Empty if the word is not in WordNet."""
 
 Need: TypeAlias = (
     Embed | EmbedRoughly | EmbedTokens | Grade | PreparedSynthetic | CorpusStatistics | FindSynonyms | Choose | Generate
@@ -217,11 +214,10 @@ Answer: TypeAlias = (
     | Failure
 )
 Rounds: TypeAlias = Generator[tuple[Need, ...], Any, T]
-"""A part of a metric's program: a generator that yields needs and returns an outcome."""
+"""A part of a metric's program that returns a `T`."""
 Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
-"""A generator that scores one item with a metric."""
 Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure | None]
-"""A generator that prepares one entry's references for a metric; returns a failure or None."""
+"""A generator that prepares an entry's references and returns None or a failure."""
 
 
 @overload
@@ -241,6 +237,6 @@ def ask(need: Choose, /) -> Rounds[Choice | Failure]: ...
 @overload
 def ask(need: Generate, /) -> Rounds[Generated | Failure]: ...
 def ask(need: Need, /) -> Rounds[Any]:
-    """Run a round with one need and return the answer. For several needs, write `answers = yield (need, need, …)`."""
+    """Run a round with one need and return the answer. For several needs, use `answers = yield (need, need, …)`."""
     (answer,) = yield (need,)
     return answer

@@ -23,14 +23,13 @@ from gradewire_server.domain.needs import (
 
 @dataclass(frozen=True, slots=True)
 class EmbedReply:
-    """The sentence vectors of one call.
+    """The sentence vectors from one call.
 
     Attributes:
-        values: float32[n, dims]; the rows of failed texts are zero and must not be used.
+        values: float32[n, dims]. Failed texts have rows of zeros.
         truncated: bool[n], see `Vectors`.
-        sources: uint8[n], the `AnswerSource` of each text.
-        timing: The times of the whole call.
-        failures: The failures by the text's index.
+        sources: uint8[n], each text's `AnswerSource`.
+        failures: The failures by text index.
     """
 
     values: NDArray[np.float32]
@@ -42,7 +41,7 @@ class EmbedReply:
 
 @dataclass(frozen=True, slots=True)
 class TokensReply:
-    """The token vectors of one call; `items` contains a Failure for each failed text."""
+    """The token vectors from one call, in which `items` has one entry for each text."""
 
     items: tuple[TokenVectors | Failure, ...]
     sources: NDArray[np.uint8]
@@ -51,15 +50,14 @@ class TokensReply:
 
 @dataclass(frozen=True, slots=True)
 class GradeReply:
-    """The logits of one call.
+    """The logits from one call.
 
     Attributes:
-        logits: float32[n]; the logits of failed items are zero and must not be used.
+        logits: float32[n]. Failed items have the value 0.
         truncated: bool[n], see `Grades`.
         pieces: int32[n], see `Grades`.
-        sources: uint8[n], the `AnswerSource` of each item.
-        timing: The times of the whole call.
-        failures: The failures by the item's index.
+        sources: uint8[n], each item's `AnswerSource`.
+        failures: The failures by item index.
     """
 
     logits: NDArray[np.float32]
@@ -73,16 +71,12 @@ class GradeReply:
 A = TypeVar("A", bound=Choice | Generated)
 
 REPLACED: Final = Failure(Status.UNAVAILABLE, "the model was replaced during this request; try again")
-"""The failure for NAME@DIGEST if the model NAME now has a different digest."""
+"""The failure for NAME@DIGEST if model NAME now has a different digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply(Generic[A]):
-    """A judge's answer to one need, or its failure.
-
-    The sources DISK and REDIS mean the verdict cache's second level. `timing.tokenize_s` is 0 for judges that
-    tokenize elsewhere.
-    """
+    """A judge's answer to one need, or a failure."""
 
     answer: A | Failure
     source: AnswerSource
@@ -91,7 +85,7 @@ class JudgeReply(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """The server's view of a model. The fields match gradewire.v1.Model, where `precision` is called numeric_class."""
+    """A model's state and properties. The fields match gradewire.v1.Model."""
 
     name: str
     digest: str
@@ -115,20 +109,20 @@ class Embeddings(Protocol):
     async def embed(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
-        """Return sentence vectors of distinct `texts`; a backend's errors become `failures`, never exceptions.
+        """Return sentence vectors for distinct `texts`. Errors become `failures`, not exceptions.
 
         Args:
-            model: NAME, "" for the default model, or NAME@DIGEST with all 64 digits. With a digest, the call fails
-                with UNAVAILABLE if the model has been replaced, so that the rounds of an item never mix two models.
-            texts: NFC, not blank.
-            tiers: The cache tier of each text.
-            deadline_s: In `time.monotonic()` seconds.
+            model: NAME, NAME@DIGEST with 64 digits, or "" for the default model. If NAME now has a different digest,
+                the call fails with UNAVAILABLE.
+            texts: The texts, NFC and not blank.
+            tiers: Each text's cache tier.
+            deadline_s: The deadline in `time.monotonic()` seconds.
         """
 
     async def embed_roughly(
         self, model: str, texts: Sequence[str], tiers: Sequence[Tier], *, deadline_s: float | None = None
     ) -> EmbedReply:
-        """Return approximate vectors (see `EmbedRoughly`), or exact vectors if the model has no approximate ones."""
+        """Return approximate vectors (see `EmbedRoughly`). If the model has none, return exact vectors."""
 
     async def embed_tokens(
         self,
@@ -139,80 +133,77 @@ class Embeddings(Protocol):
         layer: int = 0,
         deadline_s: float | None = None,
     ) -> TokensReply:
-        """Return token vectors of distinct `texts` for a layer (see `EmbedTokens`); otherwise like `embed`."""
+        """Return token vectors for distinct `texts`. For `layer`, see `EmbedTokens`; otherwise, see `embed`."""
 
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
-        """Return the token IDs that `embed_tokens` would use for each text, without special tokens."""
+        """Return each text's token IDs without special tokens, in the same order as the vectors of `embed_tokens`."""
 
 
 class Graders(Protocol):
-    """Graders, which turn a question, a reference and an answer into one logit. Calls may be cancelled."""
+    """Graders, which turn a question, a reference and an answer into a logit. Calls may be cancelled."""
 
     async def grade(self, model: str, items: Sequence[GradedTexts], *, deadline_s: float | None = None) -> GradeReply:
-        """Return logits of distinct `items`; a backend's errors become `failures`, never exceptions."""
+        """Return logits for distinct `items`. Errors become `failures`, not exceptions."""
 
 
 class Judges(Protocol):
     """Language models that grade."""
 
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:
-        """Have a judge choose an option. Equal concurrent needs run once, and a backend's errors become failures.
-
-        A call fails if the model does not exist, or with UNAVAILABLE if it has been replaced.
-        """
+        """Have a judge choose an option. Errors become failures, not exceptions."""
 
     async def generate(self, need: Generate, *, deadline_s: float | None = None) -> JudgeReply[Generated]:
-        """Have a judge write; otherwise like `choose`."""
+        """Have a judge write a text. Errors become failures, not exceptions."""
 
 
 class ReferenceSets(Protocol):
-    """The store of reference sets: under each set's name, the synthetic answers and corpus from References.Prepare."""
+    """The store for reference sets: each set's synthetic answers and corpus, by the set's name."""
 
     async def prepared_answers(
         self, reference_set: str, question: str, references: Sequence[str]
     ) -> PreparedAnswers | Failure:
-        """Return the synthetic answers that a set contains for a question's references."""
+        """Return the set's synthetic answers for a question's references."""
 
     async def store_prepared(self, reference_set: str, question: str, answers: Mapping[str, str]) -> Failure | None:
-        """Store synthetic answers by reference, durably and without a time to live; repeating a call changes nothing.
+        """Store synthetic answers by reference, durably and without a time to live.
 
-        A stored answer is never replaced. A different answer for the same reference is INVALID_INPUT.
+        If the set already has a different answer for a reference, return INVALID_INPUT.
         """
 
     async def entries(self, reference_set: str) -> ReferenceEntries | Failure:
-        """Return the questions and references of a set's corpus; NOT_PREPARED if the set has no corpus."""
+        """Return the entries of the set's corpus, or NOT_PREPARED if the set has no corpus."""
 
     async def entries_revision(self, reference_set: str) -> str | Failure:
-        """Return a cheap value that changes whenever `entries` changes; NOT_PREPARED if the set has no corpus."""
+        """Return a cheap string that changes whenever the entries change, or NOT_PREPARED."""
 
     async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
-        """Add entries to a set's corpus, durably; entries that already exist change nothing.
+        """Add entries to the set's corpus, durably. Entries that already exist are ignored.
 
-        If the set is sealed, a missing or different `seal` is INVALID_INPUT.
+        If the set is sealed and `seal` is not its seal, return INVALID_INPUT.
         """
 
     async def seal_of(self, reference_set: str) -> str | Failure:
-        """Return the digest that a set's corpus is sealed with; "" if the set is not sealed."""
+        """Return the digest that the set's corpus is sealed with, or "" if the set is not sealed."""
 
     async def seal(self, reference_set: str, digest: str) -> Failure | None:
-        """Seal a set's corpus with its final digest; INVALID_INPUT if the set is sealed with a different digest."""
+        """Seal the set's corpus with `digest`, or return INVALID_INPUT if the set has a different seal."""
 
 
 class Lexicon(Protocol):
     """A lexicon of synonyms."""
 
     async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
-        """Return WordNet's synonyms of each word; MODEL_UNAVAILABLE with install advice if its files are missing."""
+        """Return each word's synonyms, or MODEL_UNAVAILABLE if WordNet's files are missing."""
 
 
 class ModelIndex(Protocol):
     """An index of all encoders, all graders or all judges."""
 
     def statuses(self) -> Sequence[ModelStatus]:
-        """Return all known models; the default model has `is_default`."""
+        """Return the status of every known model."""
 
     def status(self, name: str) -> ModelStatus | Failure:
-        """Return a model by name ("" for the default model), or a MODEL_UNAVAILABLE failure with the reason."""
+        """Return a model's status ("" means the default model), or MODEL_UNAVAILABLE with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +211,7 @@ class Ports:
     """All ports that scoring and requests use.
 
     Attributes:
-        of_namespace: A function that returns the ports of a tenant's namespace, which use the same models but only the
-            tenant's stored data.
+        of_namespace: A function that returns the ports for a tenant's namespace, with the same models.
     """
 
     embeddings: Embeddings
@@ -235,11 +225,7 @@ class Ports:
     of_namespace: "Callable[[str], Ports] | None" = None
 
     def within(self, namespace: str) -> "Ports":
-        """Return the ports of a tenant's namespace.
-
-        Raises:
-            RuntimeError: These ports have no namespaces, so tenants would share stored data.
-        """
+        """Return the ports for a tenant's namespace. Raise RuntimeError if `of_namespace` is not set."""
         if self.of_namespace is None:
-            raise RuntimeError("these ports have no namespaces")
+            raise RuntimeError("of_namespace must be set if tenants have namespaces")
         return self.of_namespace(namespace)

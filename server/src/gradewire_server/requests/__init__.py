@@ -1,1 +1,1 @@
-"""Request handling without a transport: plan a request, read its items and fill its reply."""
+"""Request handling, independent of the transport."""

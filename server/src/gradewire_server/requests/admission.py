@@ -2,19 +2,13 @@
 
 The rules:
 
-- *Predictions.* A request's cost is the number of tokens that encoders will have to compute for it. Its wait is the
-  cost of the small requests in progress, divided by the encoders' rate.
-- *Refusals* are immediate and include a retry delay. The server refuses a small request that would miss its deadline.
-  It refuses a small request when the allowed wait is used up, unless its caller has less than its share in progress. It
-  refuses a call when the event loop starts calls late, unless its caller has few in progress. It refuses a large
-  request that cannot meet its deadline, and any request if no permit is left.
+- *Predictions.* A request's cost is the number of tokens that encoders must compute for the request. A new request's
+  wait is the cost of all small requests in progress, divided by the encoders' rate.
+- *Refusals* are immediate and include a retry delay. The server refuses a request that would miss its deadline or that
+  finds no permit. It refuses a small request that would wait too long, and a call when the event loop is late, unless
+  the caller has less than a fair share of work in progress.
 - *Order.* Small requests go first in every queue. Bulk work takes turns. The next turn goes to the caller that has
-  received the fewest tokens for its weight, and within that caller to the stream that has received the fewest.
-- *Estimates* are in `load`: the cost of requests by caller and metrics (`CostEstimates`), the encoders' rate
-  (`ServiceRate`), and the duration of the event loop's rounds (`LoopRounds`). All other quantities are exact counts.
-
-`load` measures, `turns` limits items and bytes and divides them among callers, and this module decides. Each constant
-is at the top of the module that uses it.
+  received the fewest tokens in proportion to its weight.
 """
 
 import math
@@ -34,15 +28,15 @@ from gradewire_server.requests.turns import BulkTurns, CallerShares, Permits, Sl
 from gradewire_server.settings.limits import Capacity
 
 _SMALL_ITEMS: Final = 64
-"""Maximum number of items in a small request before the encoders' rate is known."""
+"""The maximum number of items in a small request before the encoders' rate is known."""
 _MAX_SMALL_ITEMS: Final = 256
-"""Maximum number of items in a small request, however cheap earlier requests were. New items may not be cached."""
+"""The maximum number of items in a small request, even if the estimated cost is low."""
 _FREE_TOKENS: Final = 4
-"""Maximum cost of a request that never waits. Such a request finds its answer and references in the cache."""
+"""Requests that cost this many tokens or fewer never wait, because their texts are cached."""
 _BULK_SHARE: Final = 3 / 8
-"""Share of the item limit for bulk work, and the same share again for judged work. The rest is for small requests."""
+"""The share of all item permits that bulk work may use. Judged work may use the same share."""
 _ANY_METRICS: Final = "any metrics"
-"""Key for the mean cost of a caller's small requests. The server knows only this cost when a call arrives."""
+"""The request kind for cost estimates before the metrics are known."""
 _MIN_RETRY_S: Final = 0.05
 _MAX_RETRY_S: Final = 10.0
 
@@ -52,8 +46,8 @@ class Work:
     """A request, or a part of a request.
 
     Attributes:
-        kind: The names of the metrics, because requests with the same metrics have similar costs.
-        judged: True if the work needs a judge. It then waits in the judge's queue instead of for an encoder.
+        kind: The metrics' names. Requests of the same kind have similar costs.
+        judged: True if the work needs a judge.
     """
 
     caller: Caller
@@ -64,13 +58,13 @@ class Work:
 
 
 def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items: int) -> Work:
-    """Return the `Work` for a request with these metrics, or for a part of the request."""
+    """Return the `Work` for a request, or for a part of a request."""
     kind = frozenset(plan.provenance.name for plan in plans)
     return Work(caller, kind, size_bytes, items, judged=any(plan.judged for plan in plans))
 
 
 class Admitted(Turn):
-    """A turn that counts its cost: the expected tokens, or the tokens that it has queued if they are more."""
+    """A turn with a cost: the number of expected tokens or of tokens queued so far, whichever is larger."""
 
     __slots__ = ("_admission", "counted_tokens", "ended", "expected_tokens", "work")
 
@@ -95,7 +89,7 @@ class Admitted(Turn):
 
 
 class Admission:
-    """A server's admission control, for one event loop. `clock` is monotonic, in seconds."""
+    """The admission control for one event loop. `clock` is monotonic, in seconds."""
 
     def __init__(self, capacity: Capacity, clock: Callable[[], float] = time.monotonic) -> None:
         self.items = Permits(capacity.max_items, "items")
@@ -117,39 +111,35 @@ class Admission:
 
     @property
     def overload_s(self) -> float:
-        """Seconds since the server began to refuse small requests, or 0 without overload. Any thread may read it."""
+        """The seconds since the current overload began, or 0 without overload. Thread-safe."""
         return self._overload.lasts_s
 
     @property
     def tokens_per_s(self) -> float:
-        """The encoders' measured rate in tokens per second, or 0 before the first measurement."""
+        """The encoders' rate, or 0 before the first measurement."""
         return self._encoders.rate.tokens_per_s
 
     @property
     def waiting_tokens(self) -> float:
-        """The tokens in bulk work that waits for its turn."""
+        """The number of tokens in bulk work that is waiting for its turn."""
         return self._turns.waiting.tokens
 
     @property
     def wait_s(self) -> float:
-        """Seconds that an interactive request would wait now, or 0 if the encoders' rate is unknown."""
+        """The seconds that an interactive request would wait now, or 0 if the encoders' rate is unknown."""
         return self._encoders.wait_s
 
     def is_interactive(self, work: Work) -> bool:
-        """Return True if the work is small enough to run at once. Larger work takes turns as bulk work."""
+        """Return True if the work is small enough to run without taking turns."""
         if not self.tokens_per_s:
             return work.items <= _SMALL_ITEMS
         return work.items <= _MAX_SMALL_ITEMS and self._encoders.is_small(self._tokens(work))
 
     def arrive(self, caller: Caller, left_s: float | None, waited_s: float | None = None) -> None:
-        """Admit a call before its request is received, based on the mean cost of its caller's small requests.
+        """Admit a call before its request is received, or raise OverloadedError. Call `depart` when the call has ended.
 
-        Call `depart` when an admitted call has ended. Errors are those of `interactive`.
-
-        Args:
-            caller: The caller.
-            left_s: Seconds until the call's deadline, or None without one.
-            waited_s: Seconds that the call waited for the event loop, or None if not measured.
+        `left_s` is the time until the deadline (None without a deadline). `waited_s` is the time that the call waited
+        for the event loop (None if not measured).
         """
         left_s = math.inf if left_s is None else left_s
         if waited_s is not None:
@@ -159,16 +149,12 @@ class Admission:
         self._loop.under_way += 1
 
     def depart(self) -> None:
-        """Record the end of a call that `arrive` admitted."""
+        """Record that an admitted call has ended."""
         self._loop.under_way -= 1
 
     @contextmanager
     def interactive(self, work: Work, left_s: float) -> Iterator[None]:
-        """Admit a small request for the block.
-
-        Raises:
-            OverloadedError: The request would wait too long or miss its deadline. No work was started.
-        """
+        """Admit a small request until the context exits, or raise OverloadedError."""
         if work.judged:
             with self._judged_items.hold(work.items), self.items.hold(work.items):
                 take_turn(Turn(Lane.INTERACTIVE))
@@ -189,34 +175,29 @@ class Admission:
 
     @contextmanager
     def large(self, work: Work, left_s: float) -> Iterator[None]:
-        """Admit a large request. Its parts then wait for their turns (`bulk`). Errors are those of `interactive`.
-
-        A request whose cost is unknown is always admitted. If no other work is in progress, any request is admitted,
-        since refusing it would help nobody.
-        """
+        """Admit a large request, or raise OverloadedError. The request's parts then wait for their turns (`bulk`)."""
         rate = self.tokens_per_s
         waiting = self._turns.waiting
         alone = not waiting and self._encoders.is_idle
         if rate and not alone and not work.judged and self._costs.knows(work.caller.key, work.kind):
             tokens = self._tokens(work)
-            # The caller gets an equal share of the turns, unless fewer tokens are waiting.
             needed_s = min(waiting.tokens + tokens, tokens * (1 + waiting.callers)) / rate
             if needed_s > left_s:
                 raise _refusal(
                     f"this request would take {needed_s:.2g} s with the current load, but its deadline is in "
-                    f"{left_s:.2g} s; allow more time, send fewer items, or retry later",
+                    f"{left_s:.2g} s; allow more time, send fewer items, or try again later",
                     needed_s - left_s,
                 )
         yield
 
     @asynccontextmanager
     async def bulk(self, work: Work, source: Hashable) -> AsyncIterator[None]:
-        """Wait for the turn of a part of a stream, preparation or large request, then admit it for the block.
+        """Wait until bulk work gets its turn, then admit the work until the context exits.
 
-        `source` identifies the stream or call. A caller's sources take turns.
+        `source` identifies the stream or call that the work belongs to.
         """
-        # Take the server-wide permits last, so that no work holds them while it waits.
-        if work.judged:  # waits in the judge's queue instead of for an encoder
+        # Take the server-wide permits last, so that no work holds these permits while waiting for others.
+        if work.judged:
             async with self._judged_items.wait_for(work.items), self.items.wait_for(work.items):
                 take_turn(Turn(Lane.BULK))
                 yield
@@ -232,17 +213,16 @@ class Admission:
             self._end(turn)
 
     def grow(self, turn: Admitted, tokens: float) -> None:
-        """Record that admitted work costs more tokens than predicted."""
+        """Add `tokens` to the cost of admitted work."""
         self._encoders.grow(turn.lane, tokens)
         if turn.lane is Lane.INTERACTIVE:
             self._shares.grow(turn.work.caller, tokens)
 
     def computed(self, tokens: int) -> None:
-        """Record tokens computed for current or earlier work."""
+        """Record that an encoder computed `tokens`."""
         self._encoders.rate.computed(tokens)
 
     def _end(self, turn: Admitted) -> None:
-        """Update the cost estimates with ended work, and let waiting work start."""
         work, caller = turn.work, turn.work.caller
         turn.ended = True
         self._costs.learn(caller.key, work.kind, work.size_bytes, turn.tokens)
@@ -253,7 +233,6 @@ class Admission:
         self._turns.grant()
 
     def _check_loop(self, caller: Caller, left_s: float) -> None:
-        """Raise OverloadedError if the event loop is overloaded, unless the caller has few calls in progress."""
         loop = self._loop
         if not loop.is_late:
             return
@@ -262,10 +241,9 @@ class Admission:
             return
         self._overload.refused()
         after_s = self._shares.promise(caller, 1 / max(1.0, loop.calls_per_s), _MAX_RETRY_S)
-        raise _refusal(f"the server is busy (calls wait {loop.wait_s:.2g} s for a CPU); retry later", after_s)
+        raise _refusal(f"the server is busy (calls wait {loop.wait_s:.2g} s for a CPU); try again later", after_s)
 
     def _check_encoders(self, caller: Caller, tokens: float, left_s: float) -> None:
-        """Raise OverloadedError if too much work is ahead of the request, unless its caller has little in progress."""
         encoders = self._encoders
         rate, in_work = encoders.rate.tokens_per_s, encoders.in_work[Lane.INTERACTIVE]
         if not rate or not in_work or tokens <= _FREE_TOKENS:
@@ -277,7 +255,7 @@ class Admission:
             return
         self._overload.refused()
         after_s = self._shares.promise(caller, tokens / rate, _MAX_RETRY_S) + wait_s - allowed / rate / 2
-        raise _refusal(f"the server is busy ({wait_s:.2g} s of work queued); retry later", after_s)
+        raise _refusal(f"the server is busy ({wait_s:.2g} s of work queued); try again later", after_s)
 
     def _tokens(self, work: Work) -> float:
         return self._costs.tokens(work.caller.key, work.kind, work.size_bytes)

@@ -1,4 +1,4 @@
-"""The objects that all request handlers share, and the operator's prompt files."""
+"""The context that all request handlers share, and the operator's prompt files."""
 
 import asyncio
 import contextlib
@@ -27,16 +27,15 @@ from gradewire_server.settings.limits import Capacity, Deadlines, Limits
 _log = logging.getLogger(__name__)
 
 CountResult: TypeAlias = Callable[[str, Status], None]
-"""A function that is called with each result's metric and status."""
 CountSynthetic: TypeAlias = Callable[[int, int], None]
-"""A function that is called with two counts: references with a generated synthetic answer, and those without."""
+"""A function that receives the numbers of references with and without a generated synthetic answer."""
 
-_INLINE_CHARACTERS: Final = range(1025, MAX_PROMPT_BYTES + 1)
-"""Lengths of prompts to parse on a thread. Shorter prompts are names or fast to parse, and longer ones are refused."""
+_THREAD_LENGTHS: Final = range(1025, MAX_PROMPT_BYTES + 1)
+"""Lengths of prompts to parse on a thread. Longer prompts are refused."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
-    """Parse and cache long prompts on a thread. Planning raises their errors later."""
+    """Parse and cache all long prompts on a thread. Ignore errors: planning will raise them."""
     for spec in specs:
         metric = spec.WhichOneof("metric")
         if metric:
@@ -44,22 +43,18 @@ async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpe
 
 
 async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) -> None:
-    """Parse and cache a long prompt on a thread. Planning raises its error later."""
-    if len(prompt) in _INLINE_CHARACTERS:
-        with contextlib.suppress(PromptError):  # planning raises it again, with the field's path
+    """Parse and cache a long prompt on a thread. Ignore errors: planning will raise them."""
+    if len(prompt) in _THREAD_LENGTHS:
+        with contextlib.suppress(PromptError):
             await asyncio.to_thread(prompts.find, metric, prompt)
 
 
 class PromptDirectoryError(OSError):
-    """An unreadable prompt directory or an invalid prompt file. The message names the directory or file."""
+    """An unreadable prompt directory or an invalid prompt file."""
 
 
 def open_prompts(directory: Path | None) -> PromptLibrary:
-    """Return a server's prompts: the package's prompts, and all `*.toml` files in the directory (None for no files).
-
-    Raises:
-        PromptDirectoryError: The directory or a file in it cannot be used.
-    """
+    """Return the package's prompts and the prompts in `directory` (`*.toml`), or raise PromptDirectoryError."""
     prompts = PACKAGE_PROMPTS
     if directory is None:
         return prompts
@@ -78,11 +73,11 @@ def open_prompts(directory: Path | None) -> PromptLibrary:
 
 @dataclass(frozen=True, slots=True)
 class NamedSet:
-    """The reference set of a scoring call. `name` is "" if the call has no set.
+    """A call's reference set.
 
     Attributes:
-        corpus_digest: The digest of the set's corpus when the call starts, 32 hex digits, or "" if no metric uses the
-            corpus.
+        name: The set's name, or "" without a set.
+        corpus_digest: The corpus's digest at the start of the call, 32 hex digits, or "" if no metric uses the corpus.
     """
 
     name: str
@@ -94,7 +89,7 @@ _NO_SET: Final = NamedSet("")
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The objects and settings that all handlers of a server share."""
+    """The objects and settings that all request handlers share."""
 
     scorer: Scorer
     ports: Ports
@@ -112,10 +107,10 @@ class RequestContext:
         object.__setattr__(self, "planner", planner)
 
     def within(self, namespace: str) -> Self:
-        """Return a context for a tenant's namespace, with separate sets, verdicts and cache entries."""
+        """Return a context for a tenant's namespace, with its own reference sets, verdicts and cache entries."""
         ports = self.ports.within(namespace)
         view = replace(self, ports=ports, scorer=self.scorer.within(ports, namespace))
-        # Plans depend on specs and models, which all tenants share.
+        # Tenants share the planner, because plans depend only on specs and models.
         object.__setattr__(view, "planner", self.planner)
         return view
 
@@ -123,26 +118,26 @@ class RequestContext:
         """Raise InvalidRequestError if a message has too many items or entries."""
         if count > self.limits.max_items_per_request:
             raise InvalidRequestError(
-                path, f"has {count}; at most {self.limits.max_items_per_request} are allowed in one message"
+                path, f"has {count} elements, but at most {self.limits.max_items_per_request} are allowed"
             )
 
     def total_s(self, deadline_s: float | None) -> float:
-        """Return the seconds that a call may take. `deadline_s` is the caller's deadline, or None for the default."""
+        """Return how many seconds a call may take. If `deadline_s` is None, return the default."""
         wanted_s = self.deadlines.default_s if deadline_s is None else max(0.0, deadline_s)
         return min(wanted_s, self.deadlines.max_s)
 
     def report_result(self, metric: str, item_index: int, result: MetricResult) -> None:
-        """Count and trace a result. Also log it if it is INTERNAL."""
+        """Count and trace a result. If its status is INTERNAL, also log the result."""
         if result.status is Status.INTERNAL:
-            _log.error("A result of %s is INTERNAL: %s", metric, result.message)
+            _log.error("a result of metric %s is INTERNAL: %s", metric, result.message)
         self.count_result(metric, result.status)
         record_result(metric, item_index, result)
 
     def judge(self, written: str, path: str) -> ModelStatus:
-        """Return the judge named NAME or NAME@DIGEST, or the default one for "".
+        """Return a judge's status. `written` is NAME, NAME@DIGEST, or "" for the default judge.
 
         Raises:
-            InvalidRequestError: The name is invalid.
+            InvalidRequestError: `written` is invalid.
             NothingLoadedError: The judge is not available.
         """
         try:
@@ -154,7 +149,7 @@ class RequestContext:
         return judge
 
     async def plan_call(self, asked: Any, path: str = "") -> list[MetricPlan]:
-        """Resolve the metrics or the comparison in a request or a stream's config. The errors are those of `plan`."""
+        """Return plans for the metrics or the comparison in a request or stream config. For errors, see `plan`."""
         if isinstance(asked, judging_pb2.CompareRequest | judging_pb2.CompareStreamConfig):
             spec = types_pb2.MetricSpec(compare=asked.parameters)
             await read_ahead(self.prompts, (spec,))
@@ -163,28 +158,28 @@ class RequestContext:
         return [] if nothing else await self.plan(asked.metrics, f"{path}metrics")
 
     async def plan(self, metrics: Sequence[types_pb2.MetricSpec], path: str = "metrics") -> list[MetricPlan]:
-        """Resolve a request's metrics.
+        """Return plans for a request's metrics.
 
         Raises:
             InvalidRequestError: The request has no metrics, too many metrics or an invalid metric.
-            NothingLoadedError: None of the metrics can be computed here.
+            NothingLoadedError: This server can compute none of the metrics.
         """
         if not metrics:
             raise InvalidRequestError(path, "must name at least one metric")
         if len(metrics) > self.limits.max_metrics_per_request:
             raise InvalidRequestError(
                 path,
-                f"has {len(metrics)}; at most {self.limits.max_metrics_per_request} are allowed in one request",
+                f"has {len(metrics)} metrics, but at most {self.limits.max_metrics_per_request} are allowed",
             )
         await read_ahead(self.prompts, metrics)
         return self.planner.plan(metrics, path)
 
     async def find_set(self, written: str, plans: Iterable[MetricPlan], path: str = "reference_set") -> NamedSet:
-        """Parse a set's name, and look up its corpus if a metric or a digest in the name needs it.
+        """Return the reference set for NAME or NAME@DIGEST, with the corpus digest if a metric needs the corpus.
 
         Raises:
-            InvalidRequestError: The name is invalid, or it contains a digest that does not match the set's corpus.
-            SetUnavailableError: The name contains a digest, but the store does not answer.
+            InvalidRequestError: The name is invalid, or the digest does not match the set's corpus.
+            SetUnavailableError: The digest cannot be checked because the store does not answer.
         """
         if not written:
             return _NO_SET
@@ -198,9 +193,9 @@ class RequestContext:
                 raise InvalidRequestError(path, f"the corpus of {quoted(name)} has the digest {found}, not {digest}")
             return NamedSet(name, found)
         if not digest:
-            return NamedSet(name)  # each result reports the failure
+            return NamedSet(name)  # each result will report the failure
         if found.status is Status.NOT_PREPARED:
             raise InvalidRequestError(
-                path, f"{quoted(name)} has no complete corpus to match the digest {digest}: {found.message}"
+                path, f"digest {digest} cannot match, because {quoted(name)} has no complete corpus: {found.message}"
             )
         raise SetUnavailableError(f"{path}: {found.message}")

@@ -1,4 +1,4 @@
-"""Convert items, pairs and results between protobuf messages and domain objects, with pauses in large requests."""
+"""Convert items, pairs and results between protobuf messages and domain objects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -35,15 +35,14 @@ Row: TypeAlias = types_pb2.Item | judging_pb2.Pair
 T = TypeVar("T")
 
 ITEMS_PER_TURN: Final = 128
-"""Number of items to convert before other tasks get a turn, in about 1 ms."""
+"""The number of items to convert (in about 1 ms) before other tasks get a turn."""
 BYTES_PER_TURN: Final = 256 * 1024
-"""Number of bytes to convert before other tasks get a turn. A single larger element is converted on a thread."""
+"""The number of bytes to convert before other tasks get a turn. Larger elements are converted on a thread."""
 
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 _MAX_IMAGES: Final = 1024
-"""Maximum number of pictures per item. Metrics that show pictures to a judge also apply the limits in `ImageConfig`."""
 MAX_PART_CHARACTERS: Final = 8192
-"""Maximum length of a string in a result's parts, so that a reply does not repeat a long text for each metric."""
+"""The maximum length of a string in a result's parts. Longer strings are cut."""
 _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
     types_pb2.Item: ("id", "question", "prediction", "caption", "group"),
     judging_pb2.Pair: ("id", "question", "answer_a", "answer_b", "group"),
@@ -57,33 +56,32 @@ _PARTS: Final[Mapping[type[Parts], str]] = {kind: name for name, kind in PART_TY
 
 
 def read_reference_set(name: str, path: str = "reference_set") -> str:
-    """Return the normalised name of a reference set; raise InvalidRequestError for an invalid name."""
+    """Return a reference set's normalised name, or raise InvalidRequestError if `name` is invalid."""
     try:
-        # NFC may lengthen a string, so check first that it is not far too long.
         named = nfc(name) if len(name) <= MAX_NAME_BYTES else name
     except TooManyMarksError as error:
         raise InvalidRequestError(path, str(error)) from None
     if (size := byte_count(named)) > MAX_NAME_BYTES:
-        raise InvalidRequestError(path, f"has {size} bytes, at most {MAX_NAME_BYTES} are allowed")
+        raise InvalidRequestError(path, f"has {size} bytes, but at most {MAX_NAME_BYTES} are allowed")
     return named
 
 
 def reply_id(message: Row) -> str:
-    """Return an item's or pair's ID for its reply. An ID over the limit, which is INVALID_INPUT, is shortened."""
+    """Return the row's ID for the reply. If the ID has more than MAX_ID_BYTES, shorten it."""
     return message.id if byte_count(message.id) <= MAX_ID_BYTES else shortened(message.id)
 
 
 def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failure:
-    """Convert an item or pair; return INVALID_INPUT if it exceeds a limit or has too many consecutive combining marks.
+    """Convert an item or pair, or return INVALID_INPUT if a limit is exceeded.
 
     Pass `check_bytes=False` if the message is known to be small enough.
     """
     references = message.references
     failure = _over_limit(len(references), limits)
     if failure is None and len(message.images) > _MAX_IMAGES:
-        failure = _invalid(f"images: has {len(message.images)}, at most {_MAX_IMAGES} are allowed")
+        failure = _invalid(f"images: has {len(message.images)} images, but at most {_MAX_IMAGES} are allowed")
     if failure is None and (id_bytes := byte_count(message.id)) > MAX_ID_BYTES:
-        failure = _invalid(f"id: has {id_bytes} bytes, at most {MAX_ID_BYTES} are allowed")
+        failure = _invalid(f"id: has {id_bytes} bytes, but at most {MAX_ID_BYTES} are allowed")
     texts: dict[str, str] = {name: getattr(message, name) for name in _TEXTS[type(message)]}
     if failure is None and check_bytes:
         lists: list[Sequence[str]] = [getattr(message, name) for name in _LISTS[type(message)]]
@@ -106,7 +104,7 @@ def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failu
 
 
 def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> ReferenceEntry | Failure:
-    """Convert an entry to prepare; return INVALID_INPUT like `read_row`."""
+    """Convert an entry, or return INVALID_INPUT if a limit is exceeded."""
     failure = _over_limit(len(message.references), limits)
     if failure is None:
         failure = _too_large([message.question, *message.references, *message.synthetic_answers], limits)
@@ -123,7 +121,7 @@ def read_entry(message: references_pb2.ReferenceEntry, limits: Limits) -> Refere
 
 
 def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-    """Write a result into its message in place, without a copy. Include its cost only if `diagnostics` is True."""
+    """Write a result into `message`. If `diagnostics` is True, also write cache hits and timing."""
     result = scored.result
     message.metric_index = metric_index
     fill_outcome(message, result)
@@ -140,7 +138,7 @@ def fill_result(message: types_pb2.MetricResult, metric_index: int, scored: Scor
 
 
 def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, result: MetricResult) -> None:
-    """Write a result's status, message and warnings into its message."""
+    """Write a result's status, message, warnings and retry delay into `message`."""
     message.status = int(result.status)  # type: ignore[assignment]
     if result.message:
         message.message = result.message
@@ -151,30 +149,29 @@ def fill_outcome(message: types_pb2.MetricResult | judging_pb2.PairResult, resul
 
 
 def fill_cost(message: types_pb2.MetricResult | judging_pb2.PairResult, scored: ScoredResult) -> None:
-    """Write a result's cache hits and times into its message."""
+    """Write a result's cache hits and timing into `message`."""
     fill_hits(message.cache_hits, scored.cache_hits)
     fill_timing(message.timing, scored.timing)
 
 
 def fill_timing(message: types_pb2.Timing, timing: Timing) -> None:
-    """Write the times to a Timing message."""
+    """Write a timing into `message`."""
     message.queue_s, message.cache_s = timing.queue_s, timing.cache_s
     message.tokenize_s, message.inference_s = timing.tokenize_s, timing.inference_s
 
 
 def fill_hits(message: types_pb2.CacheHits, hits: CacheHits) -> None:
-    """Write the cache hits to a CacheHits message."""
+    """Write cache hits into `message`."""
     message.memory, message.disk, message.redis = hits.memory, hits.disk, hits.redis
     message.joined, message.computed = hits.joined, hits.computed
 
 
 def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
-    """Write parts into their message, field by field. Both have the same field names."""
     target: Any = getattr(message, _PARTS[type(parts)])
     target.SetInParent()
     for name in type(parts).__slots__:
         value = getattr(parts, name)
-        if isinstance(value, float | int):  # most of them
+        if isinstance(value, float | int):
             setattr(target, name, value)
         elif isinstance(value, str):
             setattr(target, name, shortened(value, MAX_PART_CHARACTERS))
@@ -189,7 +186,7 @@ def _fill_parts(message: types_pb2.MetricResult, parts: Parts) -> None:
 def _over_limit(reference_count: int, limits: Limits) -> Failure | None:
     most = limits.max_references_per_item
     over = reference_count > most
-    return _invalid(f"references: has {reference_count}, at most {most} are allowed") if over else None
+    return _invalid(f"references: has {reference_count} references, but at most {most} are allowed") if over else None
 
 
 def _too_large(strings: Sequence[str], limits: Limits, noun: str = "item") -> Failure | None:
@@ -198,12 +195,11 @@ def _too_large(strings: Sequence[str], limits: Limits, noun: str = "item") -> Fa
         return None
     size = sum(len(text) if text.isascii() else len(text.encode()) for text in strings)
     if size > limits.max_item_bytes:
-        return _invalid(f"{noun}: has {size} bytes of text, at most {limits.max_item_bytes} are allowed")
+        return _invalid(f"{noun}: has {size} bytes of text, but at most {limits.max_item_bytes} are allowed")
     return None
 
 
 def _over_marks(message: Message, error: TooManyMarksError) -> Failure:
-    """Return a failure that names the first field with too many marks."""
     for field, value in message.ListFields():
         if isinstance(value, str):
             if has_long_run(value):
@@ -249,7 +245,6 @@ def _fill_probabilities(
 
 
 def _fill_pair(result: judging_pb2.PairResult, _metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-    """Write a pair's result. The arguments are those of `fill_result`."""
     fill_outcome(result, scored.result)
     if scored.result.compared is not None:
         _fill_compared(result, scored.result.compared)
@@ -273,14 +268,14 @@ def _pair_characters(scored: ScoredResult) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CallForm:
-    """The messages of a scoring or comparison call, and functions for them. A row is an item or a pair.
+    """The message types of a scoring or comparison call. A row is an item or a pair.
 
     Attributes:
         rows: The name of the field with the rows, in requests and replies.
-        fill: A function that writes a result in place, with the arguments of `fill_result`.
-        text_characters: A function that counts the characters of the row's or judge's text in a result.
-        least_result_bytes: The size of the shortest successful result.
-        single: True if a row in the reply is itself the only result. Otherwise, the row has a result for each metric.
+        fill: A function that writes a result into its message, like `fill_result`.
+        text_characters: A function that returns the number of characters in a result's longest texts.
+        least_result_bytes: The size of the smallest successful result.
+        single: True if a row in the reply is itself a result, False if it contains a result for each metric.
     """
 
     rows: str
@@ -293,28 +288,28 @@ class CallForm:
     single: bool
 
     def rows_of(self, request: Any) -> Sequence[Any]:
-        """Return the rows of a request or stream message."""
+        """Return the rows in a request or stream message."""
         rows: Sequence[Any] = getattr(request, self.rows)
         return rows
 
     def reply(self, provenance: Sequence[types_pb2.Provenance]) -> Any:
-        """Return the reply to a unary call, without rows."""
+        """Return a unary call's reply, without rows."""
         return self.reply_type(provenance=provenance[0] if self.single else provenance)
 
     def streamed(self, provenance: Sequence[types_pb2.Provenance] = ()) -> Any:
-        """Return a reply message of a stream, without rows."""
+        """Return a stream's reply message, without rows."""
         return self.streamed_type(provenance=(provenance[0] if provenance else None) if self.single else provenance)
 
     def add_row(self, reply: Any, index: int, identifier: str) -> Any:
-        """Add a row without results to a reply."""
+        """Add a row without results to the reply and return the row."""
         return getattr(reply, self.rows).add(index=index, id=identifier)
 
     def add_result(self, row: Any) -> Any:
-        """Add an empty result to a row and return it. `fill` writes into it."""
+        """Add an empty result to the row and return the result."""
         return row if self.single else row.results.add()
 
     def complete(self, row: Any) -> None:
-        """Mark a row as complete. A row with a single result needs no mark."""
+        """Mark the row as complete, unless the row is itself a result."""
         if not self.single:
             row.complete = True
 
@@ -326,7 +321,7 @@ ITEMS: Final = CallForm(
     result_type=types_pb2.MetricResult,
     fill=fill_result,
     text_characters=_item_characters,
-    least_result_bytes=13,  # a status and a score in their frame
+    least_result_bytes=13,  # the tag, length, status and score
     single=False,
 )
 PAIRS: Final = CallForm(
@@ -336,7 +331,7 @@ PAIRS: Final = CallForm(
     result_type=judging_pb2.PairResult,
     fill=_fill_pair,
     text_characters=_pair_characters,
-    least_result_bytes=4,  # a status in its frame
+    least_result_bytes=4,  # the tag, length and status
     single=True,
 )
 
@@ -344,12 +339,11 @@ PAIRS: Final = CallForm(
 async def read_in_turns(
     elements: Iterable[MessageT], read: Callable[[MessageT], T], request_bytes: int | None = None
 ) -> AsyncIterator[tuple[MessageT, T]]:
-    """Yield each element of a request with the result of `read`, and let other tasks run in between.
+    """Yield each element with the result of `read(element)`, and let other tasks run in between.
 
-    A large element is read on a thread, since normalisation takes 0.1 s for a megabyte. If the whole request fits into
-    one turn, elements are not measured, since measuring an element encodes it.
+    Large elements are read on a thread, because normalisation takes 0.1 s per megabyte.
     """
-    measures = request_bytes is None or request_bytes > BYTES_PER_TURN
+    measures = request_bytes is None or request_bytes > BYTES_PER_TURN  # ByteSize encodes the element, which is slow
     items = turn_bytes = 0
     for element in elements:
         size_bytes = element.ByteSize() if measures else 0

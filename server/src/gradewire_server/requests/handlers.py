@@ -1,4 +1,4 @@
-"""The server's operations without a transport. gRPC services and embedded clients share them."""
+"""The server's operations, for gRPC services and embedded clients."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ from gradewire_server.requests.score import ScoreHandler
 from gradewire_server.requests.stream import stream
 
 _MAX_VIEWS: Final = 4096
-"""Maximum number of namespaces whose handlers are cached. Each needs a few kilobytes."""
+"""The maximum number of namespaces with cached handlers."""
 
 
 async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
-    """List models, metrics and limits. Say how to get missing models, and why metrics cannot run."""
+    """Return all models, metrics and limits."""
     ports, metrics = context.ports, context.metrics
     encoders, graders = ports.encoders.statuses(), ports.grader_models.statuses()
     judges = ports.judge_models.statuses()
@@ -43,45 +43,43 @@ async def list_models(context: RequestContext) -> models_pb2.ListModelsResponse:
         models=[_model(status, metrics) for status in (*encoders, *graders, *judges)],
         metrics=[_metric(metric.info, missing) for metric in metrics.values()],
         limits=models_pb2.Limits(
-            max_windows=MAX_WINDOWS, max_prediction_words=MAX_WORDS, **_shared(models_pb2.Limits, context.limits)
+            max_windows=MAX_WINDOWS, max_prediction_words=MAX_WORDS, **_common_fields(models_pb2.Limits, context.limits)
         ),
         server_version=version("gradewire"),
         comparisons=[_metric(comparison.info, missing) for comparison in COMPARISONS.values()],
     )
 
 
-def _shared(message: type[Message], source: object) -> dict[str, Any]:
-    """Return `source`'s attributes that are also fields of the message, by name."""
+def _common_fields(message: type[Message], source: object) -> dict[str, Any]:
     names = [field.name for field in message.DESCRIPTOR.fields]
     return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
 
 def _model(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> models_pb2.Model:
     usable = status.state in USABLE_STATES
-    beyond = _beyond(status, metrics) if status.kind == "encoder" and usable else {}
-    fields = _shared(models_pb2.Model, status) | {
+    beyond = _unsupported_metrics(status, metrics) if status.kind == "encoder" and usable else {}
+    fields = _common_fields(models_pb2.Model, status) | {
         "state": models_pb2.ModelState.Value(f"MODEL_STATE_{status.state.upper()}"),
         "message": unusable_reason(status),
         "how_to_get": "" if usable else status.how_to_get,
-        "remarks": (*status.remarks, *_of_other_versions(status, metrics)),
+        "remarks": (*status.remarks, *_calibrations_for_other_versions(status, metrics)),
     }
     return models_pb2.Model(numeric_class=status.precision, without_metrics=beyond, **fields)
 
 
-def _of_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
-    """Yield a note for each calibration that was made for a different version of its metric."""
+def _calibrations_for_other_versions(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> Iterator[str]:
     for each in status.metadata.calibrations:
         info = metrics[each.metric].info if each.metric in metrics else None
         if info is not None and info.version != each.metric_version:
             yield (
                 f"the calibration for {each.metric}/{each.metric_version} is not used, because this server has "
-                f"{info.name}/{info.version}. Run: gradewire models build {status.name} (for the catalog's fits) or "
-                f"gradewire calibrate FILE --metric {info.name} (for a new fit)"
+                f"{info.name}/{info.version}. To get the catalog's calibration, run: gradewire models build "
+                f"{status.name}. To make a new one, run: gradewire calibrate FILE --metric {info.name}"
             )
 
 
-def _beyond(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str, str]:
-    """Return the metrics that an encoder cannot compute with default parameters, and the reasons."""
+def _unsupported_metrics(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str, str]:
+    """Return each metric that the encoder cannot compute with default parameters, with the reason."""
     found = {}
     for name, metric in metrics.items():
         if metric.info.needs_model:
@@ -96,7 +94,7 @@ def _without_encoder(models: Sequence[ModelStatus]) -> str:
     if any(model.state in USABLE_STATES for model in models):
         return ""
     hint = next((model.how_to_get for model in models if model.is_default), "")
-    return f"no encoder is built; get the default one with: {hint}"
+    return f"no encoder is built. To get the default encoder, run: {hint}"
 
 
 def _without_grader(graders: Sequence[ModelStatus]) -> str:
@@ -104,7 +102,7 @@ def _without_grader(graders: Sequence[ModelStatus]) -> str:
     if default is not None and default.state in USABLE_STATES:
         return ""
     hint = default.how_to_get if default else "gradewire models build"
-    return f"the default grader is not built; get it with: {hint}"
+    return f"the default grader is not built. To get it, run: {hint}"
 
 
 def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
@@ -115,25 +113,23 @@ def _without_judge(index: ModelIndex, judges: Sequence[ModelStatus]) -> str:
 
 
 async def without_synonyms(lexicon: Lexicon) -> str:
-    """Return why synonyms cannot be looked up and what to do, or "" if they can."""
-    # An empty request shows whether the lexicon works.
+    """Return why synonyms are unavailable, with advice, or "" if they are available."""
     synonyms = await lexicon.synonyms(())
     return synonyms.message if isinstance(synonyms, Failure) else ""
 
 
 def _metric(info: MetricInfo, missing: Mapping[str, str]) -> models_pb2.Metric:
-    """Describe a metric, with the reason if it cannot run. `missing` maps each need to why it is unmet, or to ""."""
+    # `missing` maps each need (an attribute of MetricInfo) to the reason why the need is unmet, or to "".
     in_the_way = next((reason for need, reason in missing.items() if reason and getattr(info, need)), "")
     parameters = [models_pb2.MetricParameter(**asdict(parameter)) for parameter in info.parameters]
-    fields = _shared(models_pb2.Metric, info) | {"parameters": parameters}
+    fields = _common_fields(models_pb2.Metric, info) | {"parameters": parameters}
     return models_pb2.Metric(available=not in_the_way, missing=in_the_way, **fields)
 
 
 class Handlers:
-    """A server's operations: score, compare, complete, decide, prepare and list. Make one per process and event loop.
+    """The server's operations, for one process and event loop.
 
-    Every `deadline_s` is in seconds from now. None means the default, and values above the maximum mean the maximum.
-    Items that are not done shortly before the deadline get TIMEOUT results. All calls may be cancelled.
+    Every `deadline_s` is in seconds from now. None means the default. All calls may be cancelled.
     """
 
     def __init__(self, context: RequestContext) -> None:
@@ -152,21 +148,18 @@ class Handlers:
         self._views: OrderedDict[str, Handlers] = OrderedDict()
 
     def within(self, namespace: str) -> "Handlers":
-        """Return the handlers for a tenant's namespace, or `self` for "".
-
-        All namespaces share the same limits, permits and models.
-        """
+        """Return the handlers for a tenant's namespace, or `self` if `namespace` is ""."""
         if not namespace:
             return self
         view = self._views.get(namespace)
         if view is None:
-            self._forget_views()
+            self._drop_idle_views()
             view = self._views[namespace] = Handlers(self.context.within(namespace))
         self._views.move_to_end(namespace)
         return view
 
     async def close(self) -> None:
-        """Wait until cancelled work has ended. Call it before you close the scorer's ports."""
+        """Wait until all cancelled work has ended. Do this before you close the scorer's ports."""
         await self._score.close()
         await self._compare.close()
         for view in self._views.values():
@@ -176,8 +169,7 @@ class Handlers:
     def _idle(self) -> bool:
         return self._score.idle and self._compare.idle
 
-    def _forget_views(self) -> None:
-        """Make room for a new namespace: drop the least recently used namespaces that have no running work."""
+    def _drop_idle_views(self) -> None:
         idle = [name for name, view in self._views.items() if view._idle]  # noqa: SLF001 - of the same class
         for name in idle[: max(0, len(self._views) + 1 - _MAX_VIEWS)]:
             del self._views[name]

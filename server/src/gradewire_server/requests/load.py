@@ -1,8 +1,4 @@
-"""Measure the load of the encoders and the event loop.
-
-`CostEstimates`, `ServiceRate` and `LoopRounds` estimate the cost of requests, the encoders' rate and the duration of
-the loop's rounds. The other classes count the work in progress.
-"""
+"""Estimate costs, rates and delays for admission control, and count the work in progress."""
 
 import asyncio
 import math
@@ -13,71 +9,65 @@ from typing import Final
 
 from gradewire_server.domain.caller import Lane
 
-# Costs of requests.
+# Request costs.
 _UNKNOWN_TOKENS_PER_BYTE: Final = 1.0
 _COST_WEIGHT: Final = 0.1
-"""Weight of the newest request in the estimate for its kind."""
 _MAX_CALLERS: Final = 1024
 _MAX_KINDS: Final = 32
-"""Maximum number of request kinds per caller, so that no caller displaces the estimates for other callers."""
 
-# Rate of encoders.
+# The encoders' rate.
 _RATE_WINDOW_S: Final = 0.25
 _RATE_RISE: Final = 0.5
 _RATE_FALL: Final = 0.1
-"""Weights of the newest window. The estimate rises faster than it falls because too low an estimate refuses callers."""
+"""The newest window's weights in the estimate, for rising and falling rates."""
 _LEAST_COMPUTED_SHARE: Final = 0.25
-"""Minimum share of the expected tokens that a window must compute. Other windows, spent on caches, word metrics or
-failures, are ignored."""
+"""A window is ignored if the encoders computed less than this share of the expected tokens."""
 _SATURATED_S: Final = 0.05
-"""Seconds of work that must be queued throughout a window so that the encoders count as saturated."""
+"""Encoders count as saturated if work for this many seconds was queued throughout a window."""
 
-# Work of encoders.
+# The encoders' work.
 _BULK_AHEAD_S: Final = 0.25
-"""Seconds of bulk work admitted at a time. It keeps the encoder busy, and later work may have to wait this long."""
+"""The amount of bulk work, in seconds, that is admitted at a time."""
 _ALLOWED_WAIT_S: Final = 0.1
 _ALLOWED_REQUESTS: Final = 8
-"""Maximum wait for small requests: `_ALLOWED_WAIT_S`, or the time for `_ALLOWED_REQUESTS` similar requests if that is
-longer. More work in progress would not make the encoders faster."""
+"""A small request may wait for `_ALLOWED_WAIT_S` or for the duration of `_ALLOWED_REQUESTS` similar requests."""
 _MIN_IN_WORK_TOKENS: Final = 320
-"""Tokens that small requests may always have in progress: eight short rows. With fewer, batches would become small, the
-rate would fall, and even fewer tokens would be admitted. An encoder reaches 97 % of its speed with batches of 112
-tokens; 320 tokens are one batch for each of two workers and most of the next."""
+"""The number of tokens that small requests may always have in progress. Encoders need large batches."""
 
 # Calls on the event loop.
 _ROUNDS_TO_FIRST_STEP: Final = 2
-"""Rounds of the loop between gRPC accepting a call and the call's first step."""
+"""The number of loop rounds from a call's arrival to its first step."""
 _FIRST_STEPS_A_CALL: Final = 6
-"""Duration of a cached call, as a multiple of the wait for its first step."""
+"""A cached call's duration, as a multiple of the wait for its first step."""
 _SOON_S: Final = 0.01
-"""Maximum wait for a call's first step (two rounds) if the loop is on time. Such a call takes about 60 ms in total."""
+"""The maximum wait for a call's first step if the loop is on time."""
 _PATIENCE_S: Final = 0.1
-"""Seconds for which calls must start late before the loop counts as late. A shorter backlog is only a burst."""
+"""The loop counts as late after calls have started late for this many seconds."""
 _FEW_UNDER_WAY: Final = 160
-"""Minimum number of calls in progress for the loop to count as late. With fewer calls, other programs cause the delay,
-and refusals would not help. One connection may have 128 calls."""
+"""The loop counts as late only if at least this many calls are in progress. Otherwise, other programs cause the delay.
+"""
 
 _OVERLOAD_PAUSE_S: Final = 2.0
-"""Seconds without a refusal after which an overload counts as over."""
+"""An overload is over after this many seconds without a refusal."""
 
 
 class CostEstimates:
-    """Estimated tokens per request byte, by caller and kind of request."""
+    """The estimated number of tokens per request byte, by caller and request kind."""
 
     def __init__(self) -> None:
         self._callers: OrderedDict[str, OrderedDict[Hashable, float]] = OrderedDict()
 
     def knows(self, caller: str, kind: Hashable) -> bool:
-        """Return True if the cost of the caller's requests of this kind is known."""
+        """Return True if there is an estimate for the caller's requests of this kind."""
         return kind in self._callers.get(caller, ())
 
     def tokens(self, caller: str, kind: Hashable, size_bytes: int) -> float:
-        """Return the estimated cost of a request in tokens."""
+        """Return a request's estimated cost in tokens."""
         kinds = self._callers.get(caller)
         return size_bytes * (_UNKNOWN_TOKENS_PER_BYTE if kinds is None else kinds.get(kind, _UNKNOWN_TOKENS_PER_BYTE))
 
     def learn(self, caller: str, kind: Hashable, size_bytes: int, tokens: int) -> None:
-        """Update the estimate with the cost of a finished request."""
+        """Update the estimate with a finished request's cost."""
         if size_bytes <= 0:
             return
         kinds = self._callers.get(caller)
@@ -95,10 +85,9 @@ class CostEstimates:
 
 
 class ServiceRate:
-    """The encoders' measured rate in tokens per second, or 0 before the first measurement.
+    """The encoders' measured rate, or 0 before the first measurement.
 
-    A slow window lowers the rate only if tokens were waiting to be computed throughout the window. Otherwise, the
-    server was idle or found everything in its caches.
+    A slow window lowers the rate only if tokens were queued throughout the window.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -111,16 +100,16 @@ class ServiceRate:
         self._least_in_work = math.inf
 
     def began(self) -> None:
-        """Start to measure again after idle time. The idle time does not count."""
+        """Start a new measurement after idle time."""
         self._seen_s = self._clock()
         self._pending_tokens = 0
 
     def computed(self, tokens: int) -> None:
-        """Record computed tokens."""
+        """Record that an encoder computed `tokens`."""
         self._pending_tokens += tokens
 
     def left(self, expected_tokens: float, in_work_tokens: float) -> None:
-        """Record ended work, finished or not, and the tokens that were in progress before it ended."""
+        """Record that work has ended. `in_work_tokens` were in progress before."""
         now_s = self._clock()
         self._busy_s += now_s - self._seen_s
         self._seen_s = now_s
@@ -135,8 +124,7 @@ class ServiceRate:
 
     def _learn(self, measured: float) -> None:
         computing = self._computed_tokens > 0 and self._computed_tokens >= _LEAST_COMPUTED_SHARE * self._expected_tokens
-        # Compare with the measured rate. With a far too high estimate, no window would count as saturated, so the
-        # estimate would never fall.
+        # Use the measured rate, because a far too high estimate would never fall.
         saturated = self._least_in_work > _SATURATED_S * measured
         if not self.tokens_per_s:
             self.tokens_per_s = measured if computing else 0.0
@@ -147,10 +135,7 @@ class ServiceRate:
 
 
 class EncoderBacklog:
-    """The encoders' work in progress by lane, on one event loop: its tokens, and its number of requests or parts.
-
-    Small requests may wait at most `max_wait_s`.
-    """
+    """The encoders' work in progress on one event loop, by lane, in tokens and in pieces of work."""
 
     def __init__(self, max_wait_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_wait_s = max_wait_s
@@ -160,7 +145,7 @@ class EncoderBacklog:
 
     @property
     def wait_s(self) -> float:
-        """Seconds that an interactive request would wait now, or 0 if the rate is unknown."""
+        """The seconds that an interactive request would wait now, or 0 if the rate is unknown."""
         rate = self.rate.tokens_per_s
         return self.in_work[Lane.INTERACTIVE] / rate if rate else 0.0
 
@@ -170,35 +155,32 @@ class EncoderBacklog:
         return not any(self.parts.values())
 
     def is_small(self, tokens: float) -> bool:
-        """Return True if computing this many tokens takes little time."""
+        """Return True if the encoders compute this many tokens within `_BULK_AHEAD_S`."""
         return tokens <= _BULK_AHEAD_S * self.rate.tokens_per_s
 
     def fits_bulk(self, tokens: float) -> bool:
-        """Return True if bulk work with this many tokens can be added."""
+        """Return True if bulk work with this many tokens can be admitted now."""
         return self.is_small(self.in_work[Lane.BULK] + tokens)
 
     def allowed_tokens(self, tokens: float) -> float:
-        """Return how many tokens small requests may have in progress when a request with `tokens` arrives.
-
-        The limit grows with `tokens`, because a few waiting expensive requests, which are rare, are not an overload.
-        """
+        """Return how many tokens may be in progress when a small request with `tokens` is admitted."""
         rate = self.rate.tokens_per_s
         allowed = max(_ALLOWED_WAIT_S * rate, _ALLOWED_REQUESTS * tokens, _MIN_IN_WORK_TOKENS)
         return min(allowed, self._max_wait_s * rate)
 
     def enter(self, lane: Lane, tokens: float) -> None:
-        """Record admitted work."""
+        """Record that work was admitted."""
         if self.is_idle:
             self.rate.began()
         self.in_work[lane] += tokens
         self.parts[lane] += 1
 
     def grow(self, lane: Lane, tokens: float) -> None:
-        """Record that admitted work costs more tokens than predicted."""
+        """Add `tokens` to the cost of admitted work."""
         self.in_work[lane] += tokens
 
     def leave(self, lane: Lane, tokens: float, expected_tokens: float | None = None) -> None:
-        """Record the end of work. `expected_tokens` is None if the work never started."""
+        """Record that work has ended. `expected_tokens` is None if the work never started."""
         if expected_tokens is not None:
             self.rate.left(expected_tokens, sum(self.in_work.values()))
         self.parts[lane] -= 1
@@ -206,11 +188,7 @@ class EncoderBacklog:
 
 
 class LoopRounds:
-    """The duration of an event loop's last measured round. Rounds are measured only when calls start.
-
-    gRPC does not report when it accepted a call. A round's duration shows how long new calls have waited, because a
-    round runs everything that is due.
-    """
+    """The duration of an event loop's rounds, which shows how long new calls have waited."""
 
     def __init__(self) -> None:
         self._round_s: float | None = None
@@ -218,11 +196,11 @@ class LoopRounds:
 
     @property
     def waited_s(self) -> float | None:
-        """Seconds that a call starting now has waited for its first step, or None before the first measurement."""
+        """The estimated seconds that a call starting now has waited, or None before the first measurement."""
         return None if self._round_s is None else _ROUNDS_TO_FIRST_STEP * self._round_s
 
     def measure(self) -> None:
-        """Measure the round that starts now, unless a measurement is running."""
+        """Measure the round that starts now, unless a measurement is already running."""
         if not self._measuring:
             self._measuring = True
             asyncio.get_running_loop().call_soon(self._came_round, time.perf_counter())
@@ -243,38 +221,38 @@ class LoopBacklog:
 
     @property
     def wait_s(self) -> float:
-        """Seconds that a call waits for the loop in total, estimated from the last call that started."""
+        """The estimated seconds that a call waits for the loop in total."""
         return self._first_step_s * _FIRST_STEPS_A_CALL
 
     @property
     def calls_per_s(self) -> float:
-        """Calls that end per second: the calls in progress, divided by a call's duration (Little's law)."""
+        """The estimated number of calls that end per second (Little's law)."""
         return self.under_way / self.wait_s if self.wait_s else 0.0
 
     @property
     def is_late(self) -> bool:
-        """True if many calls are in progress and calls have started late for a while."""
+        """True if many calls are in progress and calls have started late for more than `_PATIENCE_S`."""
         nobody_came = self._clock() - self._seen_s > self._first_step_s + _PATIENCE_S
         return not nobody_came and self.under_way >= _FEW_UNDER_WAY and self._seen_s - self._soon_s > _PATIENCE_S
 
     def began(self, waited_s: float) -> None:
-        """Record the start of a call and its wait for the first step."""
+        """Record that a call has started after waiting for `waited_s`."""
         now_s = self._clock()
         gap_s = now_s - self._seen_s
         self._seen_s, self._first_step_s = now_s, waited_s
-        if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:  # after a gap without calls, none can have waited
+        if waited_s <= _SOON_S or gap_s > waited_s + _PATIENCE_S:
             self._soon_s = now_s
 
 
 class OverloadWatch:
-    """The duration of an overload, measured from refusals of small requests."""
+    """The duration of an overload, measured by refusals."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._first_s = self._last_s = -_OVERLOAD_PAUSE_S
 
     def refused(self) -> None:
-        """Record that a request was refused because too much work is queued."""
+        """Record that a request was refused because of overload."""
         now_s = self._clock()
         if now_s - self._last_s > _OVERLOAD_PAUSE_S:
             self._first_s = now_s
@@ -282,6 +260,6 @@ class OverloadWatch:
 
     @property
     def lasts_s(self) -> float:
-        """Seconds since the first refusal of the current overload, or 0 without one. Any thread may read it."""
+        """The seconds since the current overload began, or 0 without overload. Thread-safe."""
         now_s = self._clock()
         return now_s - self._first_s if now_s - self._last_s <= _OVERLOAD_PAUSE_S else 0.0

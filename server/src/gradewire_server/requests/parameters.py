@@ -1,4 +1,4 @@
-"""Convert metric parameters between messages and domain objects by field names. A new metric needs no code here."""
+"""Convert metric parameters between protobuf messages and domain objects. Fields are matched by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -19,12 +19,7 @@ from gradewire_server.requests.errors import InvalidRequestError
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A parameter that has the same name in the message and in the dataclass.
-
-    Attributes:
-        has_presence: True if the message distinguishes an unset value from zero.
-        by_number: The domain values by enum number. It is empty if the field is not an enum.
-    """
+    """A parameter's field. `by_number` and `by_value` are empty if the field is not an enum."""
 
     name: str
     has_presence: bool
@@ -32,7 +27,7 @@ class _Field:
     by_value: Mapping[Any, int]
 
 
-def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things that are resolved elsewhere
+def read_parameters(  # noqa: PLR0913 - a message, its metric and path, and three resolved objects
     message: Message,
     metric: Metric[Any],
     path: str,
@@ -41,10 +36,9 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
     beside: Mapping[str, str] = MappingProxyType({}),
     prompts: PromptLibrary = PACKAGE_PROMPTS,
 ) -> Parameters:
-    """Return a metric's parameters. An unset field gets the preset's value, or else the dataclass's default.
+    """Return a metric's parameters. An unset field gets the preset's value or, without a preset, the default.
 
-    `model` and `beside` are the names of the resolved models, without digests. `path` is for messages, such as
-    ``metrics[1].smile``.
+    `model` and `beside` (by parameter) are the resolved models' names, without digests. `path` is for error messages.
 
     Raises:
         InvalidRequestError: An enum number is unknown.
@@ -69,7 +63,7 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
                 continue
             if value not in field.by_number:
                 known = ", ".join(f"{number} ({name})" for number, name in field.by_number.items())
-                raise InvalidRequestError(f"{path}.{field.name}", f"unknown value {value}; this server knows {known}")
+                raise InvalidRequestError(f"{path}.{field.name}", f"unknown value {value}; use one of {known}")
             value = field.by_number[value]
         values[field.name] = value
     preset = kind.preset_values(values.get("preset"))
@@ -78,7 +72,7 @@ def read_parameters(  # noqa: PLR0913 - what is read, for whom, and three things
 
 
 def write_spec(metric_name: str, parameters: Parameters) -> types_pb2.MetricSpec:
-    """Return the message with these parameters and all defaults filled in."""
+    """Return a metric's spec with all parameters, including defaults."""
     spec = types_pb2.MetricSpec()
     message: Message = getattr(spec, metric_name)
     message.SetInParent()
@@ -98,10 +92,7 @@ def write_line(
     beside: Mapping[str, str] = MappingProxyType({}),
     reference_set: str = "",
 ) -> str:
-    """Return the metric identifier that reproduces a score. It includes `reference_set` if given.
-
-    `beside` contains the digests of the judge and the grader by parameter.
-    """
+    """Return the metric identifier for a score. `beside` contains the judge's and grader's digests by parameter."""
     name = metric.info.name
     values: dict[str, Any] = {}
     for field in fields(parameters):
@@ -111,7 +102,7 @@ def write_line(
     if values.get("model"):
         values["model"] = with_digest(values["model"], model_digest)
     for parameter in (metric.info.judge_parameter, metric.info.grader_parameter):
-        # The identifier does not name an unused judge or grader.
+        # Leave out an unused judge or grader.
         if named := values.pop(parameter, ""):
             values[parameter] = with_digest(named, beside.get(parameter, ""))
     if "prompt" in values:

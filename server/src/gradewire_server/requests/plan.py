@@ -1,4 +1,4 @@
-"""Plan a request: resolve its metrics' models, check the lengths of strings, and write provenance."""
+"""Plan a request: find its metrics' models, check its parameters, and create the provenance."""
 
 import re
 from collections import OrderedDict
@@ -23,7 +23,7 @@ from gradewire_server.requests.parameters import read_parameters, write_line, wr
 from gradewire_server.scoring import MetricRequest
 
 LEAST_BOUND_BYTES: Final = min(PARAMETER_BYTES.values())
-"""Message size below which no string can be too long."""
+"""Messages up to this size cannot contain a string that is too long."""
 _MAX_UTF8_BYTES_PER_CHAR: Final = 4
 
 USABLE_STATES: Final = frozenset({"loaded", "built"})
@@ -31,37 +31,37 @@ USABLE_STATES: Final = frozenset({"loaded", "built"})
 _MODEL: Final = re.compile(r"(?P<name>[^@]*)(?:@(?P<digest>[0-9a-fA-F]{8,64}))?")
 
 _NO_REQUEST: Final = (
-    "a stream has no request corpus, because its items are scored as they arrive. Prepare a set (References.Prepare "
-    "with this metric and corpus=prepared) and name it as reference_set, or send all items in one Score call"
+    "corpus=request cannot be used in a stream, whose items are scored as they arrive. Prepare a reference set "
+    "(References.Prepare with this metric and corpus=prepared) and set reference_set to its name, or send all items in "
+    "one Score call"
 )
 
 _CACHE_ENTRIES: Final = 256
 _MAX_CACHE_BYTES: Final = 4 << 20
-"""Maximum size of all cached specs. The specs include inline prompt files, which are slow to parse."""
+"""The maximum total size of the cached specs, which may contain prompt files."""
 _MAX_REASONS_CHARACTERS: Final = 700
-"""Maximum length of the metrics' failures in an error message. The rest is for the list of available models."""
+"""The maximum total length of the metrics' failures in an error message."""
 
 Models: TypeAlias = Mapping[str, ModelStatus]
-"""A metric's models by parameter: its own model under "model", and its judge and grader under their parameters."""
+"""A metric's models by parameter: encoder, judge and grader."""
 
 
 def check_strings(message: Message) -> None:
-    """Raise ParameterError if a string is too long."""
+    """Raise ParameterError if a string in the message is too long."""
     for name, bound in _bounds(message.DESCRIPTOR):
         text = getattr(message, name)
         if len(text) * _MAX_UTF8_BYTES_PER_CHAR > bound and (size := byte_count(text)) > bound:
-            raise ParameterError(name, f"has {size} bytes, at most {bound} are allowed")
+            raise ParameterError(name, f"has {size} bytes, but at most {bound} are allowed")
 
 
 @cache
 def _bounds(descriptor: Descriptor) -> tuple[tuple[str, int], ...]:
-    """Return the names and limits of a message's strings. A test fails if a string has no limit."""
     strings = [field.name for field in descriptor.fields if field.type == FieldDescriptor.TYPE_STRING]
     return tuple((name, PARAMETER_BYTES[name]) for name in strings)
 
 
 def unusable_reason(status: ModelStatus) -> str:
-    """Return why a model cannot be used and what to do, or "" if it can be used. The text shows no paths."""
+    """Return why a model cannot be used, with advice, or "" if the model can be used."""
     if status.state in USABLE_STATES:
         return ""
     if status.message:
@@ -71,7 +71,6 @@ def unusable_reason(status: ModelStatus) -> str:
 
 
 def _metadata(info: MetricInfo, models: Models) -> ModelMetadata:
-    """Return the metadata of a metric's model, with the names of its judge and grader."""
     own = models["model"].metadata if "model" in models else NO_MODEL
     judge, grader = models.get(info.judge_parameter), models.get(info.grader_parameter)
     return replace(own, judge=_pinned(judge), grader=_pinned(grader))
@@ -82,14 +81,16 @@ def _pinned(model: ModelStatus | None) -> str:
 
 
 def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Failure:
-    """Return the model named NAME or NAME@DIGEST, the default one for "", or a failure if the model cannot be used.
+    """Return a model's status, or a failure if the model cannot be used.
+
+    `written` is NAME, NAME@DIGEST, or "" for the default model.
 
     Raises:
-        ParameterError: The name is invalid.
+        ParameterError: `written` is invalid.
     """
     match = _MODEL.fullmatch(written)
     if match is None:
-        raise ParameterError("model", f"{quoted(written)} is neither NAME nor NAME@DIGEST with 8 to 64 hex digits")
+        raise ParameterError("model", f"{quoted(written)} must be NAME or NAME@DIGEST; DIGEST has 8 to 64 hex digits")
     model = known.status(match["name"])
     if isinstance(model, Failure):
         return Failure(model.status, f"{path}: {_unusable_reason(match['name'], model, known.statuses())}")
@@ -97,7 +98,7 @@ def find_model(written: str, path: str, known: ModelIndex) -> ModelStatus | Fail
     if not model.digest.startswith(wanted):
         return Failure(
             Status.MODEL_UNAVAILABLE,
-            f"{path}: {model.name} has the digest {model.digest} here, not {wanted}",
+            f"{path}: {model.name} has the digest {model.digest} on this server, not {wanted}",
         )
     return model
 
@@ -111,12 +112,7 @@ def _unusable_reason(name: str, failure: Failure, known: Sequence[ModelStatus]) 
 
 @dataclass(frozen=True, slots=True)
 class MetricPlan:
-    """A metric of a request, with the provenance for reproducing its scores.
-
-    Attributes:
-        request: The scorer's input, or the failure that every item gets. The input names the model as NAME@DIGEST, so
-            that the engine uses exactly the model in the provenance.
-    """
+    """A requested metric, with the scorer's input (or the failure for every item) and the provenance of its scores."""
 
     request: MetricRequest | Failure
     provenance: types_pb2.Provenance
@@ -127,7 +123,7 @@ class MetricPlan:
         return isinstance(self.request, MetricRequest) and self.request.metric.info.asks_judge
 
     def streamed(self) -> MetricRequest | Failure:
-        """Return the scorer's input for a stream, or INVALID_PARAMETER if the metric needs all items of a request."""
+        """Return the scorer's input for a stream, or INVALID_PARAMETER if the metric needs all items at once."""
         request = self.request
         if isinstance(request, Failure) or request.parameters.corpus is not Corpus.REQUEST:
             return request
@@ -135,15 +131,11 @@ class MetricPlan:
 
     @property
     def counts_prepared(self) -> bool:
-        """True if the metric computes its weights from the corpus of the call's reference set."""
+        """True if the metric's weights come from the corpus of a reference set."""
         return not isinstance(self.request, Failure) and self.request.parameters.corpus is Corpus.PREPARED
 
     def provenance_in(self, reference_set: str, corpus_digest: str = "") -> types_pb2.Provenance:
-        """Return the provenance for a call with a reference set.
-
-        If the metric uses the set, the provenance names it. If the metric also uses the set's corpus, the provenance
-        contains the corpus digest, unless that is unknown.
-        """
+        """Return the provenance for a call with this reference set. Leave out the set if the metric does not use it."""
         request = self.request
         if not reference_set or isinstance(request, Failure) or not request.parameters.reads_prepared:
             return self.provenance
@@ -160,32 +152,30 @@ class MetricPlan:
 
 
 def with_model(parameters: Parameters, model: str) -> Parameters:
-    """Return the parameters with their model replaced, or unchanged if `model` is ""."""
-    # If a metric has a model, its parameters have the field `model`.
+    """Return a copy of the parameters with this model, or the same parameters if `model` is ""."""
     return replace(parameters, model=model) if model else parameters  # type: ignore[call-arg]
 
 
 def extra_digests(info: MetricInfo, provenance: types_pb2.Provenance) -> dict[str, str]:
-    """Return the digests of a metric's judge and grader, by parameter."""
+    """Return the digests of the metric's judge and grader by parameter."""
     return {info.judge_parameter: provenance.judge_digest, info.grader_parameter: provenance.grader_digest}
 
 
 def failed_plan(error: ParameterError, path: str, spec: types_pb2.MetricSpec, metric: Metric[Any]) -> MetricPlan:
-    """Return a plan whose result for every item is INVALID_PARAMETER, with the parameter and its error."""
+    """Return a plan for a metric that fails with INVALID_PARAMETER for every item."""
     return MetricPlan(Failure(Status.INVALID_PARAMETER, f"{path}.{error}"), failed_provenance(spec, metric))
 
 
 def failed_provenance(spec: types_pb2.MetricSpec, metric: Metric[Any]) -> types_pb2.Provenance:
-    """Return the provenance of a metric that cannot be computed, with the caller's parameters in `spec`."""
+    """Return the provenance of a metric that cannot be computed."""
     provenance = types_pb2.Provenance(metric=spec, name=metric.info.name, version=metric.info.version)
-    # Send no unknown fields back.
     provenance.metric.DiscardUnknownFields()
     getattr(provenance.metric, metric.info.name).SetInParent()
     return provenance
 
 
 class Planner:
-    """A planner that resolves metric specs to plans, and caches the plans."""
+    """A cache of metric plans, which also creates missing plans."""
 
     def __init__(
         self,
@@ -204,16 +194,16 @@ class Planner:
         self._cache_bytes = 0
 
     def plan(self, specs: Sequence[types_pb2.MetricSpec], path: str) -> list[MetricPlan]:
-        """Resolve a call's metrics. A metric may occur several times. `path` is for messages.
+        """Return plans for a call's metrics. `path` is the path of `specs` for error messages.
 
         Raises:
             InvalidRequestError: A spec has no metric or an unknown enum number.
-            NothingLoadedError: All metrics fail, at least one because its model is not available.
+            NothingLoadedError: All metrics fail, at least one because a model is not available.
         """
         return self._checked([self._plan_metric(spec, f"{path}[{index}]") for index, spec in enumerate(specs)])
 
     def plan_comparison(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
-        """Resolve a call's comparison. The errors are those of `plan`."""
+        """Return a plan for a call's comparison. For the errors, see `plan`."""
         (plan,) = self._checked([self._plan(spec, self._comparisons[spec.WhichOneof("metric") or ""], path)])
         return plan
 
@@ -224,13 +214,13 @@ class Planner:
             usable = [model.name for model in known if model.state in USABLE_STATES]
             reasons = shortened("; ".join(failure.message for failure in failures), _MAX_REASONS_CHARACTERS)
             raise NothingLoadedError(
-                f"none of the requested metrics can be computed here: {reasons}. "
+                f"this server can compute none of the requested metrics: {reasons}. "
                 f"Available models: {', '.join(usable) or 'none'}"
             )
         return plans
 
     def check_models(self, plans: Sequence[MetricPlan]) -> None:
-        """Raise ModelReplacedError if a model in a plan's provenance has been replaced."""
+        """Raise ModelReplacedError if a model in the plans has been replaced."""
         for plan in plans:
             if isinstance(plan.request, Failure):
                 continue
@@ -244,37 +234,37 @@ class Planner:
                 now = known.status(name) if digest else None
                 if now is not None and not isinstance(now, Failure) and now.digest != digest:
                     raise ModelReplacedError(
-                        f"model {name} was replaced: its digest was {digest} and is now {now.digest}. Results so far "
-                        "remain valid; send the remaining items on a new stream"
+                        f"model {name} was replaced: its digest was {digest} and is now {now.digest}. The results so "
+                        "far remain valid; send the remaining items on a new stream"
                     )
 
     def _plan_metric(self, spec: types_pb2.MetricSpec, path: str) -> MetricPlan:
         name = spec.WhichOneof("metric")
         metric = None if name is None else self._metrics.get(name)
         if name in self._comparisons:
-            raise InvalidRequestError(f"{path}.{name}", "grades pairs of answers, not items: call Judging.Compare")
+            raise InvalidRequestError(f"{path}.{name}", "grades pairs of answers, not items; call Judging.Compare")
         if name is None or metric is None:
             known = ", ".join(self._metrics)
-            raise InvalidRequestError(path, f"has no metric or an unknown one; this server has {known}")
+            raise InvalidRequestError(path, f"has no metric or an unknown metric; use one of {known}")
         return self._plan(spec, metric, f"{path}.{name}")
 
     def _plan(self, spec: types_pb2.MetricSpec, metric: Metric[Any], path: str) -> MetricPlan:
         message: Message = getattr(spec, metric.info.name)
         size = spec.ByteSize()
-        if size > LEAST_BOUND_BYTES:  # else no string can be too long
+        if size > LEAST_BOUND_BYTES:
             try:
                 check_strings(message)
             except ParameterError as error:
                 return failed_plan(error, path, types_pb2.MetricSpec(), metric)
         if size > MAX_SPEC_BYTES:
-            raise InvalidRequestError(path, f"has {size} bytes, at most {MAX_SPEC_BYTES} are allowed")
+            raise InvalidRequestError(path, f"has {size} bytes, but at most {MAX_SPEC_BYTES} are allowed")
         try:
             models = {}
             for parameter, found in self._find_models(message, metric.info, path).items():
                 if not isinstance(found, Failure):
                     models[parameter] = found
                 elif parameter != metric.info.judge_parameter or self._needs_judge(metric, message, path, models):
-                    # Errors in the parameters take precedence.
+                    # An error in the parameters has precedence over a missing model.
                     written = getattr(message, "model", "")
                     read_parameters(message, metric, path, model=written, prompts=self._prompts)
                     return MetricPlan(found, failed_provenance(spec, metric))
@@ -333,11 +323,11 @@ class Planner:
         )
         pinned = with_model(parameters, _pinned(model))
         values: dict[str, Any] = {parameter: _pinned(each) for parameter, each in beside.items()}
-        pinned = replace(pinned, **values) if values else pinned  # a copy may parse a long prompt again
+        pinned = replace(pinned, **values) if values else pinned  # do not copy needlessly: this may parse a long prompt
         return MetricPlan(MetricRequest(metric=metric, parameters=pinned, metadata=metadata), provenance)
 
     def _find_models(self, message: Message, info: MetricInfo, path: str) -> dict[str, ModelStatus | Failure]:
-        """Look up a metric's models by parameter. The judge comes last, since the metric may not need it."""
+        # The judge comes last, because the other models determine whether the metric needs the judge.
         known: dict[str, ModelIndex] = {}
         if info.needs_judge or info.needs_grader or info.needs_model:
             known["model"] = self._models_of(info)
@@ -353,7 +343,6 @@ class Planner:
         return self._graders if info.needs_grader else self._encoders
 
     def _needs_judge(self, metric: Metric[Any], message: Message, path: str, models: Models) -> bool:
-        """Return True if the request names a judge or the metric would ask one."""
         if getattr(message, metric.info.judge_parameter):
             return True
         name = models["model"].name if "model" in models else ""

@@ -1,4 +1,4 @@
-"""Handle References.Prepare: register a reference set (which may be immutable), fill the cache and report progress."""
+"""Handle References.Prepare: store a reference set, fill the cache and report progress."""
 
 import asyncio
 import re
@@ -37,13 +37,13 @@ _Entry: TypeAlias = tuple[str, tuple[str, ...]]
 _DIGEST: Final = re.compile(r"[0-9a-fA-F]{32}")
 
 NAME: Final = "synthetic"
-"""The metric name in prompt files for synthetic answers, and in their provenance."""
+"""The metric name in prompt files and provenance."""
 VERSION: Final = 1
-"""Version of the answer generation. Raise it after a change that may accept different sentences."""
+"""The version of the answer generation. Increment the version after a change that may accept different sentences."""
 
 
 def check_whole(read: Sequence[ReferenceEntry | Failure]) -> None:
-    """Raise InvalidRequestError if an entry is invalid, since an immutable set must be complete."""
+    """Raise InvalidRequestError if an entry is invalid. An immutable set must be complete."""
     for index, entry in enumerate(read):
         failure = entry if isinstance(entry, Failure) else check_references(entry.references)
         if failure is not None:
@@ -56,27 +56,29 @@ async def admit(
     reference_set: str,
     entries: Sequence[ReferenceEntry],
 ) -> str:
-    """Check a request before any entry is stored. Return the digest of an immutable set, or "" if the set may grow.
+    """Check a request before its entries are stored. Return an immutable set's digest, or "" if the set may grow.
 
     Raises:
-        InvalidRequestError: The set is or should become immutable, but its content does not match the request.
+        InvalidRequestError: An immutable set's content does not match the request.
         SetUnavailableError: The store does not answer.
     """
     expected = request.expected_digest
     if expected and not request.immutable:
-        raise InvalidRequestError("expected_digest", "needs immutable; set immutable too, or leave expected_digest out")
+        raise InvalidRequestError(
+            "expected_digest", "needs immutable; set immutable to true, or leave expected_digest out"
+        )
     if expected and _DIGEST.fullmatch(expected) is None:
         raise InvalidRequestError("expected_digest", "must be 32 hex digits")
     expected = expected.lower()
     sets = context.ports.reference_sets
-    sealed = _stored_entries(await sets.seal_of(reference_set))
+    sealed = _stored(await sets.seal_of(reference_set))
     if not request.immutable and not sealed:
         return ""
     wanted = expected
     if not wanted:
         wanted = await asyncio.to_thread(digest_entries, entries) if request.immutable and entries else sealed
     if not wanted:
-        raise InvalidRequestError("entries", "an immutable set needs at least one entry")
+        raise InvalidRequestError("entries", "must contain at least one entry if the set is immutable")
     if sealed and sealed != wanted:
         message = (
             f"{quoted(reference_set)} is immutable with the digest {sealed}, but these entries have the digest "
@@ -87,51 +89,51 @@ async def admit(
     digest = await digest_of(tuple(known))
     nothing_else, all_given = await asyncio.to_thread(_compared, known, entries)
     if not (sealed or digest == wanted or nothing_else):
-        message = f"{quoted(reference_set)} has other entries, with the digest {digest}, not {wanted}; use another name"
+        message = (
+            f"{quoted(reference_set)} contains other entries: its digest is {digest}, not {wanted}; use another name"
+        )
         raise InvalidRequestError("reference_set", message)
     may_grow = request.immutable and digest != wanted
     if not (may_grow or all_given):
         message = f"{quoted(reference_set)} is immutable (digest {wanted}) and accepts no new entries; use another name"
         raise InvalidRequestError("reference_set", message)
     if not sealed:
-        _stored_entries(await sets.seal(reference_set, wanted))
+        _stored(await sets.seal(reference_set, wanted))
     return wanted
 
 
 async def check_complete(context: RequestContext, reference_set: str, seal: str) -> str:
-    """Return the digest of a complete immutable set.
+    """Check that an immutable set is complete, and return its digest.
 
     Raises:
-        InvalidRequestError: The content does not match the seal.
+        InvalidRequestError: The set is incomplete or does not match `seal`.
         SetUnavailableError: The store does not answer.
     """
     found = await context.scorer.corpus_digest(reference_set)
     if isinstance(found, Failure) and found.status is Status.NOT_PREPARED:
         raise InvalidRequestError("reference_set", f"{quoted(reference_set)} is incomplete: {found.message}")
-    found = _stored_entries(found)
+    found = _stored(found)
     if found != seal:
         raise InvalidRequestError(
-            "reference_set", f"{quoted(reference_set)} has the digest {found}, but was registered with {seal}"
+            "reference_set", f"{quoted(reference_set)} has the digest {found}, but was sealed with the digest {seal}"
         )
     return found
 
 
 async def _known_entries(context: RequestContext, reference_set: str) -> AbstractSet[_Entry]:
-    """Return a set's entries, or none if the set does not exist yet."""
     there = await context.ports.reference_sets.entries(reference_set)
     if isinstance(there, Failure) and there.status is Status.NOT_PREPARED:
         return frozenset()
-    return await asyncio.to_thread(frozenset, _stored_entries(there))
+    return await asyncio.to_thread(frozenset, _stored(there))
 
 
 def _compared(known: AbstractSet[_Entry], entries: Sequence[ReferenceEntry]) -> tuple[bool, bool]:
-    """Return two values: True if all known entries are given, and True if all given entries are known."""
     given = set(entries_of((entry.question, entry.references) for entry in entries))
     return known <= given, given <= known
 
 
-def _stored_entries(found: T | Failure) -> T:
-    """Return a store's answer, or raise the error for a failure."""
+def _stored(found: T | Failure) -> T:
+    """Return the store's answer, or raise InvalidRequestError or SetUnavailableError if `found` is a failure."""
     if not isinstance(found, Failure):
         return found
     if found.status is Status.INVALID_INPUT:
@@ -141,19 +143,19 @@ def _stored_entries(found: T | Failure) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The judge and the prompt that write missing synthetic answers, and their provenance."""
+    """The settings for the generation of missing synthetic answers, with provenance."""
 
     writing: WritingSettings
     provenance: types_pb2.Provenance
 
     @property
     def digests(self) -> tuple[str, str]:
-        """The digests of the judge and the prompt. Answers from another judge or prompt belong to a different set."""
+        """The digests of the judge and the prompt."""
         return self.provenance.model_digest, self.provenance.prompt_digest
 
 
 async def plan_generation(context: RequestContext, request: references_pb2.PrepareRequest) -> Generation | None:
-    """Return a request's options for generating synthetic answers, or None if it has none.
+    """Return a request's settings for generating synthetic answers, or None without such settings.
 
     Raises:
         InvalidRequestError: The judge's name or the prompt is invalid.
@@ -173,7 +175,7 @@ async def plan_generation(context: RequestContext, request: references_pb2.Prepa
     except PromptError as error:
         raise InvalidRequestError("generate.prompt", str(error)) from None
     if FIRST not in prompt.variants:
-        raise InvalidRequestError("generate.prompt", f"{prompt.title} has no table [variants.{FIRST}]")
+        raise InvalidRequestError("generate.prompt", f"{prompt.title} must contain the table [variants.{FIRST}]")
     line = (
         f"{NAME}/{VERSION}?model={with_digest(quote(judge.name), judge.digest)}"
         f"&prompt={with_digest(prompt.title, prompt.digest)}"
@@ -197,13 +199,15 @@ async def prepare(
     deadline_s: float | None = None,
     caller: Caller = LOCAL,
 ) -> AsyncGenerator[references_pb2.PrepareProgress]:
-    """Yield progress messages; the last has `complete` set. Without `deadline_s`, preparing may take any time.
+    """Prepare a reference set and yield progress messages. The last message has `complete` set.
+
+    If `deadline_s` is None, there is no deadline.
 
     Raises:
-        InvalidRequestError: The request is invalid; the message names the field.
-        SetUnavailableError: The store does not return an immutable set's content.
-        NothingLoadedError: No metric of the request can be computed here, or the judge is not available.
-        DeadlineExceededError: The deadline passed. Prepared entries are kept, and a repeated call continues from there.
+        InvalidRequestError: The request is invalid.
+        SetUnavailableError: The store does not answer.
+        NothingLoadedError: This server can compute none of the metrics, or the judge is not available.
+        DeadlineExceededError: The deadline passed. A repeated call continues the work.
     """
     ends_s = None if deadline_s is None else time.monotonic() + deadline_s
     context.check_count(len(request.entries), "entries")
@@ -211,7 +215,9 @@ async def prepare(
     generation = await plan_generation(context, request)
     named = read_reference_set(request.reference_set)
     if split_pin(named)[1]:
-        raise InvalidRequestError("reference_set", "must not end in '@' and 8 or more hex digits, which pin a digest")
+        raise InvalidRequestError(
+            "reference_set", "must not end in '@' and 8 or more hex digits, because this means a digest"
+        )
     reading = read_in_turns(request.entries, partial(read_entry, limits=context.limits))
     read = [entry async for _, entry in reading]
     if request.immutable:
@@ -220,7 +226,7 @@ async def prepare(
     positions = [index for index, entry in enumerate(read) if isinstance(entry, ReferenceEntry)]
     written_by = generation.digests if generation else ()
     progress = references_pb2.PrepareProgress(
-        reference_set=named or await asyncio.to_thread(name_set, entries, written_by),  # slow for thousands of entries
+        reference_set=named or await asyncio.to_thread(name_set, entries, written_by),
         entries_total=len(read),
         failures=[_failure(index, entry) for index, entry in enumerate(read) if isinstance(entry, Failure)],
     )
@@ -240,7 +246,7 @@ async def prepare(
     step = entries_per_chunk(writing=generation is not None)
     async with aclosing(chunks):
         while (left := len(entries) + refused - progress.entries_done) > 0:
-            # Hold the turn only during the work, so that a caller that does not read progress blocks no permits.
+            # Do not hold the turn while the caller reads the progress.
             count = min(step, left)
             work = Work(caller, kind, size_bytes * count // len(read), count, judged=generation is not None)
             async with context.admission.bulk(work, source=id(request)):
@@ -250,7 +256,9 @@ async def prepare(
                 chunk.synthetic.fallback - progress.synthetic_answers_fallback,
             )
             if ends_s is not None and time.monotonic() >= ends_s:
-                raise DeadlineExceededError("the deadline passed before the set was complete; call again to continue")
+                raise DeadlineExceededError(
+                    "the deadline passed before the set was complete; repeat the call to continue"
+                )
             progress.MergeFrom(
                 references_pb2.PrepareProgress(
                     entries_done=refused + chunk.entries_done,

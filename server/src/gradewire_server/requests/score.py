@@ -1,4 +1,4 @@
-"""Handle Scoring.Score and Judging.Compare: grade all items or pairs of a request and reply in the same order."""
+"""Handle Scoring.Score and Judging.Compare."""
 
 import asyncio
 import logging
@@ -25,16 +25,13 @@ from gradewire_server.scoring.scorer import RECALLED_AT_ONCE, Emitted
 _log = logging.getLogger(__name__)
 
 _FRAME_BYTES: Final = 2
-"""Bytes around a nested message: its tag and a short length."""
+"""The size of a nested message's tag and length if the message has fewer than 128 bytes."""
 _LARGE_FRAME_BYTES: Final = 5
-"""Bytes around a nested message with the longest possible length."""
+"""The maximum size of a nested message's tag and length."""
 _SMALL: Final = 128
-"""Shortest message length whose encoding needs more than one byte."""
 _LEAST_ITEM_BYTES: Final = 4
-"""Bytes around an item, plus its field `complete`."""
 
 ITEMS_PER_SLICE: Final = 64
-"""Number of items scored together: enough to share texts, few enough to give other requests their turn soon."""
 
 _PRIORITIES: Final = frozenset(scoring_pb2.Priority.values())
 
@@ -50,11 +47,7 @@ ReplyT = TypeVar("ReplyT", bound=Message)
 
 
 class ReplySize:
-    """A counter for the bytes of one reply.
-
-    Attributes:
-        overflowed: True after an item or result did not fit.
-    """
+    """A counter for a reply's size in bytes. `overflowed` is True if the reply has become too large."""
 
     def __init__(self, max_bytes: int, items: int, provenance_bytes: int, form: CallForm) -> None:
         self._max_bytes = max_bytes
@@ -67,21 +60,18 @@ class ReplySize:
         self.overflowed = False
 
     def check_room_for(self, requests: Sequence["MetricRequest | Failure"]) -> None:
-        """Raise InvalidRequestError if even the shortest possible results are too large for the reply.
-
-        The size of a failed metric's results is known, since every item gets the same failure.
-        """
+        """Raise InvalidRequestError if the reply would be too large even with the shortest possible results."""
         self._metrics = len(requests)
         per_item = _LEAST_ITEM_BYTES + sum(self._least_bytes(index, request) for index, request in enumerate(requests))
         if self._fixed_bytes + self._items * per_item > self._max_bytes:
             raise self._too_large(per_item)
 
     def add_item(self, row: Message) -> None:
-        """Count an item that has no results yet."""
+        """Count an item without results."""
         self._add(_LARGE_FRAME_BYTES + row.ByteSize())
 
     def add_result(self, result: Message) -> bool:
-        """Count a result; return True if it fits."""
+        """Count a result. Return True if the reply is still small enough."""
         size_bytes = result.ByteSize()
         self._results += 1
         self._add(size_bytes + (_FRAME_BYTES if size_bytes < _SMALL else _LARGE_FRAME_BYTES))
@@ -114,13 +104,9 @@ class ReplySize:
 
 
 class ItemReplies:
-    """A reply's items, with a slot for each item and metric. A slot is filled when its result arrives.
+    """A reply's items, with a slot for each (item, metric) pair. `items` are only the valid items.
 
-    After the first result that does not fit, all results are dropped.
-
-    Attributes:
-        items: The valid items to score.
-        on_overflow: A function that is called once, at the first result that does not fit.
+    If the reply becomes too large, `on_overflow` is called, and all further results are dropped.
     """
 
     def __init__(
@@ -146,7 +132,7 @@ class ItemReplies:
         self._closed = False
 
     def add(self, message: Row, item: Item | Failure) -> None:
-        """Add the next item or pair of the request. If `item` is a failure, fill in its results at once."""
+        """Add the request's next row. If `item` is a failure, fill the row's slots with this failure."""
         row = self._form.add_row(self._reply, self._count, reply_id(message))
         self._form.complete(row)
         self._count += 1
@@ -163,7 +149,7 @@ class ItemReplies:
             self._fill(results[index], index, refused, diagnostics=False)
 
     def emit(self, item_index: int, metric_index: int, scored: ScoredResult) -> None:
-        """Fill in a result for `items[item_index]`. Do nothing after `close`."""
+        """Fill the slot for `items[item_index]` and a metric. After `close`, do nothing."""
         if self._closed:
             return
         self._report_result(self._metric_names[metric_index], self._indices[item_index], scored.result)
@@ -191,7 +177,7 @@ class ItemReplies:
 
 
 class ItemScoring:
-    """The scoring of one request's items, at once or in slices."""
+    """The scoring of a request's items, all at once or in slices."""
 
     def __init__(
         self, scorer: Scorer, replies: ItemReplies, requests: Sequence[MetricRequest | Failure], named: NamedSet
@@ -203,7 +189,7 @@ class ItemScoring:
         self._corpora = scorer.corpora_of(replies.items, reference_set=named.name, corpus_digest=named.corpus_digest)
 
     def recall(self) -> bool:
-        """Answer a small request from remembered results; return True if they complete it."""
+        """Fill in remembered results if the request is small. Return True if no result is missing."""
         items, metrics = len(self._replies.items), len(self._requests)
         if not 0 < items * metrics <= RECALLED_AT_ONCE:
             return False
@@ -211,11 +197,11 @@ class ItemScoring:
         return len(self._remembered) == items * metrics
 
     async def at_once(self, deadline_s: float) -> None:
-        """Score all items together. Missing results become TIMEOUT at `deadline_s` (`time.monotonic()` seconds)."""
+        """Score all items together. At `deadline_s` (`time.monotonic()` seconds), missing results become TIMEOUT."""
         await self._score(0, len(self._replies.items), deadline_s)
 
     async def in_slices(self, admission: Admission, work: Work, deadline_s: float) -> None:
-        """Score the items in slices. Each slice waits for its turn."""
+        """Score the items in slices, which wait for their turns. For `deadline_s`, see `at_once`."""
         count = len(self._replies.items)
         async with asyncio.TaskGroup() as slices:
             for start in range(0, count, ITEMS_PER_SLICE):
@@ -242,7 +228,7 @@ class ItemScoring:
 
 
 class ScoreHandler(Generic[RequestT, ReplyT]):
-    """A handler of unary requests. It keeps scoring tasks that were cancelled at their deadline until they end."""
+    """A handler for unary requests."""
 
     def __init__(self, context: RequestContext, form: CallForm) -> None:
         self._context = context
@@ -267,14 +253,15 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         size_bytes: int | None = None,
         caller: Caller = LOCAL,
     ) -> ReplyT:
-        """Grade the items or pairs of a request. The reply has the same order.
+        """Grade a request's items or pairs. The reply has the same order.
 
-        Without `deadline_s`, the default deadline applies. Pass `size_bytes`, if known, to save measuring the request.
+        If `deadline_s` (in seconds from now) is None, the default applies. If `size_bytes` is None, the request is
+        measured.
 
         Raises:
-            InvalidRequestError: The request is invalid. The message names the field.
-            NothingLoadedError: None of the metrics can be computed here.
-            OverloadedError: Too much work is in flight to finish in time.
+            InvalidRequestError: The request is invalid.
+            NothingLoadedError: This server can compute none of the metrics.
+            OverloadedError: Too much work is in progress.
             DeadlineExceededError: The deadline passed before scoring started.
         """
         context, form = self._context, self._form
@@ -312,7 +299,6 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         size: ReplySize,
         size_bytes: int,
     ) -> ItemReplies:
-        """Read the items and add slots for their results."""
         context = self._context
         check_bytes = size_bytes > context.limits.max_item_bytes
         replies = ItemReplies(
@@ -330,18 +316,18 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
     async def _until(
         self, ends_s: float, replies: ItemReplies, metrics: int, work: Callable[[float], Coroutine[Any, Any, None]]
     ) -> None:
-        """Score the items. Shortly before `ends_s`, cancel unfinished work and fill in TIMEOUT results."""
+        """Score the items. Shortly before `ends_s`, cancel unfinished work and fill empty slots with TIMEOUT."""
         left_s = ends_s - time.monotonic()
         if left_s <= 0:
             raise DeadlineExceededError("the deadline passed before scoring started")
         margin_s = reply_margin_s(left_s, len(replies.items) * metrics)
-        # Scoring stops a second margin earlier, so that there is time to finish results whose inputs are computed.
+        # Leave time for results that are almost finished.
         scoring = asyncio.create_task(work(ends_s - 2 * margin_s))
-        replies.on_overflow = scoring.cancel  # all further results would be dropped
+        replies.on_overflow = scoring.cancel
         try:
             await asyncio.wait((scoring,), timeout=max(0.0, ends_s - margin_s - time.monotonic()))
         finally:
-            replies.on_overflow = None  # breaks the reference cycle between the task and the replies
+            replies.on_overflow = None
             if not scoring.done():
                 self._cancel(scoring)
         if scoring in self._cancelled:
@@ -352,7 +338,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
             scoring.result()
 
     def _cancel(self, scoring: asyncio.Task[None]) -> None:
-        """Cancel work that is no longer needed, without waiting for the cancellation to finish."""
+        """Cancel a task without waiting until the task has ended."""
         scoring.cancel()
         self._cancelled.add(scoring)
         scoring.add_done_callback(self._on_done)
@@ -366,7 +352,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
 
 
 def _clear_frames(cancelled: asyncio.Task[None]) -> None:
-    """Free a cancelled task's objects. The frames in its error's traceback would keep them alive."""
+    """Free a cancelled task's local variables, which the error's traceback keeps alive."""
     try:
         cancelled.exception()
     except asyncio.CancelledError as error:
@@ -374,17 +360,16 @@ def _clear_frames(cancelled: asyncio.Task[None]) -> None:
 
 
 def _is_urgent(request: RequestT) -> bool:
-    """Return True if a request's priority is not bulk; raise InvalidRequestError if it is unknown."""
+    """Return True if the request's priority is not bulk. Raise InvalidRequestError if the priority is unknown."""
     if request.priority not in _PRIORITIES:
         raise InvalidRequestError("priority", f"{request.priority} is not a value of gradewire.v1.Priority")
     return request.priority != scoring_pb2.PRIORITY_BULK
 
 
 def reply_margin_s(left_s: float, pairs: int) -> float:
-    """Return the seconds to reserve at a call's end, so that its reply arrives before the deadline.
+    """Return how many seconds to reserve for the reply, up to 1 s and a fifth of `left_s`.
 
-    They are enough to fill in every (item, metric) pair on a busy event loop, but at most 1 s and at most a fifth of
-    `left_s`, which may be negative.
+    `pairs` is the number of (item, metric) pairs in the reply. If `left_s` is negative, return 0.
     """
     wanted_s = _LEAST_MARGIN_S + _MARGIN_SHARE * left_s + _MARGIN_PER_PAIR_S * pairs
     return max(0.0, min(wanted_s, _MAX_MARGIN_S, _MAX_MARGIN_SHARE * left_s))

@@ -1,4 +1,4 @@
-"""Handle ScoreStream and CompareStream: read items while the window has room, score them, and send each result."""
+"""Handle ScoreStream and CompareStream."""
 
 import asyncio
 import time
@@ -27,9 +27,8 @@ _MAX_REPLY_CHARS: Final = 1 << 20
 
 
 _BYTES_PER_PLACE: Final = 512
-"""Bytes of an item per place in the stream window. A longer item needs more places because it has more text windows."""
-_MOST_PLACES: Final = 10
-"""Maximum number of places per item. No metric uses more text windows."""
+"""An item needs another place in the stream window for each 512 bytes."""
+_MAX_PLACES: Final = 10
 
 
 @dataclass(slots=True)
@@ -38,7 +37,7 @@ class OpenItem:
 
     Attributes:
         missing: The number of missing results.
-        places: The number of places that the item uses in the stream window.
+        places: The number of places in the stream window.
     """
 
     index: int
@@ -48,7 +47,7 @@ class OpenItem:
 
 
 class Outbox:
-    """A queue that collects results in reply messages."""
+    """A queue that groups results into reply messages."""
 
     def __init__(self, form: CallForm) -> None:
         self._form = form
@@ -58,26 +57,26 @@ class Outbox:
         self._finished = False
 
     def put(self, item: OpenItem, metric_index: int, scored: ScoredResult, *, diagnostics: bool) -> None:
-        """Add a result. Include its cost and time only if `diagnostics` is True."""
+        """Add a result, with cache hits and timing if `diagnostics` is True."""
         if not self._replies or self._replies[-1].full:
             self._replies.append(_Reply(self._form))
         self._replies[-1].put(item, metric_index, scored, diagnostics=diagnostics)
         self._ready.set()
 
     def finish(self, reading: asyncio.Task[None]) -> None:
-        """End the queue after `reading` has scored everything, or pass on its error."""
+        """Mark the queue as complete. If the task `reading` failed, pass on the error."""
         if not reading.cancelled() and (error := reading.exception()) is not None:
             self.fail(error)
         self._finished = True
         self._ready.set()
 
     def fail(self, error: BaseException) -> None:
-        """Make the next `get` raise `error`, unless an earlier error is pending."""
+        """Make `get` raise `error`, unless there is an earlier error."""
         self._error = self._error or error
         self._ready.set()
 
     async def get(self) -> tuple[Any, int] | None:
-        """Return the next message and the number of places that it frees, or None at the end; raise a pending error."""
+        """Return the next message and the number of places it frees, or None at the end. Raise a pending error."""
         await self._ready.wait()
         if self._error is not None:
             raise self._error
@@ -90,8 +89,6 @@ class Outbox:
 
 
 class _Reply:
-    """A reply message that is being filled."""
-
     def __init__(self, form: CallForm) -> None:
         self._form = form
         self.message = form.streamed()
@@ -119,14 +116,14 @@ class _Reply:
 
 
 _Slice: TypeAlias = Sequence[tuple[Row, int]]
-"""Items or pairs to score together, each with its number of places in the stream window."""
+"""The items or pairs to score together, each with its number of places in the stream window."""
 
 
 def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
     part: list[tuple[Row, int]] = []
     taken = 0
     for message in messages:
-        places = min(1 + _text_bytes(message) // _BYTES_PER_PLACE, _MOST_PLACES)
+        places = min(1 + _text_bytes(message) // _BYTES_PER_PLACE, _MAX_PLACES)
         if part and taken + places > ITEMS_PER_SLICE:
             yield part
             part, taken = [], 0
@@ -137,15 +134,11 @@ def _slices(messages: Sequence[Row]) -> Iterator[_Slice]:
 
 
 def _text_bytes(message: Row) -> int:
-    """Return an item's size without its pictures, since no encoder reads pictures."""
     return message.ByteSize() - sum(image.ByteSize() for image in message.images)
 
 
 class ScoreStream:
-    """A handler of one stream. Call `run` once.
-
-    The window limits the stream's memory: an item leaves the window when the caller has read its last result.
-    """
+    """A handler for a single stream. Call `run` once."""
 
     def __init__(self, context: RequestContext, form: CallForm, *, deadline_s: float | None, caller: Caller) -> None:
         self._form = form
@@ -164,12 +157,12 @@ class ScoreStream:
         self._slices: set[asyncio.Task[None]] = set()
 
     async def run(self, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
-        """Yield replies; raise the first error from reading or scoring."""
+        """Yield replies. If reading or scoring fails, raise the first error."""
         config = await anext(requests, None)
         if config is None:
             return
         head = await self._configure(config)
-        del config  # an idle stream keeps no messages
+        del config  # free the message's memory
         yield head
         reading = asyncio.create_task(self._read(requests))
         reading.add_done_callback(self._out.finish)
@@ -188,7 +181,7 @@ class ScoreStream:
             async with asyncio.timeout_at(self._ends_s):  # the event loop also uses time.monotonic()
                 return await self._out.get()
         except TimeoutError as error:
-            raise DeadlineExceededError("the stream did not finish within its deadline") from error
+            raise DeadlineExceededError("the stream did not finish before its deadline") from error
 
     async def _configure(self, first: Any) -> Any:
         if first.WhichOneof("kind") != "config":
@@ -203,10 +196,9 @@ class ScoreStream:
         return self._form.streamed(provenance)
 
     async def _read(self, requests: AsyncIterator[Any]) -> None:
-        """Read all messages of the caller, then wait for the slices."""
         async for message in requests:
             await self._take(message)
-            del message  # an idle stream keeps no messages
+            del message  # free the message's memory
         while self._slices:
             await asyncio.wait(self._slices, return_when=asyncio.FIRST_COMPLETED)
 
@@ -275,7 +267,6 @@ class ScoreStream:
         self._out.put(item, metric_index, scored, diagnostics=self._diagnostics)
 
     def _until_s(self, seconds: float) -> float:
-        """Return the time `seconds` from now, or the stream's deadline if that is earlier."""
         soonest = time.monotonic() + seconds
         return soonest if self._ends_s is None else min(soonest, self._ends_s)
 
@@ -288,8 +279,8 @@ def stream(
     deadline_s: float | None = None,
     caller: Caller = LOCAL,
 ) -> AsyncGenerator[Any]:
-    """Score a stream; yield results when they are ready. Iterating raises the errors of `ScoreHandler.run`.
+    """Score a stream and yield results when they are ready. For the errors, see `ScoreHandler.run`.
 
-    Without `deadline_s`, the stream has no time limit, and each message's items have the default deadline.
+    If `deadline_s` is None, the stream has no time limit, but the default deadline applies to each item.
     """
     return ScoreStream(context, form, deadline_s=deadline_s, caller=caller).run(requests)

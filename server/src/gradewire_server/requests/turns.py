@@ -1,4 +1,4 @@
-"""Permits for requests in flight, callers' shares of them, and the order in which waiting work gets its turn."""
+"""Permits for requests, fair shares for callers, and the order of waiting work."""
 
 import asyncio
 import time
@@ -14,15 +14,15 @@ from gradewire_server.requests.errors import OverloadedError
 from gradewire_server.requests.load import EncoderBacklog, LoopBacklog
 
 _NO_PERMIT_RETRY_S: Final = 0.5
-"""Retry delay when permits are used up. Other requests release their permits within about this time."""
+"""The retry delay if no permit is left."""
 _PARTS_OF_LIMIT: Final = 4
-"""Number of equal parts of the limit for slowed messages. A tenant uses at most one part, or one larger message."""
+"""A tenant's limit for slowed messages is the limit for all tenants divided by this number."""
 
 
 class Permits:
-    """A limited number of permits, for one event loop. `taken` is the number in use.
+    """A limited number of permits, for one event loop. `taken` is the number of permits in use.
 
-    A request for more permits than the whole limit is granted when no permit is in use. Otherwise it could never run.
+    A request for more permits than the limit is granted when no permit is in use.
     """
 
     def __init__(self, limit: int, unit: str) -> None:
@@ -32,18 +32,19 @@ class Permits:
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
     def take(self, count: int) -> None:
-        """Take `count` permits without waiting; raise OverloadedError if too few are left. Call `release` later."""
+        """Take `count` permits without waiting, or raise OverloadedError if too few are left. Call `release` later."""
         taken = self.taken
         if taken and taken + count > self.limit:
             raise OverloadedError(
-                f"{taken} {self._unit} are in flight; {count} more would exceed the limit of {self.limit}. Retry later",
+                f"{taken} {self._unit} are in flight; {count} more would exceed the limit of {self.limit}. "
+                "Try again later",
                 retry_after_s=_NO_PERMIT_RETRY_S,
             )
         self.taken = taken + count
 
     @contextmanager
     def hold(self, count: int) -> Iterator[None]:
-        """Take `count` permits for the block without waiting; raise OverloadedError if too few are left."""
+        """Hold `count` permits until the context exits, or raise OverloadedError if too few are left."""
         self.take(count)
         try:
             yield
@@ -52,7 +53,7 @@ class Permits:
 
     @asynccontextmanager
     async def wait_for(self, count: int) -> AsyncIterator[None]:
-        """Wait for `count` permits, and hold them for the block."""
+        """Wait for `count` permits, then hold the permits until the context exits."""
         await self.acquire(count)
         try:
             yield
@@ -60,7 +61,7 @@ class Permits:
             self.release(count)
 
     async def acquire(self, count: int) -> None:
-        """Wait for permits, first come, first served. Streams wait like this, so they slow down instead of failing."""
+        """Wait for `count` permits, in the order of the calls. Call `release` later."""
         if not self._waiting and self._fits(count):
             self.taken += count
             return
@@ -75,7 +76,7 @@ class Permits:
             raise
 
     def release(self, count: int) -> None:
-        """Release permits, and grant them to waiting requests."""
+        """Release `count` permits."""
         self.taken -= count
         if self._waiting:
             self._grant()
@@ -97,7 +98,7 @@ class Permits:
 
 
 class SlowedMessages:
-    """Received messages that wait for their tenant's quota, on one event loop."""
+    """The received messages that wait for a tenant's quota, on one event loop."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._all = Permits(limit_bytes, "bytes of messages waiting for quotas")
@@ -106,12 +107,12 @@ class SlowedMessages:
 
     @property
     def taken(self) -> int:
-        """Total bytes of the waiting messages."""
+        """The total size of the waiting messages in bytes."""
         return self._all.taken
 
     @contextmanager
     def hold(self, tenant: str, size_bytes: int) -> Iterator[None]:
-        """Count a tenant's message as waiting in the block; raise OverloadedError if it exceeds a limit."""
+        """Count a message as waiting until the context exits, or raise OverloadedError if a limit is exceeded."""
         own = self._by_tenant.get(tenant)
         if own is None:
             own = self._by_tenant[tenant] = Permits(self._share_bytes, "bytes of messages waiting for a quota")
@@ -124,13 +125,13 @@ class SlowedMessages:
 
 
 _MIN_PARTS: Final = 2
-"""Number of parts of bulk work that may always run, whatever their size. One is read while another is computed."""
+"""The number of bulk parts that may always run, even if they are large."""
 
 _ACTIVE_S: Final = 1.0
-"""Seconds for which a caller's share stays reserved after the caller's last admission or refusal."""
+"""A caller is active until this many seconds after the caller's last request."""
 _FORGET_EVERY_S: Final = 0.1
 _FEW: Final = 0.5
-"""Fraction of a caller's share of requests. A caller with less in progress has few (`CallerShares.has_few`)."""
+"""See `CallerShares.has_few`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -144,12 +145,11 @@ class Waiter:
 
 @dataclass(slots=True)
 class _Line:
-    """A queue in a tree. The root contains a line for each caller, and a caller's line contains one for each source.
+    """A node in a tree of queues. The root contains a line for each caller, with a line for each source.
 
     Attributes:
-        weight: The weight compared with sibling lines.
-        finish: The tokens granted to this line, divided by its weight. The sibling with the lowest value is next.
-        clock: The `finish` of the inner line that had the last turn, before that turn. New inner lines start with it.
+        finish: The tokens granted to this line, divided by its weight. The sibling with the lowest `finish` is next.
+        clock: The `finish` value with which new child lines start.
     """
 
     weight: float = 1.0
@@ -158,20 +158,18 @@ class _Line:
     lines: dict[Hashable, "_Line"] = field(default_factory=dict)
     waiters: deque[Waiter] = field(default_factory=deque)
 
-    def line(self, key: Hashable, weight: float = 1.0) -> "_Line":
-        """Return the inner line with a key. Create it if it does not exist."""
+    def get_or_create(self, key: Hashable, weight: float = 1.0) -> "_Line":
         found = self.lines.get(key)
         if found is None:
             found = self.lines[key] = _Line(weight, self.clock)
         return found
 
-    def next(self) -> Hashable:
-        """Return the key of the inner line whose turn is next."""
+    def next_key(self) -> Hashable:
         return min(self.lines.items(), key=lambda each: each[1].finish)[0]
 
 
 class FairWaiting:
-    """The waiters of all callers. The next turn goes to the caller with the fewest granted tokens for its weight."""
+    """All waiters, in a fair order. Callers get tokens in proportion to their weights."""
 
     def __init__(self) -> None:
         self._all = _Line()
@@ -182,16 +180,16 @@ class FairWaiting:
 
     @property
     def callers(self) -> int:
-        """Number of callers with waiting work."""
+        """The number of callers with waiting work."""
         return len(self._all.lines)
 
     def add(self, caller: Caller, source: Hashable, waiter: Waiter) -> None:
-        """Append a waiter to the line for its source (a stream or call)."""
-        self._all.line(caller.key, caller.weight).line(source).waiters.append(waiter)
+        """Append a waiter to the line for `source`, a stream or call."""
+        self._all.get_or_create(caller.key, caller.weight).get_or_create(source).waiters.append(waiter)
         self.tokens += waiter.tokens
 
     def peek(self) -> Waiter | None:
-        """Return the next waiter, after dropping cancelled ones."""
+        """Return the next waiter, or None."""
         while self._all.lines:
             caller, source = self._next()
             waiter = self._all.lines[caller].lines[source].waiters[0]
@@ -213,11 +211,11 @@ class FairWaiting:
         self._tidy(caller, source)
 
     def _next(self) -> tuple[Hashable, Hashable]:
-        caller = self._all.next()
-        return caller, self._all.lines[caller].next()
+        caller = self._all.next_key()
+        return caller, self._all.lines[caller].next_key()
 
     def drop_gone(self) -> None:
-        """Drop all cancelled waiters together. There may be thousands, and dropping them singly would take too long."""
+        """Drop all cancelled waiters."""
         for caller, queue in list(self._all.lines.items()):
             for source, line in list(queue.lines.items()):
                 for waiter in line.waiters:
@@ -237,7 +235,7 @@ class FairWaiting:
 
 
 class BulkTurns:
-    """The turns of bulk work, on one event loop. While the loop is late, only one part may be in progress."""
+    """The turns of bulk work, on one event loop."""
 
     def __init__(self, encoders: EncoderBacklog, loop: LoopBacklog) -> None:
         self._encoders = encoders
@@ -245,7 +243,7 @@ class BulkTurns:
         self.waiting = FairWaiting()
 
     async def take(self, caller: Caller, source: Hashable, tokens: float) -> None:
-        """Wait for the turn of a part with these tokens, and count it as work. Call `grant` whenever work has ended."""
+        """Wait for a part's turn, then count its tokens. Call `grant` whenever work has ended."""
         if not self.waiting and self._has_room(tokens):
             self._encoders.enter(Lane.BULK, tokens)
             return
@@ -264,7 +262,7 @@ class BulkTurns:
             raise
 
     def grant(self) -> None:
-        """Grant turns while the encoders can accept more bulk work."""
+        """Let waiting work start while the encoders can accept more bulk work."""
         while (waiter := self.waiting.peek()) is not None and self._has_room(waiter.tokens):
             self.waiting.pop()
             self._encoders.enter(Lane.BULK, waiter.tokens)
@@ -286,7 +284,7 @@ class _Share:
 
 
 class CallerShares:
-    """Each caller's small requests in progress, on one event loop."""
+    """Each caller's small requests in progress, on one event loop. Shares are in proportion to weights."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -295,26 +293,26 @@ class CallerShares:
         self._forgot_s = clock()
 
     def enter(self, caller: Caller, tokens: float) -> None:
-        """Record an admitted request of a caller."""
+        """Record that the caller's request was admitted."""
         share = self._of(caller)
         share.requests += 1
         share.tokens += tokens
 
     def grow(self, caller: Caller, tokens: float) -> None:
-        """Record that admitted work costs more tokens than predicted."""
+        """Add `tokens` to the cost of admitted work."""
         self._of(caller).tokens += tokens
 
     def leave(self, caller: Caller, tokens: float) -> None:
-        """Record the end of a request, with its total cost in tokens."""
+        """Record that a request has ended. `tokens` is the request's total cost."""
         share = self._of(caller)
         share.requests -= 1
         share.tokens = max(0.0, share.tokens - tokens) if share.requests else 0.0
 
     def has_room(self, caller: Caller, tokens: float, in_work_tokens: float, allowed_tokens: float) -> bool:
-        """Return True if a caller with `tokens` more tokens stays within its share of `allowed_tokens`.
+        """Return True if the caller stays within its share of `allowed_tokens` after adding `tokens`.
 
-        Shares are by weight among active callers, however much each requests. Among many callers a share may be smaller
-        than one request, so a caller without requests in progress also has room up to twice `allowed_tokens`.
+        A caller without requests in progress may exceed the share if `in_work_tokens`, the tokens of all callers, are
+        at most twice `allowed_tokens`.
         """
         share = self._of(caller)
         if not share.requests and in_work_tokens <= 2 * allowed_tokens:
@@ -322,15 +320,14 @@ class CallerShares:
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
 
     def has_few(self, caller: Caller, requests: int) -> bool:
-        """Return True if a caller has less than half its share of the `requests` in progress."""
+        """Return True if the caller has less than half of its share of all `requests` in progress."""
         share = self._of(caller)
         return share.requests < _FEW * requests * share.weight / self._weights
 
     def promise(self, caller: Caller, work_s: float, longest_s: float) -> float:
-        """Return the seconds after which a refused caller may retry.
+        """Return how many seconds a refused caller should wait, up to `longest_s`.
 
-        Each promise to a caller is later than the last, up to `longest_s`, so that refused requests do not all come
-        back at once. `work_s` is the duration of the request on an idle server.
+        Delays increase with each refusal. `work_s` is the request's duration on an idle server.
         """
         share = self._of(caller)
         after_s = max(0.0, share.promised_s - share.seen_s) + work_s * self._weights / share.weight
@@ -353,6 +350,5 @@ class CallerShares:
         return share
 
     def _forget(self, seen_before_s: float) -> None:
-        """Drop callers without recent requests."""
         self._shares = {key: each for key, each in self._shares.items() if each.requests or each.seen_s > seen_before_s}
         self._weights = sum(each.weight for each in self._shares.values())

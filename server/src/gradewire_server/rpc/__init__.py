@@ -1,1 +1,1 @@
-"""The gRPC and HTTP transport: messages, tokens, deadlines, error codes, health and the log."""
+"""The gRPC and operational HTTP servers, with error codes, health, telemetry and the log."""

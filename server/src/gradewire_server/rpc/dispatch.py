@@ -1,4 +1,4 @@
-"""Dispatch calls to their handlers, and manage tokens, permits, parsing, deadlines, errors, traces and the log."""
+"""Dispatch calls to their handlers, with authentication, admission, errors, tracing and the log."""
 
 import asyncio
 import itertools
@@ -63,16 +63,16 @@ _log = logging.getLogger(__name__)
 
 _KEYS: Final = frozenset({TRACEPARENT_KEY, TRACESTATE_KEY, EVENTS_KEY, EVALUATED_KEY})
 _FAULTS: Final = frozenset({"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"})
-"""Status codes that OpenTelemetry counts as server errors. All other codes are the caller's errors."""
+"""The status codes that OpenTelemetry counts as server errors."""
 
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _PRIVATE: Final = "unix:"
-"""Address prefix of peers on the private socket, which only this server's gateway can use."""
+"""The address prefix of the gateway's private socket."""
 _CHECKS: Final = 10
 
 
 def trace_headers(context: GrpcContext) -> TraceHeaders:
-    """Return a call's trace headers. Binary values count as missing."""
+    """Return a call's trace headers. Ignore binary values."""
     found = {
         key: value for key, value in context.invocation_metadata() or () if key in _KEYS and isinstance(value, str)
     }
@@ -83,7 +83,7 @@ def trace_headers(context: GrpcContext) -> TraceHeaders:
 
 
 def end_call_span(span: "OtelSpan", record: CallRecord) -> None:
-    """Record a call's outcome in its span, and end the span."""
+    """Record a call's outcome in a span, and end the span."""
     span.set(RPC_STATUS, record.code)
     span.set(REQUEST_ID, record.request_id)
     if record.tenant:
@@ -101,13 +101,13 @@ ResultT = TypeVar("ResultT")
 
 
 class Calls:
-    """A factory for gRPC method handlers that also tracks the calls in flight.
+    """A factory for gRPC method handlers. It also counts the calls in progress.
 
-    Without `authentication` every call is allowed, and without `tracer` no call is traced. `process` is this process's
-    INDEX/COUNT, which replies show to callers, or "" for a single process.
+    If `authentication` is None, every call is allowed. `process` is this process's INDEX/COUNT, or "" if there is only
+    one process.
     """
 
-    def __init__(  # noqa: PLR0913 - what surrounds a call; half of it by name
+    def __init__(  # noqa: PLR0913 - half of the arguments are keyword-only
         self,
         lifecycle: Lifecycle,
         telemetry: RpcTelemetry,
@@ -134,15 +134,12 @@ class Calls:
         self._idle.set()
 
     async def idle(self) -> None:
-        """Wait until no call is in flight."""
-        while self._in_flight:  # another call may have started since the last one ended
+        """Wait until no call is in progress."""
+        while self._in_flight:
             await self._idle.wait()
 
     async def quiet(self, for_s: float) -> None:
-        """Wait until no call is in flight and no call has arrived for `for_s` seconds.
-
-        It checks many times because calls may wait unseen while the process gets no CPU time.
-        """
+        """Wait until no call has arrived or been in progress for `for_s` seconds."""
         calm = 0
         while calm < _CHECKS:
             last_s = self._last_arrival_s
@@ -152,7 +149,7 @@ class Calls:
     def unary(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], Awaitable[Message]]
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Return the handler for a call with one request and one reply."""
+        """Return a handler for calls with one request and one reply."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> bytes:
@@ -173,13 +170,13 @@ class Calls:
 
             return await self._around(method.name, telemetry, context, body)
 
-        # A stream handler lets us check the token before we receive the message.
+        # A stream handler can check the token before it receives the request.
         return grpc.stream_unary_rpc_method_handler(handle)
 
     def server_stream(
         self, method: Method[RequestT], run: Callable[[Handlers, RequestT, RpcCall], AsyncGenerator[Message]]
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Return the handler for a call with one request and many replies."""
+        """Return a handler for calls with one request and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
@@ -189,14 +186,14 @@ class Calls:
 
             await self._around(method.name, telemetry, context, body)
 
-        return grpc.stream_stream_rpc_method_handler(handle)  # for the same reason as in `unary`
+        return grpc.stream_stream_rpc_method_handler(handle)  # see `unary`
 
     def bidirectional(
         self,
         method: Method[RequestT],
         run: Callable[[Handlers, AsyncIterator[RequestT], RpcCall], AsyncGenerator[Message]],
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """Return the handler for a call with many requests and many replies."""
+        """Return a handler for calls with many requests and many replies."""
         telemetry = MethodTelemetry(self._telemetry, method.name)
 
         async def handle(_messages: AsyncIterator[bytes], context: GrpcContext) -> None:
@@ -218,10 +215,10 @@ class Calls:
     def _open(
         self, method: Method[RequestT], call: RpcCall, context: GrpcContext
     ) -> tuple[Handlers, Messages[RequestT]]:
-        """Return the handlers for the caller's namespace, and the call's messages.
+        """Return the request handlers for the caller's namespace, and the call's messages.
 
         Raises:
-            DeadlineExceededError: The deadline passed before gRPC delivered the call.
+            DeadlineExceededError: The deadline passed before the call started.
             PermissionDeniedError: The caller's token does not allow the method.
             NotServingError: The server is loading or shutting down.
         """
@@ -232,8 +229,7 @@ class Calls:
         return handlers, Messages(method, call, self.receiver, handlers.context, context)
 
     @property
-    def _of_process(self) -> tuple[tuple[str, str], ...]:
-        """Trailing metadata with this process's index, and with a mark if callers should use another process."""
+    def _process_metadata(self) -> tuple[tuple[str, str], ...]:
         return self._stopping if self._lifecycle.others_serve else self._process
 
     async def _around(
@@ -254,26 +250,26 @@ class Calls:
         code = "CANCELLED"
         try:
             call.caller = self._caller(authorization, call.record.peer)
-            set_current_caller(call.caller.key)  # each call has its own task
+            set_current_caller(call.caller.key)
             call.record.tenant = call.caller.tenant
             result = await body(call)
             if self._process:
-                context.set_trailing_metadata(self._of_process)
+                context.set_trailing_metadata(self._process_metadata)
             code = "OK"
         except asyncio.CancelledError:
             if call.deadline_s is not None and time.perf_counter() - started >= call.deadline_s:
                 code = "DEADLINE_EXCEEDED"
             raise
-        except Exception as error:  # the error table covers all errors
-            if context.cancelled():  # nobody waits for a status, and gRPC would raise an error if we sent one
+        except Exception as error:
+            if context.cancelled():
                 raise asyncio.CancelledError from error
             if isinstance(error, QuotaExceededError):
                 self._telemetry.tenants.refused(call.caller)
             status = _failed(error, call)
             code = status.code.name
-            # The traceback would keep a large message alive until the garbage collector checks old objects.
+            # The traceback would keep large messages in memory.
             traceback.clear_frames(error.__traceback__)
-            await end_with(status, context, self._of_process)
+            await end_with(status, context, self._process_metadata)
         else:
             return result
         finally:
@@ -291,7 +287,6 @@ class Calls:
                 self._idle.set()
 
     def _caller(self, authorization: str, peer: str) -> Caller:
-        """Return the caller; raise UnauthenticatedError if a token is required but missing or wrong."""
         if self._authentication is None:
             return anonymous_caller(peer)
         caller = self._authentication.caller(authorization, peer)
@@ -311,7 +306,7 @@ class Calls:
             elif private and key == PEER_KEY and isinstance(value, str):
                 peer = f"http:{value}"
         call_id = given or f"{self._id_prefix}-{next(self._ids):x}"
-        request_id.set(call_id)  # each call has its own task
+        request_id.set(call_id)
         return call_id, authorization, peer
 
 
@@ -319,5 +314,5 @@ def _failed(error: Exception, call: RpcCall) -> WireStatus:
     if isinstance(error, InvalidRequestError):
         call.record.at = error.field
     if not isinstance(error, RequestError):
-        _log.error("Call %s failed because of a defect", call.record.request_id, exc_info=error)
+        _log.error("call %s failed because of a defect", call.record.request_id, exc_info=error)
     return to_wire(error, call.record.request_id)

@@ -1,11 +1,6 @@
-"""Map call errors to gRPC codes, and define the errors that only a transport raises.
+"""Map errors to gRPC status codes, and define the errors that only the transport raises.
 
-RequestError                requests/errors.py has its other subclasses
- ├─ UnauthenticatedError    the token is missing or wrong
- ├─ PermissionDeniedError   the token lacks the required scope, which the message names
- └─ NotServingError         the server is loading or shutting down; another replica may be ready
-
-Any other exception is a defect. The caller then gets the request ID, and the log contains the details.
+Any exception that is not a RequestError is a defect. The caller then gets only the request ID.
 """
 
 import asyncio
@@ -30,23 +25,23 @@ from gradewire_server.requests.errors import (
 )
 
 _STATUS_FLUSH_S: Final = 1.0
-"""Timeout for sending the final status. gRPC sends it after replies that the caller may never read."""
+"""The timeout for sending a final status, because the caller may not read earlier replies."""
 
 AnyContext: TypeAlias = aio.ServicerContext[Any, Any]
 Trailing: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class UnauthenticatedError(RequestError):
-    """A call without a valid token."""
+    """A call with a missing or wrong token."""
 
     def __init__(
-        self, message: str = "metadata authorization: send 'Bearer TOKEN' with a token of this server"
+        self, message: str = "metadata authorization: must be 'Bearer TOKEN' with one of this server's tokens"
     ) -> None:
         super().__init__(message)
 
 
 class PermissionDeniedError(RequestError):
-    """A call whose token lacks the required scope."""
+    """A call with a token that lacks the required scope."""
 
 
 class NotServingError(RequestError):
@@ -71,7 +66,7 @@ ERROR_TABLE: Final[Mapping[type[RequestError], grpc.StatusCode]] = MappingProxyT
 
 @dataclass(frozen=True, slots=True)
 class WireStatus:
-    """The status of a failed call."""
+    """A failed call's status."""
 
     code: grpc.StatusCode
     details: str
@@ -79,11 +74,11 @@ class WireStatus:
 
 
 def to_wire(error: Exception, request_id: str) -> WireStatus:
-    """Return the status for an error. If the error is not in the table, the status does not contain its message."""
+    """Return the status for an error. If `error` is a defect, hide its message."""
     code = ERROR_TABLE.get(type(error)) if isinstance(error, RequestError) else None
     trailing: Trailing = ((REQUEST_ID_KEY, request_id),)
     if code is None:
-        details = f"internal error; see request ID {request_id} in the server's log"
+        details = f"internal error; search the server's log for request ID {request_id}"
         return WireStatus(grpc.StatusCode.INTERNAL, details, trailing)
     if isinstance(error, OverloadedError):
         trailing = (*trailing, (PUSHBACK_KEY, str(max(1, round(error.retry_after_s * 1000)))))
@@ -95,11 +90,7 @@ def to_wire(error: Exception, request_id: str) -> WireStatus:
 async def abort(
     context: AnyContext, code: grpc.StatusCode, details: str = "", trailing_metadata: Trailing = ()
 ) -> NoReturn:
-    """End a call like `context.abort`, but drop the exception's traceback.
-
-    gRPC keeps the exception with the call, and the traceback refers to the call. Without this, Python's garbage
-    collector would need 0.1 s to free thousands of refused calls. Nobody reads the traceback later.
-    """
+    """End a call with `context.abort`, then delete the exception's traceback, which would form a reference cycle."""
     try:
         await context.abort(code, details, trailing_metadata)
     except aio.AbortError as aborted:
@@ -107,13 +98,13 @@ async def abort(
         raise
 
 
-async def end_with(status: WireStatus, context: AnyContext, of_process: Trailing) -> NoReturn:
-    """End a failed call with its status and the metadata about this process."""
+async def end_with(status: WireStatus, context: AnyContext, process_metadata: Trailing) -> NoReturn:
+    """End a failed call with this status. Add `process_metadata` to the trailing metadata."""
     try:
         async with asyncio.timeout(_STATUS_FLUSH_S):
-            await abort(context, status.code, status.details, (*status.trailing_metadata, *of_process))
+            await abort(context, status.code, status.details, (*status.trailing_metadata, *process_metadata))
     except TimeoutError:
-        # gRPC has the status, and sends it when the caller continues to read.
+        # gRPC will send the status when the caller continues to read.
         raise asyncio.CancelledError from None
 
 

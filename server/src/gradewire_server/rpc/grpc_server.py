@@ -1,4 +1,4 @@
-"""The gRPC server: gradewire's services, health and reflection on one port."""
+"""The gRPC server, with gradewire's services, health and reflection on one port."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -20,35 +20,28 @@ from gradewire_server.settings.transport import Tls
 from gradewire_server.tenants.tokens import Authentication
 
 _MIN_PING_INTERVAL_MS: Final = 10_000
-"""Minimum interval between a client's keepalive pings."""
 
 _MAX_IDLE_MS: Final = 60_000
-"""Time after which the server closes a connection without calls, so that it does not block other clients. Clients
-reconnect automatically."""
+"""The server closes a connection after this time without calls."""
 _PING_EVERY_MS: Final = 60_000
 _PING_TIMEOUT_MS: Final = 20_000
 _HANDSHAKE_TIMEOUT_MS: Final = 20_000
 _MAX_STREAMS: Final = 128
-"""Maximum number of open calls per connection. Further calls wait in the client."""
+"""The maximum number of open calls per connection. Further calls wait in the client."""
 _MAX_PENDING: Final = 1024
-"""Number of waiting calls to one method above which gRPC drops some as CANCELLED. Above 1.5 times this, it drops all.
-
-The server refuses accepted calls with a retry delay instead. Eight connections can have at most this many calls."""
+"""If more calls are waiting, gRPC cancels some of them."""
 _MAX_PENDING_S: Final = 2
-"""Whole seconds after which gRPC ends a waiting call as CANCELLED. Clients treat this as overload and retry before
-their deadlines."""
+"""gRPC cancels a call that has waited this long, in whole seconds. Clients then retry the call."""
 _UNCOMPRESSED: Final = 1
-"""Bit mask that allows only uncompressed messages (bit 0, "identity"). The memory guard counts received bytes, but
-30 kB of gzip can unpack to 30 MB."""
+"""The bit mask that allows only uncompressed messages. Otherwise, 30 kB of gzip could expand to 30 MB."""
 _STREAM_WINDOW_BYTES: Final = 64 * 1024
-"""Maximum number of message bytes that gRPC receives before the server reads them."""
+"""The maximum number of bytes that gRPC receives before the server reads them."""
 
 Services: TypeAlias = Mapping[str, Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]]
-"""Method handlers by service and method."""
 
 
 def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
-    """Return the method handlers for all of gradewire's services."""
+    """Return the method handlers for all gradewire services."""
     score = Method(f"{SCORING}/Score", scoring_pb2.ScoreRequest, Scope.SCORE, rows="items", metrics="metrics")
     score_stream = Method(
         f"{SCORING}/ScoreStream",
@@ -102,7 +95,7 @@ def service_handlers(calls: Calls, snapshots: Snapshots) -> Services:
     }
 
 
-def make_server(  # noqa: PLR0913 - the last four by name
+def make_server(  # noqa: PLR0913 - the last four arguments are keyword-only
     services: Services,
     lifecycle: Lifecycle,
     *,
@@ -113,15 +106,15 @@ def make_server(  # noqa: PLR0913 - the last four by name
 ) -> aio.Server:
     """Return a server that is not listening yet.
 
-    `authentication` checks calls to health and reflection. Without it these services need no token. `shared` is True if
-    other processes of this server also listen on the address.
+    If `authentication` is given, health and reflection need a token. If `shared` is True, other processes may listen on
+    the same address.
     """
     server = aio.server(
         options=[
             *_connection_options(max_connections),
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
-            # By default, two servers could share a port by mistake, and each would get half of the calls.
+            # By default, two servers could share a port by mistake.
             ("grpc.so_reuseport", int(shared)),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", _MIN_PING_INTERVAL_MS),
             ("grpc.keepalive_permit_without_calls", 1),
@@ -130,26 +123,25 @@ def make_server(  # noqa: PLR0913 - the last four by name
             ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING * 3 // 2),
             ("grpc.compression_enabled_algorithms_bitset", _UNCOMPRESSED),
             ("grpc.max_concurrent_streams", _MAX_STREAMS),
-            # This limit also counts answered calls that are not cleaned up yet. When a client made 300 calls at once
-            # over one connection, half of them ended as UNAVAILABLE.
+            # Overload protection also counts answered calls, and so refuses half of 300 simultaneous calls.
             ("grpc.http.overload_protection", 0),
         ],
     )
     names = (*(name for name in ALL_SERVICES if name), JUDGING, SERVICE_NAME, reflection.SERVICE_NAME)
     generic = [grpc.method_handlers_generic_handler(name, dict(methods)) for name, methods in services.items()]
     server.add_generic_rpc_handlers((*generic, *standard_services(lifecycle, names, authentication)))
-    # gRPC accepts calls to Score separately. Calls to all other methods wait in one common queue.
+    # Give Score a queue of its own. Calls to all other methods wait in a common queue.
     server.add_registered_method_handlers(SCORING, {"Score": services[SCORING]["Score"]})
     return server
 
 
 async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, private: str = "") -> int:
-    """Start a server on `address` (HOST:PORT); return its port.
+    """Start a server on `address` (HOST:PORT), and return its port.
 
-    `private` is a second address (``unix:PATH``) without TLS, for processes that may open the file, or "" for none.
+    `private` is a second address (``unix:PATH``) without TLS. "" means no second address.
 
     Raises:
-        BindError: The address is in use or not on this machine.
+        BindError: The server cannot listen on the address.
         OSError: A PEM file cannot be read.
     """
     try:
@@ -163,15 +155,14 @@ async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, pr
 
 
 def _connection_options(max_connections: int) -> list[tuple[str, int]]:
-    """Return the options that limit the memory and file descriptors for connections."""
     return [
         ("grpc.max_allowed_incoming_connections", most_connections(max_connections)),
         ("grpc.max_connection_idle_ms", _MAX_IDLE_MS),
-        # A lost peer sends nothing. Without pings, its connection would stay open as long as it has an open call.
+        # Without pings, a lost peer's connection would stay open.
         ("grpc.keepalive_time_ms", _PING_EVERY_MS),
         ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_TIMEOUT_MS),
-        # By default, a stream's window grows with the sender's speed, even if the server does not read.
+        # The probe enlarges a stream's window even if the server does not read.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _STREAM_WINDOW_BYTES),
     ]

@@ -1,4 +1,4 @@
-"""The server's phase and health, and gRPC's services for health and reflection, with limits and tokens."""
+"""The server's phase and health, and gRPC's services for health and reflection."""
 
 import asyncio
 import logging
@@ -22,19 +22,17 @@ from gradewire_server.tenants.tokens import Authentication
 _log = logging.getLogger(__name__)
 
 COMPUTING_SERVICES: Final = (SCORING, REFERENCES)
-"""Services that need the engine."""
+"""The services that need the engine."""
 ALL_SERVICES: Final = ("", *COMPUTING_SERVICES, MODELS)
 _MAX_MESSAGE_BYTES: Final = 4096
-"""Maximum size of a request. Service names are far shorter, and a health watch keeps its request in memory."""
 
 _Status = health_pb2.HealthCheckResponse
 
 
 class Lifecycle:
-    """The server's phase and health, and its handlers once it has loaded.
+    """The server's phase and health, and the request handlers after loading.
 
-    Attributes:
-        others_serve: True if this process stops while other processes keep serving. Callers should then use those.
+    If `others_serve` is True, this process stops, but other processes of the server continue.
     """
 
     def __init__(self, telemetry: RpcTelemetry) -> None:
@@ -49,30 +47,29 @@ class Lifecycle:
         self._changed = asyncio.Event()
 
     def loaded(self, handlers: Handlers) -> None:
-        """Accept calls from now on, but do not report SERVING yet."""
+        """Start to accept calls, but do not report SERVING yet."""
         self._handlers = handlers
 
     def serving(self, handlers: Handlers) -> None:
-        """Accept calls from now on, and report SERVING."""
+        """Start to accept calls, and report SERVING."""
         self._handlers = handlers
         self._become(Phase.SERVING)
 
     def draining(self) -> None:
-        """Report NOT_SERVING to keep new callers away, but still accept calls."""
+        """Report NOT_SERVING, but still accept calls."""
         self._become(Phase.DRAINING)
 
     def stopping(self) -> None:
-        """Accept no more calls."""
+        """Report NOT_SERVING, and refuse new calls."""
         self._become(Phase.STOPPING)
 
     def observe(self, *, degraded: Sequence[str], broken: Sequence[str], judging: bool | None = None) -> None:
-        """Record and report the state of models, judges and stores.
+        """Update the reported health.
 
         Args:
             degraded: Problems that do not stop scoring.
-            broken: Problems that stop the engine and the services that need it.
-            judging: True if judges are available, None if the server has no judges. It only affects the judging
-                service.
+            broken: Problems that stop scoring.
+            judging: True if judges are available, None if the server has no judges.
         """
         self._beat_s = time.monotonic()
         self._judging = judging
@@ -81,15 +78,15 @@ class Lifecycle:
         self._become(self.phase)
 
     def handlers(self) -> Handlers:
-        """Return the handlers; raise NotServingError if the server is loading or stopping."""
+        """Return the request handlers, or raise NotServingError if the server is loading or stopping."""
         if self._handlers is None:
-            raise NotServingError("the server is still loading its models; retry later or use another replica")
+            raise NotServingError("the server is still loading its models; try again later or use another replica")
         if self.phase is Phase.STOPPING:
             raise NotServingError("the server is shutting down; use another replica")
         return self._handlers
 
     def report(self) -> dict[str, Any]:
-        """Return the state for /healthz. Any thread may call it."""
+        """Return the state for /healthz. Thread-safe."""
         return {
             "phase": self.phase.value,
             "degraded": [*self._degraded, *self._broken],
@@ -99,11 +96,11 @@ class Lifecycle:
 
     @property
     def ready(self) -> bool:
-        """True if the server wants new callers. Any thread may read it."""
+        """True if the server is ready for new callers. Thread-safe."""
         return self.phase is Phase.SERVING and not self._broken
 
     def is_serving(self, service: str) -> bool | None:
-        """Return True if a service ("" for the whole server) is healthy, or None for an unknown service."""
+        """Return True if the service is healthy, or None if it is unknown. "" means the whole server."""
         if service not in ALL_SERVICES and (service != JUDGING or self._judging is None):
             return None
         if self.phase is not Phase.SERVING:
@@ -111,7 +108,7 @@ class Lifecycle:
         return bool(self._judging) if service == JUDGING else service == MODELS or not self._broken
 
     async def changes(self) -> AsyncGenerator[None]:
-        """Yield once now, and again whenever the state may have changed."""
+        """Yield at once, and again whenever the health may have changed."""
         while True:
             changed = self._changed
             yield
@@ -127,9 +124,9 @@ class Lifecycle:
 def standard_services(
     lifecycle: Lifecycle, names: tuple[str, ...], authentication: Authentication | None
 ) -> list[grpc.GenericRpcHandler]:
-    """Return the handlers for health and for reflection, which lists `names`.
+    """Return the handlers for health and reflection, which lists `names`.
 
-    With `authentication`, each call needs a valid token. Its scope does not matter.
+    If `authentication` is given, calls need a valid token.
     """
     statuses = {None: _Status.SERVICE_UNKNOWN, False: _Status.NOT_SERVING, True: _Status.SERVING}
 
@@ -177,17 +174,15 @@ def _guarded(
     answer: Callable[[AsyncIterator[Any], AnyContext], AsyncIterator[Message]],
     authentication: Authentication | None,
 ) -> "grpc.RpcMethodHandler[Any, Any]":
-    """Return a method's handler. It reads and writes streams of bytes, which also works for unary calls."""
-
     async def requests(messages: AsyncIterator[bytes], context: AnyContext) -> AsyncGenerator[Message]:
         async for data in messages:
             if len(data) > _MAX_MESSAGE_BYTES:
-                text = f"message: has {len(data)} bytes, at most {_MAX_MESSAGE_BYTES} are allowed for {method}"
+                text = f"message: has {len(data)} bytes, but at most {_MAX_MESSAGE_BYTES} are allowed for {method}"
                 await abort(context, grpc.StatusCode.INVALID_ARGUMENT, text)
             try:
                 yield request_type.FromString(data)
             except DecodeError:
-                _log.warning("%s sent %s a message that cannot be parsed", context.peer(), method)
+                _log.warning("cannot parse a message from %s to %s", context.peer(), method)
                 await abort(context, grpc.StatusCode.INVALID_ARGUMENT, f"message: is not a valid request for {method}")
 
     async def handle(messages: AsyncIterator[bytes], context: AnyContext) -> AsyncGenerator[bytes]:

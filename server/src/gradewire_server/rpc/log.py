@@ -1,4 +1,4 @@
-"""The log on stderr: one JSON line per call, without users' texts. A thread writes it, at a limited rate."""
+"""The log on stderr: JSON lines for calls and messages, without users' texts and at a limited rate."""
 
 import asyncio
 import json
@@ -18,27 +18,26 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 _log = logging.getLogger(__name__)
 MESSAGES_PER_S: Final = 5
-"""Maximum number of messages per second from one place in the code."""
+"""The maximum number of messages per second from one line of code."""
 _WINDOW_S: Final = 1.0
 _FLUSH_AFTER_S: Final = 0.2
 _MAX_WAITING: Final = 10_000
 _CALLS_PER_S: Final = 200
-"""Maximum number of calls to log per second for each method and code. One line counts the omitted calls."""
+"""The maximum number of calls logged per second for each method and status code."""
 _MAX_CHARACTERS: Final = 256
-"""Maximum length of each string in a log line."""
 _MAX_LISTED: Final = 64
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
 _CLIENT_FAULTS: Final = frozenset({"CANCELLED", "INVALID_ARGUMENT", "UNAUTHENTICATED", "FAILED_PRECONDITION"})
 _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
-"""gRPC's error if nobody waits for a reply, because the deadline has passed or the caller has disconnected."""
+"""gRPC's error if the caller is gone, or the deadline has passed, before the reply is sent."""
 _BROKEN_METADATA: Final = "Invalid encoding on "
-"""First words of gRPC's two messages about metadata that is not UTF-8. They contain the value and a traceback."""
+"""The start of gRPC's messages about metadata that is not UTF-8. They contain the metadata's value."""
 
 
 class RateBound(Generic[KeyT]):
-    """A limit on the number of events per second, by kind. It counts the omitted events. Any thread may use it."""
+    """A limit on the number of events per second for each kind. Thread-safe."""
 
     def __init__(self, per_s: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_s = per_s
@@ -53,7 +52,7 @@ class RateBound(Generic[KeyT]):
             return any(window.left_out for window in self._windows.values())
 
     def admit(self, kind: KeyT) -> bool:
-        """Count an event of this kind; return True if it is within the limit."""
+        """Count an event of this kind. Return True if the event is within the limit."""
         with self._lock:
             now_s = self._clock()
             window = self._windows.setdefault(kind, _Window(now_s, now_s))
@@ -66,9 +65,9 @@ class RateBound(Generic[KeyT]):
             return False
 
     def left_out(self, *, at_once: bool = False) -> dict[KeyT, int]:
-        """Return the number of events omitted since the last call, by kind.
+        """Return the number of omitted events by kind, and reset the numbers.
 
-        Each kind is returned at most once a second, unless `at_once` is True.
+        Unless `at_once` is True, each kind is returned at most once a second.
         """
         with self._lock:
             now_s = self._clock()
@@ -84,20 +83,17 @@ class RateBound(Generic[KeyT]):
 
 @dataclass(slots=True)
 class _Window:
-    """The numbers of events of one kind: all since `started_s`, and those omitted since the report at `told_s`."""
-
     started_s: float
     told_s: float
-    seen: int = 0
-    left_out: int = 0
+    seen: int = 0  # since `started_s`
+    left_out: int = 0  # since `told_s`
 
 
 class FloodFilter(logging.Filter):
-    """A log filter that limits the messages from each place in the code, and shortens two of gRPC's messages.
+    """A log filter that limits the rate of messages from each line of code.
 
-    gRPC logs a traceback for a reply that nobody waits for. This is not a defect, so the filter counts it and logs it
-    at level DEBUG. gRPC also logs metadata that is not UTF-8. Its value may be a token, so the filter removes it. All
-    other exceptions from handlers are logged unchanged.
+    The filter also changes two of gRPC's messages: a lost call gets the level DEBUG, and metadata that is not UTF-8 is
+    removed, because it may contain a token.
     """
 
     def __init__(self, *, per_s: int = MESSAGES_PER_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -122,7 +118,7 @@ class FloodFilter(logging.Filter):
         return False
 
     def report(self, *, at_once: bool = False) -> None:
-        """Log the number of omitted messages for each place in the code. Call it regularly."""
+        """Log the number of omitted messages for each line of code. Call `report` regularly."""
         for (name, _, line), count in self._bound.left_out(at_once=at_once).items():
             _log.warning("omitted %d more messages from %s (line %d)", count, name, line)
 
@@ -133,18 +129,18 @@ def _is_lost_call(record: logging.LogRecord) -> bool:
 
 
 request_id: Final[ContextVar[str]] = ContextVar("request_id", default="")
-"""The current call's ID. Tasks that the call starts inherit it."""
+"""The current call's ID, inherited by all tasks of the call."""
 
 
 @dataclass(slots=True)
 class CallRecord:
-    """A call's log record, which is filled while the call runs.
+    """A call's log record, which is filled in during the call.
 
     Attributes:
-        method: The method's full name, such as ``gradewire.v1.Scoring/Score``.
-        tenant: The caller's tenant, or "" without one.
-        metrics: The names of the requested metrics. The log shows only the first `_MAX_LISTED`.
-        at: The path of the invalid field, for INVALID_ARGUMENT.
+        method: The method's full name, for example ``gradewire.v1.Scoring/Score``.
+        tenant: The tenant's name, or "" without a tenant.
+        metrics: The names of the requested metrics.
+        at: For INVALID_ARGUMENT, the path of the invalid field.
     """
 
     request_id: str
@@ -161,7 +157,7 @@ class CallRecord:
 
 
 class RequestLog:
-    """A buffer of records that a thread writes a few times a second. It drops and counts records above its limits."""
+    """The log of calls, which a thread writes every 0.2 s. Records above the limits are dropped and counted."""
 
     def __init__(
         self,
@@ -180,7 +176,7 @@ class RequestLog:
         self._writing: Future[None] = self._writer.submit(lambda: None)
 
     def add(self, record: CallRecord) -> None:
-        """Log a finished call if its level is enabled and its method's calls with its code are within the limit."""
+        """Log a finished call, unless its level is disabled or a limit is exceeded."""
         if _level(record.code) < self._level:
             return
         if len(self._waiting) < _MAX_WAITING and self._bound.admit((record.method, record.code)):
@@ -261,7 +257,7 @@ def _iso(time_s: float) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """A formatter that writes server messages as JSON lines, with the request ID of the call that caused them."""
+    """A formatter that turns log messages into JSON, with the current call's ID."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as a JSON line."""
@@ -274,12 +270,12 @@ class JsonFormatter(logging.Formatter):
         if call := request_id.get():
             line["request_id"] = call
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]  # the end matters
+            line["traceback"] = self.formatException(record.exc_info)[-_MAX_TRACEBACK_CHARACTERS:]
         return json.dumps(line)
 
 
 def configure_log(level: str) -> FloodFilter:
-    """Log to standard error from now on, with a limit for repeated messages; return the filter with that limit."""
+    """Configure logging to standard error, and return the filter that limits repeated messages."""
     flood = FloodFilter()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())

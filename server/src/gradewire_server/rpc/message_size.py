@@ -1,4 +1,4 @@
-"""Count a message's fields and estimate its memory before parsing, and parse large messages in slices."""
+"""Check a message's size before parsing, and parse large messages in slices."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,6 @@ from gradewire_server.requests.errors import InvalidRequestError
 from gradewire_server.settings.limits import Limits
 
 _MAX_OTHER_FIELDS: Final = 1024
-"""Maximum number of fields besides items, entries and metrics, far more than any version of a message has."""
 _VARINT: Final = 0
 _FIXED_64: Final = 1
 _BYTES: Final = 2
@@ -32,25 +31,24 @@ _LIMIT_OF: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 _PER_BYTE: Final = 6
-"""Bytes of memory per message byte: the raw message, the protobuf object, strings, and metrics' words, windows and
-normalised texts."""
+"""The estimated memory per message byte, for all copies and derived texts."""
 _PER_STRING: Final = 120
-"""Bytes of memory per string or picture in a list: in protobuf, as a Python object, and its slot in a tuple."""
+"""The estimated memory in bytes for each string or image in a list, without its content."""
 _PER_ITEM: Final = 1500
 _PER_RESULT: Final = 1200
-"""Bytes of memory per result, with its parts, times and sources."""
+"""The estimated memory per result in bytes."""
 _MAX_STRINGS: Final = 500_000
-"""Maximum number of strings in a message. It is far more than users send, and needs 60 MB."""
+"""The maximum number of strings in a message's lists."""
 _SMALL_BYTES: Final = 4096
 _SLICE_BYTES: Final = 1 << 20
 _LIST_TAGS: Final = (0x12, 0x1A, 0x2A, 0x42, 0x4A, 0x00)
-"""Tags of string and picture lists in items and entries, and the last byte of an unnecessarily long tag."""
+"""The tags of string and image lists, and the last byte of a needlessly long tag."""
 _STRINGS_AT_ONCE: Final = 16_384
 
 _BYTES_AT_ONCE: Final = 512 * 1024
-"""Maximum bytes in a slice. Parsing one takes at most 5 ms, unless a single string or picture is larger."""
+"""The maximum size of a slice, which takes up to 5 ms to parse. A larger string is parsed whole."""
 _FIELDS_AT_ONCE: Final = 4096
-"""Maximum number of fields in a slice. They take a few milliseconds."""
+"""The maximum number of fields to read before other tasks get a turn."""
 
 M = TypeVar("M", bound=Message)
 
@@ -60,7 +58,7 @@ class MalformedError(DecodeError):
 
 
 class CountedList(NamedTuple):
-    """A list of items, entries or metrics in a message, and the name of its limit in `Limits`."""
+    """A list of items, entries or metrics in a message. `limit` is a field name in `Limits`."""
 
     path: str
     limit: str
@@ -68,7 +66,7 @@ class CountedList(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CountedFields:
-    """A message's counted fields by number: lists, and nested messages that contain lists."""
+    """A message's counted fields by field number: lists, and nested messages that contain such lists."""
 
     lists: Mapping[int, CountedList] = field(default_factory=dict)
     inner: Mapping[int, "CountedFields"] = field(default_factory=dict)
@@ -76,20 +74,20 @@ class CountedFields:
 
 @dataclass(slots=True)
 class Counts:
-    """The number of items (or pairs or entries) and the number of metrics in a message."""
+    """The numbers of items (or pairs or entries) and metrics in a message."""
 
     items: int = 0
     metrics: int = 0
 
     def memory_bytes(self, size_bytes: int, strings: int) -> int:
-        """Return an upper estimate of the memory for a message with this size and for its reply."""
+        """Return a generous estimate of the memory for a message and its reply."""
         results = self.items * (_PER_ITEM + _PER_RESULT * max(1, self.metrics))
         return _PER_BYTE * size_bytes + _PER_STRING * strings + results
 
 
 @cache
 def counted_in(descriptor: Descriptor) -> CountedFields:
-    """Return a message type's counted fields: items, entries and metrics, including those in nested messages."""
+    """Return a message type's lists of items, entries and metrics, also in nested messages."""
     lists, inner = {}, {}
     for each in descriptor.fields:
         if each.type != FieldDescriptor.TYPE_MESSAGE:
@@ -99,7 +97,7 @@ def counted_in(descriptor: Descriptor) -> CountedFields:
         elif not each.is_repeated and each.message_type is not None:
             below = counted_in(each.message_type)
             if below.lists or below.inner:
-                # If a list is wrapped in a message of the same name, users see the name only once.
+                # If a list and its message have the same name, the path contains this name only once.
                 outer = {
                     number: one if one.path == each.name else one._replace(path=f"{each.name}.{one.path}")
                     for number, one in below.lists.items()
@@ -109,10 +107,10 @@ def counted_in(descriptor: Descriptor) -> CountedFields:
 
 
 def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str = "") -> Counts:
-    """Count items, entries and metrics in a message's bytes, in about 0.3 µs each.
+    """Count the items, entries and metrics in an unparsed message. `path` is a prefix for error messages.
 
     Raises:
-        InvalidRequestError: The message has too many items, entries, metrics or other fields.
+        InvalidRequestError: The message has too many fields.
         MalformedError: The message cannot be parsed.
     """
     counts, others = Counts(), 0
@@ -120,7 +118,7 @@ def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str 
         if counted is None:
             others += 1
             if others > _MAX_OTHER_FIELDS:
-                text = f"has more than {_MAX_OTHER_FIELDS} fields besides items and metrics"
+                text = f"must have at most {_MAX_OTHER_FIELDS} fields in addition to its items and metrics"
                 raise InvalidRequestError("message", text)
             continue
         if counted.limit == _LIMIT_OF["metrics"]:
@@ -129,13 +127,13 @@ def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str 
             count = counts.items = counts.items + 1
         most = getattr(limits, counted.limit)
         if count > most:
-            text = f"has more than {most}; at most {most} are allowed in one message"
+            text = f"has more than {most} elements; send fewer in a message"
             raise InvalidRequestError(f"{path}{counted.path}", text)
     return counts
 
 
 def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[tuple[int, int, CountedList | None]]:
-    """Yield each field's start and end, and its list if it is counted. Nested messages are included."""
+    """Yield the start, end and list (if counted) of each field, also in nested messages."""
     for number, body, stop in fields_of(data, start, end):
         counted = fields.lists.get(number) if body else None
         yield body, stop, counted
@@ -144,12 +142,12 @@ def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[
 
 
 def fields_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield each field of a message: its number, the start of its content, and its end.
+    """Yield each field's number, the start of its content, and its end.
 
-    The start is 0 unless the field is a string, bytes or a message.
+    The start is 0 if the field is a number.
 
     Raises:
-        MalformedError: While iterating, if the bytes are not a message.
+        MalformedError: The bytes are not a message.
     """
     position = start
     while position < end:
@@ -173,7 +171,7 @@ def _skip(data: bytes, position: int, end: int, kind: int) -> int:
         position += 8
     elif kind == _FIXED_32:
         position += 4
-    else:  # a group; our messages have no groups
+    else:  # our messages have no groups
         raise MalformedError
     if position > end:
         raise MalformedError
@@ -181,7 +179,7 @@ def _skip(data: bytes, position: int, end: int, kind: int) -> int:
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return a varint and the position after it."""
+    """Return a varint and the next position."""
     if position < end:
         byte = data[position]
         if byte < 0x80:
@@ -197,10 +195,10 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> int:
-    """Return an upper estimate of the memory for a message that `count_fields` has checked, and for its reply.
+    """Return the estimated memory for a message and its reply. First check the message with `count_fields`.
 
     Raises:
-        InvalidRequestError: The message has too many strings and pictures.
+        InvalidRequestError: The message has too many strings and images.
         MalformedError: The message cannot be parsed.
     """
     strings = await _strings_at_most(data)
@@ -210,7 +208,7 @@ async def memory_bytes(data: bytes, counts: Counts, descriptor: Descriptor) -> i
 
 
 async def _strings_at_most(data: bytes) -> int:
-    """Return an upper bound for the number of strings: the number of bytes that could be a string's tag."""
+    # Count all bytes that could be a string's tag.
     if len(data) <= _SMALL_BYTES:
         return sum(map(data.count, _LIST_TAGS))
     found = 0
@@ -223,7 +221,6 @@ async def _strings_at_most(data: bytes) -> int:
 
 
 async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
-    """Return the exact number of fields in all items and entries. Bytes within strings do not count."""
     found = 0
     for start, end, counted in _walk(data, 0, len(data), counted_in(descriptor)):
         if counted is None:
@@ -233,14 +230,14 @@ async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
             if not count % _STRINGS_AT_ONCE:
                 await give_way()
             if found + count > _MAX_STRINGS:
-                problem = f"has more than {_MAX_STRINGS} strings and pictures in one message; send fewer items"
+                problem = f"has more than {_MAX_STRINGS} strings and images; send fewer items in a message"
                 raise InvalidRequestError(counted.path, problem)
         found += count
     return found
 
 
 async def parse(kind: type[M], data: bytes) -> M:
-    """Parse a message that `count_fields` has checked; raise DecodeError if this fails."""
+    """Parse a message, or raise DecodeError. First check the message with `count_fields`."""
     if len(data) <= _BYTES_AT_ONCE:
         return kind.FromString(data)
     message = kind()
@@ -249,7 +246,7 @@ async def parse(kind: type[M], data: bytes) -> M:
 
 
 async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
-    """Merge the fields between `start` and `end` into a message, and large nested messages field by field."""
+    """Merge `data[start:end]` into a message in slices."""
     messages = _messages_in(message.DESCRIPTOR)
     begin = position = start
     for count, (number, body, stop) in enumerate(fields_of(data, start, end), 1):
@@ -273,7 +270,6 @@ async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
 
 @cache
 def _messages_in(descriptor: Descriptor) -> Mapping[int, FieldDescriptor]:
-    """Return a message's fields whose type is a message, by number, without maps."""
     return {
         field.number: field
         for field in descriptor.fields

@@ -1,4 +1,4 @@
-"""Receive, parse and send the messages of calls, with limits for size, memory and waiting time."""
+"""Receive, parse and send messages, with limits on size, memory and waiting time."""
 
 import asyncio
 import math
@@ -22,24 +22,23 @@ from gradewire_server.rpc.method import Method, RequestT, RpcCall
 from gradewire_server.tenants.quota import charge, charge_stream
 
 _CALL_OVERHEAD_BYTES: Final = 128
-"""Bytes of headers and frames around a message."""
 _MAX_PEERS: Final = 16_384
 _SMALL_BYTES: Final = 64 * 1024
-"""Maximum size of messages that are accepted even while memory is short."""
+"""The maximum size of a message that is accepted even if memory is short."""
 IDLE_STREAM_S: Final = 600.0
-"""Seconds after which the server ends an idle stream: the caller sends nothing, and no item is in progress."""
+"""The server ends a stream after this many seconds without messages or work in progress."""
 _RETRY_AFTER_S: Final = 1.0
 _CLOCK_S: Final = 0.001
-"""Seconds by which the event loop may fire a timer early."""
+"""The event loop may run a timer this many seconds early."""
 
 _STREAM_SHARE: Final = 8
-"""One stream may use this fraction (1/8) of the memory for all streams."""
+"""A stream's memory limit is the limit for all streams divided by this number."""
 
 _RESULTS_AT_ONCE: Final = 4096
-"""Number of results serialised at a time, in a few milliseconds."""
+"""The number of results to serialise before other tasks get a turn."""
 
 _SMALL_MESSAGE_BYTES: Final = 2048
-"""Maximum size of a small message. It has at most 1 024 fields, and needs at most 0.1 MB when parsed."""
+"""The maximum size of a message that is parsed before its memory is reserved."""
 
 GrpcContext: TypeAlias = aio.ServicerContext[bytes, bytes]
 ResultT = TypeVar("ResultT")
@@ -50,9 +49,8 @@ class _Expected:
     """A message that a task waits for.
 
     Attributes:
-        due_s: The time when `within_s` is over, by the loop's clock.
-        in_work: A function that is called at `due_s`. If it returns True, the wait is extended.
-        ended: True after the wait was ended.
+        due_s: When the wait is over, by the event loop's clock.
+        in_work: A function that is called at `due_s`. If it returns True, the wait is extended by `within_s`.
         shed: True if the wait was ended because memory is short.
     """
 
@@ -65,17 +63,16 @@ class _Expected:
     shed: bool = False
 
     def end(self) -> None:
-        """End the task's wait."""
         self.ended = True
         self.task.cancel()
 
 
 class Receiver:
-    """A receiver for all calls' messages, on one event loop.
+    """A receiver for the messages of all calls on one event loop.
 
     Attributes:
         memory_is_short: True to refuse large messages.
-        delivered: The number of delivered bytes per connection, by the peer's address.
+        delivered: The number of bytes delivered from each peer address.
     """
 
     def __init__(self) -> None:
@@ -95,8 +92,8 @@ class Receiver:
     ) -> bytes | None:
         """Return a call's next message, or None at the end.
 
-        After each `within_s`, the wait is extended if `in_work` returns True. `read` is gRPC's `context.read`. gRPC's
-        iterator is not used because it keeps the last message until the next one arrives, and closing it needs a task.
+        `read` is gRPC's `context.read`. After `within_s`, `in_work` is called. If this returns True, the wait is
+        extended.
 
         Raises:
             TimeoutError: The message did not arrive in time.
@@ -104,7 +101,7 @@ class Receiver:
         """
         task = asyncio.current_task()
         if task is None:
-            raise RuntimeError("receive messages only in a task")
+            raise RuntimeError("receive must be called in a task")
         loop = task.get_loop()
         expected = _Expected(task, peer, within_s, loop.time() + within_s, in_work)
         cancelling = task.cancelling()
@@ -114,7 +111,6 @@ class Receiver:
         try:
             data = await read()
         except asyncio.CancelledError:
-            # This works like `asyncio.timeout` without a timer per message, since nearly all messages arrive at once.
             if not expected.ended or task.uncancel() > cancelling:
                 raise
             if expected.shed:
@@ -122,26 +118,26 @@ class Receiver:
             raise TimeoutError from None
         finally:
             self._expected.discard(expected)
-            del expected, task  # breaks the reference cycle between an error, its traceback's frame, and the task
-        if not isinstance(data, bytes):  # gRPC returns a special object at the end
+            del expected, task  # break a reference cycle with the error's traceback
+        if not isinstance(data, bytes):  # gRPC returns another object at the end
             return None
         self._take(peer, len(data))
         return data
 
     def _take(self, peer: str, size_bytes: int) -> None:
         if len(self.delivered) >= _MAX_PEERS and peer not in self.delivered:
-            # The oldest connection is most likely closed. If it is not, its earlier bytes will count as undelivered.
+            # Drop the oldest connection, which is probably closed.
             self.delivered.pop(next(iter(self.delivered)))
         self.delivered[peer] = self.delivered.pop(peer, 0) + size_bytes + _CALL_OVERHEAD_BYTES
         if self.memory_is_short and size_bytes > _SMALL_BYTES:
             raise _memory_is_short()
 
     def waiting(self) -> set[str]:
-        """Return the connections with a call that waits for a message. Any thread may call it."""
+        """Return the peer addresses of all calls that wait for a message. Thread-safe."""
         return {each.peer for each in list(self._expected)}
 
     def shed(self, peer: str) -> int:
-        """End the calls on a connection that wait for a message; return their number."""
+        """End all calls from `peer` that wait for a message, and return their number."""
         found = [each for each in self._expected if each.peer == peer and not each.ended]
         for each in found:
             each.shed = True
@@ -155,7 +151,6 @@ class Receiver:
         self._looking = loop.call_at(at_s, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """End overdue waits, and schedule the next check for the wait that ends first."""
         self._looking, self._look_at_s = None, math.inf
         now_s = loop.time() + _CLOCK_S
         for each in self._expected:
@@ -172,13 +167,13 @@ class Receiver:
 
 def _memory_is_short() -> OverloadedError:
     return OverloadedError(
-        "messages in transit use up the server's memory; retry later, or send smaller messages",
+        "messages in transit use up the server's memory; try again later, or send smaller messages",
         retry_after_s=_RETRY_AFTER_S,
     )
 
 
 class StreamMemory:
-    """The memory that one stream uses, within its own limit and the limit for all streams, on one event loop."""
+    """The memory that a stream uses, with limits for this stream and for all streams together."""
 
     def __init__(self, shared: Permits, limit_bytes: int) -> None:
         self._shared = shared
@@ -188,14 +183,11 @@ class StreamMemory:
         self._done = 0
 
     def in_work(self) -> bool:
-        """Return True if a message has missing or unread results."""
+        """Return True if a message has results that are missing or unread."""
         return bool(self._held)
 
     async def take(self, size_bytes: int, items: int) -> None:
-        """Wait until the limits allow a message with this size in memory, then count it.
-
-        The message counts until its `items` are done. Without items it does not count.
-        """
+        """Wait until a message fits within the limits, then count the message until its `items` are done."""
         if not items:
             return
         await self._own.acquire(size_bytes)
@@ -208,7 +200,7 @@ class StreamMemory:
         self._held.append((self._items, size_bytes))
 
     def done(self, items: int) -> None:
-        """Record items whose last result the caller has read."""
+        """Record that the caller has read all results for this many more items."""
         self._done += items
         while self._held and self._held[0][0] <= self._done:
             self._release(self._held.popleft()[1])
@@ -224,7 +216,7 @@ class StreamMemory:
 
 
 async def serialize_score(reply: scoring_pb2.ScoreResponse, max_bytes: int) -> bytes:
-    """Serialise a reply. If it exceeds `max_bytes`, return only the first part, which is longer than `max_bytes`."""
+    """Serialise a reply. If the reply exceeds `max_bytes`, return only a part, which also exceeds `max_bytes`."""
     metrics = max(1, len(reply.provenance))
     if len(reply.items) * metrics <= _RESULTS_AT_ONCE:
         return reply.SerializeToString()
@@ -253,11 +245,11 @@ class Messages(Generic[RequestT]):
     context: GrpcContext
 
     async def answer(self, respond: Callable[[RequestT], Awaitable[ResultT]]) -> ResultT:
-        """Receive the call's only request, and respond to it while its memory is reserved.
+        """Receive the call's only request, and return the response.
 
         Raises:
             DeadlineExceededError: The request did not arrive in time.
-            InvalidRequestError: The request is missing, is too large, or cannot be parsed.
+            InvalidRequestError: The request is missing, too large, or cannot be parsed.
             OverloadedError: Memory is short.
             QuotaExceededError: The tenant's quota is used up.
         """
@@ -267,10 +259,10 @@ class Messages(Generic[RequestT]):
         except TimeoutError:
             raise DeadlineExceededError(f"the request did not arrive within {stall_s:g} s") from None
         if data is None:
-            raise InvalidRequestError("message", "is missing: the call ended without a request")
+            raise InvalidRequestError("message", "is missing; the call ended without a request")
         charge(self.call.caller, len(data))
         request, size_bytes = await self._measured(data)
-        # Leave a quarter of the memory for other requests, however large this request is.
+        # Leave a quarter of the memory for other requests.
         with bytes_of_all.hold(min(size_bytes, bytes_of_all.limit * 3 // 4)):
             if request is None:
                 request = await self._parse(data)
@@ -279,12 +271,12 @@ class Messages(Generic[RequestT]):
             return await respond(request)
 
     async def requests(self, held: StreamMemory) -> AsyncGenerator[RequestT]:
-        """Yield a stream's requests. Each request reserves memory until the caller has read the request's last result.
+        """Yield a stream's requests, whose memory counts in `held` until the caller has read all results.
 
         Raises:
-            DeadlineExceededError: For `IDLE_STREAM_S`, no request arrived and no item was in progress.
+            DeadlineExceededError: The stream was idle for `IDLE_STREAM_S`.
             InvalidRequestError: A message is too large or cannot be parsed.
-            OverloadedError: Memory is short, or too many messages wait for other streams.
+            OverloadedError: Memory is short, or too many messages are waiting.
         """
         served = self.served
         metrics = index = 0
@@ -298,11 +290,11 @@ class Messages(Generic[RequestT]):
             del data
             self.call.see(self.method, request, served)
             yield request
-            del request  # a large one must not stay until the next one arrives
+            del request  # free the memory before the next request arrives
             index += 1
 
     async def write(self, reply: Message) -> bytes:
-        """Return the bytes of a reply; raise InvalidRequestError if it exceeds `max_message_bytes`."""
+        """Serialise a reply, or raise InvalidRequestError if the reply has more than `max_message_bytes`."""
         max_bytes = self.served.limits.max_message_bytes
         if isinstance(reply, scoring_pb2.ScoreResponse):
             data = await serialize_score(reply, max_bytes)
@@ -311,17 +303,18 @@ class Messages(Generic[RequestT]):
         if len(data) > max_bytes:
             raise InvalidRequestError(
                 "items",
-                f"the reply would have {len(data)} bytes or more, at most {max_bytes} are allowed; send fewer items",
+                f"the reply would have at least {len(data)} bytes, but at most {max_bytes} are allowed; "
+                "send fewer items",
             )
         self.call.saw_reply(len(data))
         return data
 
     async def send(self, replies: AsyncGenerator[Message], held: StreamMemory | None = None) -> None:
-        """Send replies as they arrive; raise DeadlineExceededError if the caller does not read for `stall_s`."""
-        # Send the headers first. gRPC cannot send a status to a call that stalls while it sends headers and a reply.
+        """Send each reply at once, or raise DeadlineExceededError if the caller does not read for `stall_s`."""
+        # Send the headers separately. If gRPC stalls while it sends headers and a reply, it cannot send a status later.
         try:
             await self.context.send_initial_metadata(((ACCEPTED_KEY, "1"),))
-        except aio.InternalError as error:  # the caller has gone, and gRPC has not reported it yet
+        except aio.InternalError as error:  # the caller is gone
             raise asyncio.CancelledError from error
         stall_s = self.served.deadlines.stall_s
         async with aclosing(replies):
@@ -337,22 +330,21 @@ class Messages(Generic[RequestT]):
 
     @property
     def descriptor(self) -> Any:
-        """The protobuf descriptor of the call's requests."""
+        """The request type's protobuf descriptor."""
         return self.method.request_type.DESCRIPTOR
 
     async def _next(self, held: StreamMemory) -> bytes | None:
-        """Return a stream's next message, or None at the end."""
         try:
             return await self.receiver.receive(
                 self.context.read, self.call.record.peer, within_s=IDLE_STREAM_S, in_work=held.in_work
             )
         except TimeoutError:
             raise DeadlineExceededError(
-                f"the stream was idle for {IDLE_STREAM_S:g} s; open a new one for more items"
+                f"the stream was idle for {IDLE_STREAM_S:g} s; open a new stream to send more items"
             ) from None
 
     async def _measured(self, data: bytes) -> tuple[RequestT | None, int]:
-        """Return the parsed request (None unless its message is small) and the request's estimated memory."""
+        """Return the request (None if it is large and not parsed yet) and its estimated memory."""
         if len(data) > _SMALL_MESSAGE_BYTES:
             return None, await self._memory_bytes(data, self._count(data))
         self.call.saw_request(len(data))
@@ -380,11 +372,10 @@ class Messages(Generic[RequestT]):
             raise self._unreadable() from None
 
     def _unreadable(self) -> InvalidRequestError:
-        return InvalidRequestError("message", f"is not a {self.descriptor.full_name}, or a string is not UTF-8")
+        return InvalidRequestError("message", f"must be a {self.descriptor.full_name} with UTF-8 strings")
 
 
 def _done_rows(reply: Message) -> int:
-    """Return the number of items or pairs that a stream's reply completes."""
     if isinstance(reply, judging_pb2.CompareStreamResponse):
         return len(reply.pairs)
     return sum(item.complete for item in reply.items) if isinstance(reply, scoring_pb2.ScoreStreamResponse) else 0

@@ -1,4 +1,4 @@
-"""A service's methods and their calls, with the content of requests and the scopes that they need."""
+"""Descriptions of gRPC methods, and calls in progress."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,13 @@ RequestT = TypeVar("RequestT", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[RequestT]):
-    """A service's method (``gradewire.v1.Scoring/Score``). A field path is "" if the request lacks that content.
+    """A gRPC method, for example ``gradewire.v1.Scoring/Score``. A field path is "" if requests have no such field.
 
     Attributes:
-        scope: The scope that a token needs, or None if any valid token is enough.
+        scope: The scope that a token needs, or None if no scope is needed.
         rows: The field path of the items, pairs, questions or entries.
-        metrics: The field path of the metrics.
-        judges: The field path to name in an error if every request needs a judge; otherwise "".
-        may_judge: The name of a field that needs a judge if it is set.
+        judges: If every request needs a judge, the field path for errors about a missing scope.
+        may_judge: The name of a field. Requests with this field need a judge.
         metric: The metric's name if all requests use the same metric.
     """
 
@@ -45,11 +44,11 @@ class Method(Generic[RequestT]):
             raise _denied(caller, self.name, self.scope)
 
     def row_count(self, request: RequestT) -> int:
-        """Return the number of rows. Without rows, return 1 if every request needs a judge, and otherwise 0."""
+        """Return the number of items, pairs, questions or entries. A judge request without such a field counts as 1."""
         return len(attrgetter(self.rows)(request)) if self.rows else int(bool(self.judges))
 
     def specs(self, request: RequestT) -> Sequence[types_pb2.MetricSpec]:
-        """Return a request's metrics."""
+        """Return the request's metrics."""
         found: Sequence[types_pb2.MetricSpec] = attrgetter(self.metrics)(request) if self.metrics else ()
         return found
 
@@ -59,9 +58,9 @@ class RpcCall:
     """A call in progress.
 
     Attributes:
-        deadline_s: Seconds until the caller's deadline, or None without one.
-        waited_s: Seconds that the call waited for its first step, estimated by `LoopRounds`, or None if not measured.
-        caller: The caller. It is `LOCAL` until the token is checked.
+        deadline_s: The seconds from the call's start to its deadline, or None without a deadline.
+        waited_s: The seconds that the call waited for its first step, or None if not measured.
+        caller: The caller, or `LOCAL` until the token is checked.
     """
 
     record: CallRecord
@@ -71,7 +70,11 @@ class RpcCall:
     caller: Caller = LOCAL
 
     def see(self, method: Method[Any], request: Any, context: RequestContext) -> None:
-        """Count a message's content; raise PermissionDeniedError if it needs a judge and the token lacks that scope."""
+        """Record a message's items and metrics.
+
+        Raises:
+            PermissionDeniedError: The message needs a judge, but the token lacks this scope.
+        """
         if count := method.row_count(request):
             self.record.items += count
             self.telemetry.items.inc(count)
@@ -91,13 +94,13 @@ class RpcCall:
             raise _denied(self.caller, judges, Scope.JUDGE)
 
     def saw_request(self, size_bytes: int) -> None:
-        """Record a received message."""
+        """Record a received message's size."""
         self.telemetry.request_bytes.observe(size_bytes)
         self.telemetry.tenants.sent(self.caller, size_bytes)
         self.record.request_bytes += size_bytes
 
     def saw_reply(self, size_bytes: int) -> None:
-        """Record a sent message."""
+        """Record a sent message's size."""
         self.telemetry.reply_bytes.observe(size_bytes)
         self.record.reply_bytes += size_bytes
 
@@ -105,12 +108,12 @@ class RpcCall:
 def _denied(caller: Caller, what: str, scope: Scope) -> PermissionDeniedError:
     good_for = ", ".join(sorted(caller.scopes))
     return PermissionDeniedError(
-        f"{what}: needs a token with the scope {scope}; the token of {caller.key} has {good_for}"
+        f"{what}: needs a token with the scope {scope}; the token of {caller.key} has only {good_for}"
     )
 
 
 def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
-    """Return a function that calls `Handlers.NAME` with a call's request, deadline, size and caller."""
+    """Return a function that calls the unary handler `name`."""
 
     def run(handlers: Any, request: Any, call: RpcCall) -> Awaitable[Message]:
         handler: Callable[..., Awaitable[Message]] = getattr(handlers, name)
@@ -120,7 +123,7 @@ def run_sized(name: str) -> Callable[[Any, Any, RpcCall], Awaitable[Message]]:
 
 
 def run_stream(name: str) -> Callable[[Any, Any, RpcCall], AsyncGenerator[Message]]:
-    """Return a function that calls the streaming method `Handlers.NAME` with a call's requests, deadline and caller."""
+    """Return a function that calls the streaming handler `name`."""
 
     def run(handlers: Any, requests: Any, call: RpcCall) -> AsyncGenerator[Message]:
         handler: Callable[..., AsyncGenerator[Message]] = getattr(handlers, name)

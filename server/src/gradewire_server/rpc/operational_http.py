@@ -1,7 +1,7 @@
-"""The operational HTTP server for /metrics, /healthz (alive, and what is degraded) and /readyz.
+"""The operational HTTP server for /metrics, /healthz and /readyz.
 
-It has its own port and threads, which answer even if the server's event loop hangs. Each connection is for one request.
-At most `MAX_CONNECTIONS` may be open. A new connection replaces the oldest one that has not sent its request yet.
+The server has its own port and threads, which answer even if the event loop hangs. If too many connections are open,
+the oldest connection without a request is closed.
 """
 
 import json
@@ -31,21 +31,19 @@ _log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 32
 MAX_HEAD_BYTES: Final = 16 << 10
-"""Maximum size of the request line and the headers together."""
 REQUEST_S: Final = 5.0
-"""Timeout for a client to send its request, and to read the reply."""
+"""The timeout in seconds for sending a request or reading a reply."""
 _POLL_S: Final = 3600.0
-"""Seconds between the library's checks for a shutdown. `close` does not need these checks."""
 _SILENT_S: Final = 30.0
-"""Seconds after which an event loop without a sign of life counts as dead."""
+"""An event loop counts as dead after this many seconds of silence."""
 _PATHS: Final = ("/metrics", "/healthz", "/readyz")
 _JSON: Final = "application/json"
 
 
 class HttpSide(ThreadingTCPServer):
-    """A small HTTP server that runs from construction until `close`. Port 0 means any free port.
+    """The operational HTTP server, which runs until `close`. Port 0 means any free port.
 
-    With `authentication`, /metrics needs a token with the scope admin.
+    If `authentication` is given, /metrics needs a token with the scope `admin`.
 
     Raises:
         OSError: The port is not available.
@@ -53,7 +51,7 @@ class HttpSide(ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(  # noqa: PLR0913 - address, what is shown, to whom; all but the address by name
+    def __init__(  # noqa: PLR0913 - all arguments except the address are keyword-only
         self,
         host: str,
         port: int,
@@ -67,26 +65,26 @@ class HttpSide(ThreadingTCPServer):
         self.lifecycle = lifecycle
         self.authentication = authentication
         self._lock = threading.Lock()
-        self._asking: dict[socket.socket, None] = {}  # connections that have sent no request yet, oldest first
+        self._asking: dict[socket.socket, None] = {}  # without a request so far, oldest first
         self._open = 0
         super().__init__((host, port), _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = bound_socket(host, port, "http-port", backlog=MAX_CONNECTIONS)
         self.port: int = self.socket.getsockname()[1]
-        if tls is not None:  # the connection's thread does the handshake when it first reads
+        if tls is not None:  # leave the handshake to the connection's thread
             self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self.serve_forever, args=(_POLL_S,), name="gradewire-http", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Stop the server and release the port."""
-        _cut(self.socket)  # wakes the thread that accepts
+        _cut(self.socket)  # wake the thread that accepts connections
         self.shutdown()
         self._thread.join()
         self.server_close()
 
     def keep_open(self, connection: socket.socket) -> None:
-        """Protect a connection from being replaced, because it has sent its request."""
+        """Do not close this connection to make room for others, because its request has arrived."""
         with self._lock:
             self._asking.pop(connection, None)
 
@@ -95,7 +93,7 @@ class HttpSide(ThreadingTCPServer):
         with self._lock:
             self._open += 1
             self._asking[request] = None
-            if self._open > MAX_CONNECTIONS:  # if all older ones have sent requests, this cuts the new connection
+            if self._open > MAX_CONNECTIONS:
                 oldest = next(iter(self._asking))
                 del self._asking[oldest]
                 _cut(oldest)
@@ -110,18 +108,17 @@ class HttpSide(ThreadingTCPServer):
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), OSError):  # otherwise the client disconnected or was too slow
-            _log.exception("An HTTP request failed because of a defect")
+        if not isinstance(sys.exception(), OSError):  # OSError: the client has disconnected or is too slow
+            _log.exception("an HTTP request failed because of a defect")
 
 
 def _cut(connection: socket.socket) -> None:
-    """Shut down a socket, to wake the thread that waits for it."""
     with suppress(OSError):  # already closed
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 def server_tls(files: Tls) -> ssl.SSLContext:
-    """Return a TLS context for `HttpSide`; raise OSError if a file cannot be used. Clients need no certificates."""
+    """Return a TLS context without client certificates, or raise OSError if a file cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files.cert, files.key)
     return context
@@ -130,7 +127,7 @@ def server_tls(files: Tls) -> ssl.SSLContext:
 def open_http(
     listen: ListenConfig, port: int, registry: Collector, lifecycle: Reporter, authentication: Authentication
 ) -> HttpSide:
-    """Start the operational HTTP server with these settings. The other arguments and errors are those of `HttpSide`."""
+    """Start the operational HTTP server with these settings. For the errors, see `HttpSide`."""
     http = HttpSide(
         listen.host,
         port,
@@ -143,13 +140,10 @@ def open_http(
     return http
 
 
-class _HeadTooLargeError(Exception):
-    """A request whose line and headers exceed `MAX_HEAD_BYTES`."""
+class _HeadTooLargeError(Exception): ...
 
 
 class _Head:
-    """A reader for the request line and the headers, with a size limit."""
-
     def __init__(self, file: Any) -> None:
         self._file = file
         self._left = MAX_HEAD_BYTES
@@ -164,11 +158,9 @@ class _Head:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """A connection with one request."""
-
     protocol_version = "HTTP/1.1"
     timeout = REQUEST_S
-    command = requestline = ""  # values before the request is read
+    command = requestline = ""  # until the request is read
     default_request_version = request_version = "HTTP/1.0"
 
     @override
@@ -182,7 +174,8 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
         except _HeadTooLargeError:
             self.send_error(
-                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"request line and headers exceed {MAX_HEAD_BYTES} bytes"
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                f"request line and headers must not exceed {MAX_HEAD_BYTES} bytes",
             )
 
     def do_GET(self) -> None:
@@ -222,19 +215,18 @@ class _Handler(BaseHTTPRequestHandler):
         _log.debug(format, *args)
 
     def _metrics(self, side: HttpSide) -> None:
-        """Send all tenants' metrics if the caller may see them."""
         if side.authentication is not None:
             caller = side.authentication.caller(self.headers.get("authorization", ""), "")
             if caller is None:
-                text = "send the header Authorization: Bearer TOKEN with one of this server's tokens"
+                text = "the header Authorization must be 'Bearer TOKEN' with one of this server's tokens"
                 return self.send_error(HTTPStatus.UNAUTHORIZED, text)
             if Scope.ADMIN not in caller.scopes:
-                text = f"metrics need a token with the scope {Scope.ADMIN}, because they cover all tenants"
+                text = f"/metrics needs a token with the scope {Scope.ADMIN}, because the metrics include all tenants"
                 return self.send_error(HTTPStatus.FORBIDDEN, text)
         encode, content_type = choose_encoder(self.headers.get("accept", ""))
         return self._reply(HTTPStatus.OK, encode(side.registry), content_type)
 
-    def _state(self, well: bool, body: object) -> None:  # noqa: FBT001 - of this module alone
+    def _state(self, well: bool, body: object) -> None:  # noqa: FBT001 - private
         self._reply(HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE, _json(body))
 
     def _reply(

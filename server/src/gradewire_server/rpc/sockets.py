@@ -1,4 +1,4 @@
-"""The server's sockets: binding, file descriptor limits, and received bytes by connection."""
+"""Sockets: binding, limits for open files, and the bytes received on each connection."""
 
 import ctypes
 import errno
@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 _log = logging.getLogger(__name__)
 
 _KEPT_FOR_OTHERS: Final = 128
-"""File descriptors reserved for stores, models, HTTP, threads and the event loop."""
+"""The number of file descriptors that are not used for connections."""
 _BYTES: Final = struct.Struct("=Q")
 _BYTES_AT: Final = 128
-"""Offset of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
+"""The offset of `tcpi_bytes_received` in Linux's `struct tcp_info`."""
 _TCP_INFO_BYTES: Final = 256
 _ADDRESS_BYTES: Final = 128
 _PORT: Final = struct.Struct(">H")
@@ -31,7 +31,7 @@ class BindError(OSError):
 
 
 def bind_error(address: str, flag: str) -> BindError:
-    """Return an error that says why HOST:PORT could not be bound. `flag` is the name of the port's flag."""
+    """Return an error that says why the server cannot listen on HOST:PORT. `flag` is the port's command-line flag."""
     return BindError(f"cannot listen on {address}: {_bind_problem(address, flag)}")
 
 
@@ -40,7 +40,7 @@ def _bind_problem(address: str, flag: str) -> str:
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, ValueError, OverflowError):
-        return f"{host} is not a known name or address: choose another host"
+        return f"{host} is not a known name or address; choose another address with --host"
     family, kind, protocol, _, address_found = found[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -48,18 +48,19 @@ def _bind_problem(address: str, flag: str) -> str:
             probe.bind(address_found)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                return f"another program listens on port {port}: end it, or choose another port with --{flag}"
+                return (
+                    f"another program listens on port {port}; stop that program, or choose another port with --{flag}"
+                )
             if error.errno == errno.EACCES:
-                return f"port {port} needs administrator rights: choose a port above 1023 with --{flag}"
-            return f"{host} is not an address of this machine ({error.strerror}): choose another with --host"
-    return f"port {port} was taken a moment ago: try again, or choose another port with --{flag}"
+                return f"port {port} needs administrator rights; choose a port above 1023 with --{flag}"
+            return f"{host} is not an address of this machine ({error.strerror}); choose another address with --host"
+    return f"port {port} was in use a moment ago; try again, or choose another port with --{flag}"
 
 
 def bound_socket(host: str, port: int, flag: str, *, backlog: int = 0) -> socket.socket:
-    """Return a socket that is bound exclusively; raise BindError if the address is not available.
+    """Return an exclusively bound socket, or raise BindError if the address is not available.
 
-    If the host name has several addresses, use the first IPv4 address. Port 0 means any free port. `flag` is for the
-    message. The socket listens only if `backlog` is not 0.
+    If the host has several addresses, prefer IPv4. Port 0 means any free port. If `backlog` is 0, do not listen.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -79,31 +80,34 @@ def bound_socket(host: str, port: int, flag: str, *, backlog: int = 0) -> socket
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the process's soft limit for open files to the hard limit. Systems keep it low only for old programs."""
+    """Raise the process's soft limit for open files to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (OSError, ValueError) as error:  # an unlimited hard limit may exceed the system's own
-        _log.warning("cannot raise the limit for open files, which stays at %d: %s", soft, error)
+    except (OSError, ValueError) as error:  # an unlimited hard limit may exceed the system's limit
+        _log.warning("cannot raise the limit for open files; the limit remains %d: %s", soft, error)
 
 
 def most_connections(wanted: int) -> int:
-    """Return the wanted number of connections, or a smaller number if there are too few file descriptors."""
+    """Return how many connections the server can have, up to `wanted`."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
     most = max(1, soft - _KEPT_FOR_OTHERS)
     if most < wanted:
         _log.warning(
-            "max_connections is %d, but file descriptors allow only %d: raise ulimit -n (now %d)", wanted, most, soft
+            "max_connections is %d, but the limit for open files allows only %d; raise ulimit -n (now %d)",
+            wanted,
+            most,
+            soft,
         )
     return min(wanted, most)
 
 
 def listening_sockets(port: int) -> Iterator[socket.socket]:
-    """Yield duplicates of this process's sockets that listen on a TCP port. Each is closed before the next one."""
+    """Yield a duplicate of each socket that listens on `port` in this process, then close the duplicate."""
     for link in list(Path("/proc/self/fd").iterdir()):
         with suppress(FileNotFoundError):  # closed meanwhile
             if not str(link.readlink()).startswith("socket:"):
@@ -114,13 +118,12 @@ def listening_sockets(port: int) -> Iterator[socket.socket]:
 
 
 def stop_listening(port: int) -> None:
-    """Stop accepting connections, so that other processes on the port get them. Existing connections stay.
+    """Stop accepting connections on `port`, but keep existing connections.
 
-    gRPC listens until its server stops, and stopping drops calls that it has read but not delivered yet. So this
-    function shuts down gRPC's listening sockets instead. gRPC treats them as broken.
+    Stopping gRPC's server would drop calls that are not delivered yet.
     """
     for ours in listening_sockets(port):
-        with suppress(OSError):  # gRPC has closed it
+        with suppress(OSError):  # gRPC has closed the socket
             ours.shutdown(socket.SHUT_RDWR)
 
 
@@ -147,7 +150,7 @@ class Received(NamedTuple):
 
 
 class Sockets:
-    """This process's connections on the server's port. It is empty on systems other than Linux."""
+    """This process's connections on the server's port. Only Linux is supported."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -157,7 +160,7 @@ class Sockets:
         self._size = ctypes.c_uint32()
 
     def received(self, least_bytes: int) -> dict[str, Received]:
-        """Return the connections with at least `least_bytes` received, by the peer's address in gRPC's format."""
+        """Return the connections that received at least `least_bytes`, by peer address in gRPC's format."""
         libc = self._libc
         if libc is None:
             return {}
@@ -176,10 +179,10 @@ class Sockets:
         return found
 
     def cut(self, peer: str, descriptor: int) -> bool:
-        """End the connection to `peer` at once, and drop received but unread data.
+        """End the connection to `peer` at once, and drop its unread data.
 
         Returns:
-            True if the connection still existed. The descriptor may belong to another connection by now.
+            False if the connection had already ended.
         """
         libc = self._libc
         if libc is None:
@@ -220,14 +223,8 @@ class Sockets:
 
 
 def end_connection(descriptor: int, libc: ctypes.CDLL | None = None) -> None:
-    """Reset a TCP connection without waiting, and drop its data.
-
-    A socket that is only shut down still delivers received data, perhaps megabytes. Connecting it to AF_UNSPEC makes
-    Linux reset it and drop the data.
-
-    Raises:
-        OSError: The connection no longer exists.
-    """
+    """Reset a TCP connection and drop its unread data. Raise OSError if the connection no longer exists."""
+    # When a socket is connected to AF_UNSPEC, Linux drops the data.
     if (libc or ctypes.PyDLL(None)).connect(descriptor, _NO_ADDRESS, len(_NO_ADDRESS)):
         with socket.socket(fileno=os.dup(descriptor)) as ours:
             ours.shutdown(socket.SHUT_RDWR)

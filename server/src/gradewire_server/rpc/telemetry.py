@@ -1,4 +1,4 @@
-"""Prometheus metrics for calls, and snapshots of the load."""
+"""Prometheus metrics for calls, and snapshots of the server's load."""
 
 import asyncio
 import math
@@ -25,7 +25,7 @@ _DURATION_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1
 _LATE_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _LATENESS_EVERY_S: Final = 0.025
 _SIZE_BUCKETS_BYTES: Final = tuple(float(4**power) for power in range(3, 14))
-"""Buckets for sizes, 64 B to 64 MiB."""
+"""Buckets from 64 B to 64 MiB."""
 
 _ADMISSION: Final = (
     ("items.taken", "gradewire_items_in_flight", "Items that hold a permit."),
@@ -39,7 +39,7 @@ _ADMISSION: Final = (
     ("waiting_tokens", "gradewire_bulk_waiting_tokens", "Tokens in bulk work that waits for its turn."),
     ("overload_s", "gradewire_overload_seconds", "Time since small requests were first refused; 0 without overload."),
 )
-"""The admission gauges: attribute path, name and help."""
+"""Attribute path, name and help text of each gauge."""
 
 SNAPSHOT_SAMPLES: Final = (
     "gradewire_calls_total",
@@ -53,11 +53,10 @@ SNAPSHOT_SAMPLES: Final = (
     "gradewire_judge_queue_items",
     "gradewire_engine_memory_bytes",
 )
-"""The samples that a snapshot reads. Tests compare them with the documentation and the server's metrics."""
 
 
 class TenantTelemetry:
-    """Metrics by tenant: calls, text and refusals."""
+    """The Prometheus metrics for tenants."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, registry=registry)
@@ -75,27 +74,23 @@ class TenantTelemetry:
         self._calls, self._tokens, self._refusals = cache(calls.labels), cache(tokens.labels), cache(refusals.labels)
 
     def finished(self, caller: Caller, code: str) -> None:
-        """Count a call that has ended with `code`."""
+        """Count a finished call."""
         if caller.tenant:
             self._calls(caller.tenant, code).inc()
 
     def sent(self, caller: Caller, size_bytes: int) -> None:
-        """Count a received message."""
+        """Count a received message's text tokens."""
         if caller.tenant:
             self._tokens(caller.tenant).inc(text_tokens(size_bytes))
 
     def refused(self, caller: Caller) -> None:
-        """Count a call that was refused because of its tenant's quota."""
+        """Count a call that was refused because of the tenant's quota."""
         if caller.tenant:
             self._refusals(caller.tenant).inc()
 
 
 class MethodTelemetry:
-    """One method's metrics, with labels already looked up.
-
-    Attributes:
-        calls: A function that returns the counter for finished calls with a gRPC code.
-    """
+    """The Prometheus metrics for one gRPC method. `calls` returns the counter of finished calls for a gRPC code."""
 
     def __init__(self, telemetry: "RpcTelemetry", method: str) -> None:
         self.calls = cache(partial(telemetry.calls.labels, method))
@@ -108,10 +103,7 @@ class MethodTelemetry:
 
 
 class RpcTelemetry:
-    """Metrics for calls. The number of label values (methods, codes, metrics, statuses, tenants) is limited.
-
-    The admission gauges are 0 until `expose_admission`.
-    """
+    """The Prometheus metrics for calls and admission control."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
@@ -160,22 +152,22 @@ class RpcTelemetry:
         self._admission = {path: gauge(name, text) for path, name, text in _ADMISSION}
 
     def count_result(self, metric: str, status: Status) -> None:
-        """Count one result."""
+        """Count a result."""
         self._results(metric, status.name).inc()
 
     def count_synthetic(self, generated: int, fallback: int) -> None:
-        """Count references with a generated synthetic answer, and references that got no generated answer."""
+        """Count references with a generated synthetic answer, and references that are used instead."""
         self._synthetic.labels("generated").inc(generated)
         self._synthetic.labels("fallback").inc(fallback)
 
     def expose_admission(self, admission: Admission) -> None:
-        """Export the gauges of `admission`."""
+        """Connect the gauges to `admission`."""
         for path, gauge in self._admission.items():
             gauge.set_function(partial(attrgetter(path), admission))
 
 
 async def watch_lateness(late: Callable[[float], None]) -> None:
-    """Call `late` with the event loop's delay in seconds, again and again, until cancelled."""
+    """Call `late` repeatedly with the event loop's delay in seconds, until cancelled."""
     while True:
         due_s = time.monotonic() + _LATENESS_EVERY_S
         await asyncio.sleep(_LATENESS_EVERY_S)
@@ -183,10 +175,7 @@ async def watch_lateness(late: Callable[[float], None]) -> None:
 
 
 class Snapshots:
-    """Snapshots of the load, taken on the server's event loop.
-
-    `together` returns the metrics of all processes. It is None if `registry` contains all metrics.
-    """
+    """A source of load snapshots. If the server has several processes, `together` returns all their metrics."""
 
     def __init__(
         self,
@@ -200,7 +189,7 @@ class Snapshots:
         self._report = report
 
     async def take(self) -> monitoring_pb2.SnapshotResponse:
-        """Return the current load. Values for missing parts, such as a judge or cache, are 0."""
+        """Return the current load. Values for missing parts, for example judges, are 0."""
         if self._together is None:
             samples = _by_name([*self._registry.collect(), *self._process.collect()])
         else:
@@ -229,7 +218,7 @@ class Snapshots:
 
 
 def _by_name(metrics: Iterable[Metric]) -> defaultdict[str, list[Sample]]:
-    """Return samples by name, without the samples of snapshot calls."""
+    """Return samples by name. Leave out the samples for snapshot calls."""
     found: defaultdict[str, list[Sample]] = defaultdict(list)
     for metric in metrics:
         for sample in metric.samples:
@@ -247,7 +236,7 @@ def _sum(samples: Iterable[Sample]) -> int:
 
 
 def _buckets(samples: Iterable[Sample]) -> tuple[list[float], list[int]]:
-    """Return the finite bucket bounds, and the number of calls in each bucket, over all methods."""
+    """Return the finite bucket bounds and the number of calls in each bucket, for all methods together."""
     up_to: defaultdict[float, float] = defaultdict(float)
     for sample in samples:
         up_to[float(sample.labels["le"])] += sample.value

@@ -1,4 +1,4 @@
-"""Run a request's metrics: merge their needs into port calls, and resume each metric with its answers."""
+"""Run a request's metrics: combine their needs into port calls, and resume each metric with the answers."""
 
 from gradewire_server.scoring.prepare import PreparedChunk
 from gradewire_server.scoring.scorer import MetricRequest, Scorer

@@ -1,4 +1,4 @@
-"""Port calls, which merge the open needs of many programs by type and model, and the cost of each program."""
+"""Port calls, which combine the needs of many programs, and each program's cost."""
 
 import asyncio
 import itertools
@@ -53,7 +53,7 @@ K = TypeVar("K")
 R = TypeVar("R")
 
 CountCorpus: TypeAlias = Callable[[CorpusStatistics], Awaitable[DocumentFrequencies | Failure]]
-"""A function that returns the document frequencies of a corpus, computed or cached."""
+"""A function that returns a corpus's document frequencies."""
 _MAX_LOOKUPS_AT_ONCE = 64
 
 
@@ -62,13 +62,13 @@ ReplyT = TypeVar("ReplyT", EmbedReply, TokensReply, GradeReply)
 
 @dataclass(slots=True, eq=False)
 class Cost:
-    """A program's cost in all rounds: the number of texts by source, and the times of its calls."""
+    """A program's cost over all rounds."""
 
     cache_hits: CacheHits = field(default_factory=CacheHits)
     timing: Timing = field(default_factory=Timing)
 
     def add_sources(self, counts: list[int]) -> None:
-        """Add the number of texts from each `AnswerSource`, in the order of its values."""
+        """Add the numbers of texts, in the order of `AnswerSource`."""
         hits = self.cache_hits
         hits.memory += counts[0]
         hits.disk += counts[1]
@@ -77,7 +77,7 @@ class Cost:
         hits.computed += counts[4]
 
     def add_timing(self, timing: Timing) -> None:
-        """Add the times of one call."""
+        """Add a call's timing."""
         mine = self.timing
         mine.queue_s += timing.queue_s
         mine.cache_s += timing.cache_s
@@ -93,12 +93,7 @@ class Cost:
 
 @dataclass(slots=True, eq=False)
 class ProgramRun(Generic[K, R]):
-    """A program between two rounds.
-
-    Attributes:
-        answers: The open round's answers in the order of its needs, with placeholders for missing answers.
-        missing: The number of missing answers.
-    """
+    """A program between two rounds. `answers` has placeholders for missing answers, which `missing` counts."""
 
     key: K
     program: Generator[tuple[Need, ...], tuple[Answer, ...], R]
@@ -108,7 +103,7 @@ class ProgramRun(Generic[K, R]):
 
 
 Done = Callable[[K, R | Failure, Cost], None]
-"""A callback at the end of a program. It gets the program's key, result (INTERNAL after an exception) and cost."""
+"""A callback for the end of a program."""
 
 
 T = TypeVar("T", bound=Hashable)
@@ -120,11 +115,10 @@ class PortCall(ABC, Generic[T]):
     """A port call for distinct texts (or look-ups), with the programs that wait for the answers."""
 
     span_name = ""
-    """The name of the call's span in traced requests."""
     operation = ""
-    """OpenTelemetry's name for a model's operation."""
+    """OpenTelemetry's name for the operation."""
     weight = 1
-    """The size of an answer, as a multiple of a sentence vector's size."""
+    """The size of an answer, relative to a sentence vector."""
 
     def __init__(self, model: str = "") -> None:
         self.model = model
@@ -136,14 +130,14 @@ class PortCall(ABC, Generic[T]):
         return len(self._index)
 
     def add(self, run: AnyRun, slot: int, texts: Sequence[T], tier: Tier) -> None:
-        """Add `texts` for the need at index `slot` in `run`'s round; a text's highest tier counts."""
+        """Add the texts for the need at index `slot` in the current round of `run`. A text's highest tier counts."""
         index = self._index
         before = len(index)
         found = [index.setdefault(text, len(index)) for text in texts]
         new = len(index) - before
         self._tiers.extend([tier] * new)
         if new == len(found):
-            # All texts are new: use a range, so that the answer is a view instead of a copy.
+            # With a range, the answer is a view instead of a copy.
             self._asks.append((run, slot, range(before, before + new)))
             return
         for position in found:
@@ -152,18 +146,18 @@ class PortCall(ABC, Generic[T]):
 
     @abstractmethod
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        """Request the answers for all texts from the port; may raise the port's exceptions."""
+        """Request all answers from the port. May raise the port's exceptions."""
 
     @abstractmethod
     def _answer(self, positions: Positions) -> Answer:
-        """Return the answer to one need, after `ask`."""
+        """Return the answer to one need. Call `ask` first."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Return the source of every text and the times of the call, if the port reports them."""
+        """Return each text's source and the call's timing, or None if unknown."""
         return None
 
     def needs(self) -> dict[str, Value]:
-        """Return the span's attributes that are known before `ask`; they never contain users' texts."""
+        """Return the span attributes that are known before `ask`, without users' texts."""
         found: dict[str, Value] = {TEXTS: len(self)}
         if self.operation:
             found[OPERATION] = self.operation
@@ -172,7 +166,7 @@ class PortCall(ABC, Generic[T]):
         return found
 
     def record(self, span: Span) -> None:
-        """Set the span's attributes that are known after `ask`."""
+        """Set the span attributes that are known only after `ask`."""
         bill = self._bill()
         if bill is not None:
             sources, timing = bill
@@ -184,14 +178,10 @@ class PortCall(ABC, Generic[T]):
             span.set(FAILURES, failures)
 
     def _failures(self) -> int:
-        """Return the number of failed texts, if the port reports them."""
         return 0
 
     def deliver(self) -> Iterator[AnyRun]:
-        """Hand answers and costs to the runs, after `ask`; yield each run whose round is complete.
-
-        The caller may pause between two runs, so that a large call does not block the event loop.
-        """
+        """Pass answers and costs to the runs, and yield each run whose round is complete. Call `ask` first."""
         bill = self._bill()
         for run, asks in self._by_run():
             if bill is not None:
@@ -201,12 +191,12 @@ class PortCall(ABC, Generic[T]):
             yield from self._settle(run, [(slot, self._answer(positions)) for _, slot, positions in asks])
 
     def fail(self, failure: Failure) -> Iterator[AnyRun]:
-        """Hand `failure` to the runs in place of every answer; otherwise like `deliver`."""
+        """Pass `failure` to the runs instead of answers, and yield each run whose round is complete."""
         for run, asks in self._by_run():
             yield from self._settle(run, [(slot, failure) for _, slot, _ in asks])
 
     def _by_run(self) -> Iterator[tuple[AnyRun, list[tuple[AnyRun, int, Positions]]]]:
-        # A round's needs are added together, so a run's entries are adjacent.
+        # Each run's needs are adjacent.
         return ((run, list(asks)) for run, asks in itertools.groupby(self._asks, key=itemgetter(0)))
 
     def _settle(self, run: AnyRun, answers: list[tuple[int, Answer]]) -> Iterator[AnyRun]:
@@ -220,7 +210,7 @@ class PortCall(ABC, Generic[T]):
 def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> None:
     new = [positions for positions in used if isinstance(positions, range)]
     if len(new) == len(used):
-        # A run's new texts are contiguous. For these few bytes, bytes.count is faster than numpy.
+        # A run's new texts are adjacent. For so few bytes, bytes.count is faster than numpy.
         mine = sources[new[0].start : new[-1].stop].tobytes()
     else:
         mine = sources[list(set().union(*used))].tobytes()
@@ -228,19 +218,19 @@ def _charge(run: AnyRun, used: list[Positions], sources: NDArray[np.uint8]) -> N
 
 
 def record_timing(span: Span, timing: Timing) -> None:
-    """Set a model's times on a span; answers from a cache have no times."""
+    """Set a model's timing on a span."""
     if timing.inference_s:
         span.set(QUEUE_S, timing.queue_s)
         span.set(INFERENCE_S, timing.inference_s)
 
 
 def rows_of(positions: Positions) -> slice | list[int]:
-    """Return positions as a numpy index; a range becomes a slice, which does not copy."""
+    """Return a numpy index for `positions`: if possible a slice, which avoids a copy."""
     return slice(positions.start, positions.stop) if isinstance(positions, range) else positions
 
 
 class JudgeCall(PortCall[JudgeNeed]):
-    """A call for one judge need, with all programs of a request that have this need."""
+    """A call for one judge need, which several programs may share."""
 
     span_name = JUDGE
     _reply: JudgeReply[Any]
@@ -271,7 +261,7 @@ class JudgeCall(PortCall[JudgeNeed]):
 
     @override
     def deliver(self) -> Iterator[AnyRun]:
-        # An answer is computed once: it counts as COMPUTED for the first program, and as JOINED for later programs.
+        # A computed answer counts as COMPUTED for the first program, and as JOINED for others.
         source = self._reply.source
         for run, asks in self._by_run():
             counts = [0] * len(AnswerSource)
@@ -283,13 +273,13 @@ class JudgeCall(PortCall[JudgeNeed]):
 
 
 def judge_attributes(model: str) -> dict[str, Value]:
-    """Return the attributes of a judge call's span; `model` is NAME, NAME@DIGEST, or "" for the default judge."""
+    """Return the span attributes for a judge call. `model` is NAME, NAME@DIGEST, or "" for the default judge."""
     name = model.partition("@")[0]
     return {OPERATION: CHAT, REQUEST_MODEL: name} if name else {OPERATION: CHAT}
 
 
 def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
-    """Set the source and cost of a judge's reply on a span, without any texts."""
+    """Set a judge reply's source and cost on a span, without texts."""
     answer = reply.answer
     if isinstance(answer, Failure):
         span.fail(answer.status.name)
@@ -302,10 +292,7 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
 
 
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):
-    """A call to an encoder or a grader, which reports sources and times.
-
-    `ask` sets `_reply`, and `_failed` by text index.
-    """
+    """A call to an encoder or a grader. `ask` must set `_reply`, and `_failed` by text index."""
 
     _reply: ReplyT
     _failed: Mapping[int, Failure]
@@ -323,11 +310,11 @@ class EncoderCall(PortCall[T], Generic[T, ReplyT]):
 
     @abstractmethod
     def _rows(self, positions: Positions) -> Answer:
-        """Return the answer to a need if none of its texts failed."""
+        """Return the answer for texts that have not failed."""
 
 
 class EmbedCall(EncoderCall[str, EmbedReply]):
-    """A call for sentence vectors; with `roughly`, for approximate ones."""
+    """A call for sentence vectors, or for approximate vectors if `roughly` is True."""
 
     span_name, operation = ENCODE, EMBEDDINGS
 
@@ -348,7 +335,7 @@ class EmbedCall(EncoderCall[str, EmbedReply]):
 
 
 class TokensCall(EncoderCall[str, TokensReply]):
-    """A call for token vectors of one layer."""
+    """A call for token vectors from one layer."""
 
     span_name, operation = ENCODE_TOKENS, EMBEDDINGS
     weight = 8
@@ -374,7 +361,6 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
     """A call for a grader's logits."""
 
     span_name = GRADE
-    # For each item, the grader joins three texts of up to 32 768 characters, even if items share texts.
     weight = 8
 
     @override
@@ -389,10 +375,7 @@ class GradeCall(EncoderCall[GradedTexts, GradeReply]):
 
 
 class LookupCall(PortCall[T]):
-    """A call for look-ups that are answered one by one: stored synthetic answers or document frequencies.
-
-    It ignores the deadline, since stores have their own.
-    """
+    """A call for stored synthetic answers or document frequencies."""
 
     def __init__(self, span_name: str, find: Callable[[T], Awaitable[Answer]]) -> None:
         super().__init__(model="")
@@ -411,14 +394,14 @@ class LookupCall(PortCall[T]):
 
 
 class SynonymsCall(PortCall[str]):
-    """A call for the synonyms of words."""
+    """A call for synonyms."""
 
     span_name = SYNONYMS
     _found: Synonyms | Failure
 
     @override
     async def ask(self, ports: Ports, *, deadline_s: float | None) -> None:
-        del deadline_s  # looking words up is fast
+        del deadline_s
         self._found = await ports.lexicon.synonyms(tuple(self._index))
 
     def _answer(self, positions: Positions) -> Synonyms | Failure:

@@ -1,4 +1,4 @@
-"""The corpora of requests and prepared sets: entries, digests, and document frequencies, from which weights follow."""
+"""The corpora of requests and reference sets: their entries, digests and document frequencies."""
 
 import asyncio
 from collections import OrderedDict
@@ -25,49 +25,47 @@ from gradewire_server.resilience import SingleFlight
 _DIGEST_BYTES = 6
 _WITH_QUESTION = b"with_question"
 
-_MAX_REMEMBERED: Final = 4096
-"""Maximum number of reference sets whose digests are remembered."""
+_MAX_REMEMBERED_DIGESTS: Final = 4096
 _MAX_HELD_ENTRIES: Final = 20_000
 _MAX_HELD_CHARACTERS: Final = 8_000_000
-"""Maximum number of characters in a reference set that stays in memory after reading, for a later count (20 MB)."""
+"""A corpus with more characters (20 MB) does not stay in memory after its digest is computed."""
 _OFF_LOOP_ENTRIES: Final = 512
 
 MAX_REMEMBERED_TERMS: Final = 2_000_000
-"""Maximum number of terms in all remembered corpora (about 250 bytes each). The last counted corpus is always kept."""
+"""The maximum number of terms in all remembered document frequencies (about 250 bytes per term)."""
 _OFF_LOOP_CHARS: Final = 8_000
-"""Number of characters above which a corpus is counted on a thread: about 5 ms of work."""
+"""Corpora with more characters are counted on a thread, because counting takes more than 5 ms."""
 T = TypeVar("T")
 
 _UNNAMED: Final = Failure(
     Status.NOT_PREPARED,
-    "reference_set: name the set that contains the prepared corpus; call References.Prepare with this metric first "
-    "(`gradewire prepare FILE` with this metric)",
+    "reference_set: is missing; prepare a corpus (References.Prepare or `gradewire prepare FILE`, with this metric), "
+    "and set reference_set to its name",
 )
 _EMPTY: Final = Failure(
-    Status.INVALID_INPUT, "references: no item in the request has valid references, so there is no corpus to count"
+    Status.INVALID_INPUT, "references: at least one item must have valid references, because they are the corpus"
 )
 _NO_QUESTION: Final = Failure(
     Status.NOT_PREPARED,
-    "reference_set: no entry of the set has a question, but this metric counts each reference together with its "
-    "question; call References.Prepare with questions (`gradewire prepare FILE` with this metric)",
+    "reference_set: no entry in the set has a question, but this metric needs questions; prepare the set again with "
+    "questions (References.Prepare or `gradewire prepare FILE`, with this metric)",
 )
 
 _Name: TypeAlias = tuple[str, str]
-"""A namespace and the name of a reference set."""
+"""A namespace and a reference set's name."""
 
 _Key: TypeAlias = tuple[str, str, CorpusStatistics]
-"""A namespace, the name of a reference set, and the statistics to count."""
 
 
 def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return a question and its distinct references, sorted, because repetitions and order do not change a document."""
+    """Return a question and its distinct references, sorted."""
     return question, tuple(sorted(set(references)))
 
 
 def distinct_references(entries: ReferenceEntries, *, with_question: bool = False) -> list[str]:
     """Return the distinct references, sorted.
 
-    With `with_question`, each follows its question; references without a question are omitted.
+    If `with_question` is True, return strings "QUESTION REFERENCE", and omit references without a question.
     """
     if not with_question:
         return sorted({text for _, references in entries for text in references})
@@ -76,9 +74,9 @@ def distinct_references(entries: ReferenceEntries, *, with_question: bool = Fals
 
 
 def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_question: bool = False) -> str:
-    """Return NAME:DOCUMENTS:DIGEST. DIGEST is a hash of the distinct entries in any order, 12 hex digits.
+    """Return NAME:DOCUMENTS:DIGEST, where DIGEST is a hash of the distinct entries, 12 hex digits.
 
-    The digest with questions differs from the digest without questions.
+    The digest depends on `with_question`, but not on the entries' order.
     """
     state = blake2b(digest_size=_DIGEST_BYTES, person=_WITH_QUESTION if with_question else b"")
     for question, references in sorted(entries):
@@ -89,11 +87,7 @@ def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_questi
 
 
 def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
-    """Return the number of texts that contain each token ID.
-
-    Args:
-        ids: For each text, int32[tokens], not negative.
-    """
+    """Return the number of texts that contain each token ID. For each text, `ids` has int32[tokens], not negative."""
     if not ids:
         return {}
     texts = np.repeat(np.arange(len(ids), dtype=np.int64), [len(each) for each in ids])
@@ -118,7 +112,7 @@ def _characters(entries: ReferenceEntries) -> int:
 
 
 class Corpora:
-    """The prepared corpora of a process and their digests, for one namespace and one event loop."""
+    """The prepared corpora in one namespace, for one event loop."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -130,13 +124,13 @@ class Corpora:
         self._counting: SingleFlight[tuple[_Key, str], DocumentFrequencies | Failure] = SingleFlight()
 
     def within(self, ports: Ports, namespace: str) -> "Corpora":
-        """Return the corpora for a tenant's namespace and its ports; all namespaces share the limits."""
+        """Return the corpora in a tenant's namespace. All namespaces share the memory limits."""
         view = copy(self)
-        view._ports, view._namespace = ports, namespace  # noqa: SLF001 - `view` is of this class
+        view._ports, view._namespace = ports, namespace  # noqa: SLF001 - the same class
         return view
 
     async def digest_of(self, reference_set: str) -> str | Failure:
-        """Return the digest of a set's entries, 32 hex digits; NOT_PREPARED if the set is empty or incomplete."""
+        """Return the digest of a set's corpus, 32 hex digits, or NOT_PREPARED if the set is empty or incomplete."""
         if not reference_set:
             return _UNNAMED
         name = (self._namespace, reference_set)
@@ -152,10 +146,7 @@ class Corpora:
     async def of_set(
         self, reference_set: str, need: CorpusStatistics, digest: str = ""
     ) -> DocumentFrequencies | Failure:
-        """Return the document frequencies of a prepared set, or NOT_PREPARED.
-
-        `digest` (from `digest_of`) selects the corpus to use; "" means the current corpus.
-        """
+        """Return the document frequencies of a set's corpus. If `digest` is "", use the current corpus."""
         wanted = digest or await self.digest_of(reference_set)
         if isinstance(wanted, Failure):
             return wanted
@@ -164,14 +155,13 @@ class Corpora:
         if known is not None and known[0] == wanted:
             self._counted.move_to_end(key)
             return known[1]
-        # If this request is cancelled, the work continues, so that the next request need not start again.
+        # If this request is cancelled, counting continues for the next request.
         return await self._counting.result((key, wanted), partial(self._count_set, key, wanted))
 
     async def count(
         self, name: str, entries: ReferenceEntries, need: CorpusStatistics
     ) -> DocumentFrequencies | Failure:
-        """Return the document frequencies of distinct entries (see `entry_of`); their name begins with `name`."""
-        # Large corpora are counted on a thread, so that they do not block the event loop.
+        """Return the document frequencies of distinct entries (see `entry_of`). For `name`, see `name_of`."""
         run = asyncio.to_thread if _is_large(entries, need) else _at_once
         if need.terms is Terms.NGRAMS:
             return await run(
@@ -192,7 +182,7 @@ class Corpora:
         )
 
     async def _read(self, name: _Name, revision: str) -> str | Failure:
-        # `revision` was read before the entries. If the set has grown in between, the next request reads it again.
+        # `revision` may be older than the entries. The next request then reads the set again.
         sets, reference_set = self._ports.reference_sets, name[1]
         entries = await sets.entries(reference_set)
         if isinstance(entries, Failure):
@@ -204,20 +194,20 @@ class Corpora:
         if seal and seal != digest:
             return Failure(
                 Status.NOT_PREPARED,
-                f"reference_set: the corpus of {quoted(reference_set)} should have the digest {seal}, but has "
-                f"{len(entries)} entries and the digest {digest} so far; prepare the missing entries",
+                f"reference_set: the corpus of {quoted(reference_set)} must have the digest {seal}, but so far it has "
+                f"{len(entries)} entries and the digest {digest}; prepare the missing entries",
             )
         self._held.clear()
         if len(entries) <= _MAX_HELD_ENTRIES and _characters(entries) <= _MAX_HELD_CHARACTERS:
             self._held[name, digest] = entries
         self._digests[name] = revision, digest
         self._digests.move_to_end(name)
-        if len(self._digests) > _MAX_REMEMBERED:
+        if len(self._digests) > _MAX_REMEMBERED_DIGESTS:
             self._digests.popitem(last=False)
         return digest
 
     async def _entries(self, name: _Name, digest: str) -> ReferenceEntries | Failure:
-        """Return the entries of the corpus that has this digest, or UNAVAILABLE if the corpus has changed."""
+        """Return the corpus's entries, or UNAVAILABLE if the corpus no longer has this digest."""
         held = self._held.get((name, digest))
         if held is not None:
             return held
@@ -251,11 +241,11 @@ class Corpora:
 
 @dataclass(slots=True, eq=False)
 class RequestCorpora:
-    """The corpora that a request's metrics may need; each corpus is counted once for all items.
+    """The corpora that a request's metrics may need. Each corpus is counted once for all items.
 
     Attributes:
         items: All items of the request, in any order.
-        digest: The digest that the set's corpus had when the call started; "" means the current corpus.
+        digest: The digest of the set's corpus at the start of the call. "" means the current corpus.
     """
 
     corpora: Corpora
@@ -266,7 +256,7 @@ class RequestCorpora:
     _found: dict[CorpusStatistics, DocumentFrequencies | Failure] = field(default_factory=dict)
 
     async def count(self, need: CorpusStatistics) -> DocumentFrequencies | Failure:
-        """Return the document frequencies that a metric needs, or a failure."""
+        """Return the document frequencies for `need`, or a failure."""
         if need.corpus is Corpus.PREPARED:
             return await self.corpora.of_set(self.reference_set, need, self.digest)
         async with self._lock:
@@ -282,7 +272,7 @@ class RequestCorpora:
 
 
 def entries_of(pairs: Iterable[tuple[str, Sequence[str]]]) -> ReferenceEntries:
-    """Return the distinct entries, normalised and sorted. Omit entries with a blank reference or no references."""
+    """Return the distinct entries, normalised and sorted. Omit entries without references or with a blank reference."""
     return tuple(sorted({entry_of(*pair) for pair in pairs if check_references(tuple(pair[1])) is None}))
 
 

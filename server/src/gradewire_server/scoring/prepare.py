@@ -1,4 +1,4 @@
-"""Prepare references: have a judge write missing synthetic answers, store them, fill the cache, report progress."""
+"""Prepare references: generate and store synthetic answers, store the corpus, and fill the cache."""
 
 import asyncio
 import time
@@ -20,27 +20,24 @@ from gradewire_server.scoring.program_runner import DEFECT, ProgramRunner
 from gradewire_server.scoring.synthetic import SyntheticAnswer, WritingSettings, stands_for_itself, write_sentence
 
 ENTRIES_PER_CHUNK: Final = 64
-"""Number of entries in a chunk if no judge writes."""
 ENTRIES_PER_WRITTEN_CHUNK: Final = 32
-"""Number of entries in a chunk if a judge writes: enough to keep it busy, and few enough for embedding to keep up."""
 SENTENCES_AT_ONCE: Final = 16
-"""Number of sentences that one call requests at a time: enough for full batches, few enough to let other calls in."""
 PATIENCE: Final = 4
-"""Maximum number of retries for a sentence, if the judge reports when it will be available again."""
+"""The maximum number of retries for a sentence if the judge is unavailable."""
 LONGEST_PAUSE_S: Final = 30.0
-_EARLIER: Final = "an earlier call found no valid sentence for it"
+_EARLIER: Final = "an earlier call found no valid sentence for this reference"
 
 Preparing: TypeAlias = tuple[Metric[Any], Parameters] | Failure
 
 
 @dataclass(slots=True)
 class WrittenCounts:
-    """Counts of the references that have a synthetic answer so far, by the answer's origin.
+    """The numbers of synthetic answers so far.
 
     Attributes:
-        stored: References with a synthetic answer in the set, including answers from earlier calls.
-        generated: Sentences that the judge wrote and the set keeps; a sentence for several entries counts once.
-        fallback: References that are used as their own synthetic answer, because no valid sentence was found.
+        stored: The number of synthetic answers in the set, including answers from earlier calls.
+        generated: The number of sentences that the judge wrote in this call.
+        fallback: The number of references that are themselves used as synthetic answers.
     """
 
     stored: int = 0
@@ -50,12 +47,12 @@ class WrittenCounts:
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """An entry of a chunk, with a synthetic answer for each reference (None while it is missing).
+    """An entry with its synthetic answers.
 
     Attributes:
+        answers: A synthetic answer for each reference, or None if the answer is missing.
         awaited: The number of sentences that the entry still waits for.
-        failure: The first failure to get an answer.
-        faults: The reasons why references are used as their own synthetic answers, by index.
+        faults: Why a reference itself is used as a synthetic answer, by the reference's index.
     """
 
     entry: ReferenceEntry
@@ -65,18 +62,17 @@ class _Entry:
     faults: dict[int, str] = field(default_factory=dict)
 
     def fault(self) -> Failure:
-        """Return a failure that lists the references that are used as their own synthetic answers, and the reasons."""
         named = "; ".join(f"references[{index}] is used unchanged: {why}" for index, why in sorted(self.faults.items()))
         return Failure(Status.UNPARSABLE, named)
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The state of a chunk's entries, by index in the chunk.
+    """The outcome of a chunk, by the entry's index in the chunk.
 
     Attributes:
-        failures: The failures of entries with a missing answer.
-        faults: The faults (UNPARSABLE) of complete entries with a reference that is used as its own synthetic answer.
+        failures: The failures of entries with a missing synthetic answer.
+        faults: The failures (UNPARSABLE) of entries that use a reference itself as a synthetic answer.
     """
 
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -85,7 +81,7 @@ class _Outcome:
 
 
 class AnswerWriter:
-    """A writer that has a judge write the missing synthetic answers of one call, and counts them."""
+    """A writer of missing synthetic answers, which a judge generates."""
 
     def __init__(
         self,
@@ -103,12 +99,9 @@ class AnswerWriter:
         self._counts = counts
 
     async def write(self, entries: Mapping[int, ReferenceEntry], outcome: _Outcome) -> AsyncGenerator[int]:
-        """Write the answers that the request does not contain, by entry index; yield the number of finished entries.
-
-        At the end, fill in `outcome`.
-        """
+        """Generate and store missing synthetic answers, fill in `outcome`, and yield the number of finished entries."""
         chunk = {index: _Entry(entry, [None] * len(entry.references)) for index, entry in entries.items()}
-        await asyncio.gather(*map(self._look_up, chunk.values()))
+        await asyncio.gather(*map(self._look_up_stored_answers, chunk.values()))
         waiting = _missing(chunk.values())
         keys = deque(waiting)
         running: dict[asyncio.Task[SyntheticAnswer | Failure], tuple[str, str]] = {}
@@ -132,8 +125,7 @@ class AnswerWriter:
             if work.faults:
                 outcome.faults[index] = work.fault()
 
-    async def _look_up(self, work: _Entry) -> None:
-        """Look up the answers that the set already contains for an entry."""
+    async def _look_up_stored_answers(self, work: _Entry) -> None:
         entry = work.entry
         work.failure = check_references(entry.references) or check_question(
             entry.question,
@@ -151,12 +143,11 @@ class AnswerWriter:
         for index, (reference, answer) in enumerate(zip(entry.references, found, strict=True)):
             self._counts.stored += answer is not None
             if answer == reference and not stands_for_itself(reference):
-                # Each call reports the fault, since a caller that continues earlier work may not have seen it.
                 work.faults[index] = _EARLIER
                 self._counts.fallback += 1
 
     async def _write_one(self, question: str, reference: str) -> SyntheticAnswer | Failure:
-        """Write and store a sentence; if another call has stored a different one first, return the stored sentence."""
+        """Generate and store a sentence. If another call has already stored a sentence, return the stored sentence."""
         written = await self._write_with_retries(question, reference)
         if isinstance(written, Failure):
             return written
@@ -172,7 +163,6 @@ class AnswerWriter:
         )
 
     async def _write_with_retries(self, question: str, reference: str) -> SyntheticAnswer | Failure:
-        """Write a sentence; if the judge reports when it will be available again, wait and retry."""
         for _ in range(PATIENCE):
             written = await self._ask(question, reference)
             pause_s = written.retry_after_s if isinstance(written, Failure) else None
@@ -195,7 +185,7 @@ class AnswerWriter:
         return outcome[0]
 
     def _settle(self, places: Sequence[tuple[_Entry, int]], written: SyntheticAnswer | Failure) -> None:
-        """Record a sentence or its failure in all entries that wait for it."""
+        """Record a sentence, or the failure to write one, in all entries that wait for the sentence."""
         for work, _ in places:
             work.awaited -= 1
         if isinstance(written, Failure):
@@ -213,7 +203,7 @@ class AnswerWriter:
 
 
 def _missing(chunk: Iterable[_Entry]) -> dict[tuple[str, str], list[tuple[_Entry, int]]]:
-    """Return, for each (question, reference) without a sentence, the entries that wait for it; set their `awaited`."""
+    """Return the entries that wait for a sentence, by (question, reference). Also set each entry's `awaited`."""
     waiting: dict[tuple[str, str], list[tuple[_Entry, int]]] = {}
     for work in chunk:
         if work.failure is None:
@@ -229,10 +219,9 @@ class PreparedChunk:
     """The progress of a preparation.
 
     Attributes:
-        entries_done: The number of finished entries so far, including failed entries.
-        failures: The failures since the last progress report: each entry's index and its first failure. An entry with
-            the failure UNPARSABLE is prepared, but uses one of its references as a synthetic answer.
-        answers: Each entry's index and synthetic answers, with None for a reference that has no answer.
+        failures: (entry index, failure) pairs since the last progress report. An entry with the failure UNPARSABLE is
+            prepared, but uses a reference itself as a synthetic answer.
+        answers: (entry index, synthetic answers) pairs since the last progress report, with None for missing answers.
     """
 
     entries_done: int
@@ -243,10 +232,7 @@ class PreparedChunk:
 
 
 class Preparer:
-    """A preparation of a reference set for metrics; call `run` once.
-
-    A metric that is a Failure fails for every entry; the other metrics continue.
-    """
+    """The preparation of a reference set for metrics. Call `run` once."""
 
     def __init__(  # noqa: PLR0913 - the metrics, their ports and set, and three settings
         self,
@@ -273,18 +259,18 @@ class Preparer:
             )
 
     async def run(self, entries: Sequence[ReferenceEntry]) -> AsyncGenerator[PreparedChunk]:
-        """Prepare the entries chunk by chunk; yield progress after each chunk, and while a judge writes."""
+        """Prepare the entries. Yield progress after each chunk, and while a judge writes synthetic answers."""
         step = entries_per_chunk(writing=self._writer is not None)
         for start in range(0, len(entries), step):
             chunk = entries[start : start + step]
             outcome = _Outcome()
-            await self._store(chunk, outcome)
+            await self._store_given_answers(chunk, outcome)
             if self._writer is not None:
                 bare = {index: entry for index, entry in enumerate(chunk) if not entry.synthetic_answers}
                 brought = len(chunk) - len(bare)
                 async with aclosing(self._writer.write(bare, outcome)) as steps:
                     async for written in steps:
-                        # The last entry of a chunk counts as done only after embedding.
+                        # A chunk's last entry counts as done only after embedding.
                         yield self._progress(start + min(brought + written, len(chunk) - 1))
             await self._embed(chunk, outcome)
             failures = {**outcome.faults, **outcome.failures}
@@ -298,7 +284,7 @@ class Preparer:
         return PreparedChunk(entries_done, replace(self._cost.cache_hits), replace(self._counts), **news)
 
     async def _embed(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
-        """Request everything that metrics need for entries that have not failed, and store the corpus."""
+        """Run the metrics' preparation for all entries that have not failed, and store the corpus."""
         failures = outcome.failures
 
         def done(index: int, failure: Failure | None, cost: Cost) -> None:
@@ -316,8 +302,7 @@ class Preparer:
             for index in range(len(chunk)):
                 failures.setdefault(index, broken)
 
-    async def _store(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
-        """Store the synthetic answers in the entries; an entry fails if its answers cannot be stored."""
+    async def _store_given_answers(self, chunk: Sequence[ReferenceEntry], outcome: _Outcome) -> None:
         given = [index for index, entry in enumerate(chunk) if entry.synthetic_answers]
         failures = await asyncio.gather(*(self._store_one(chunk[index]) for index in given))
         for index, failure in zip(given, failures, strict=True):
@@ -328,7 +313,7 @@ class Preparer:
             self._counts.stored += len(chunk[index].synthetic_answers)
 
     async def _store_corpus(self, chunk: Sequence[ReferenceEntry]) -> Failure | None:
-        """Add the chunk to the set's corpus, if a metric uses it or the set is sealed."""
+        """Add the chunk's entries to the set's corpus if a metric uses the corpus or the set is sealed."""
         if not self._seal and all(values.corpus is not Corpus.PREPARED for _, values in self._metrics):
             return None
         entries = entries_of((entry.question, entry.references) for entry in chunk)
@@ -345,11 +330,11 @@ class Preparer:
             if by_reference.setdefault(reference, answer) != answer:
                 return Failure(
                     Status.INVALID_INPUT,
-                    f"synthetic_answers[{index}]: its reference occurs twice, with different answers; use one answer",
+                    f"synthetic_answers[{index}]: must equal the answer of an earlier reference with the same text",
                 )
         return await self._ports.reference_sets.store_prepared(self._reference_set, entry.question, by_reference)
 
 
 def entries_per_chunk(*, writing: bool) -> int:
-    """Return the number of entries in a chunk."""
+    """Return the number of entries in a chunk. `writing` is True if a judge writes synthetic answers."""
     return ENTRIES_PER_WRITTEN_CHUNK if writing else ENTRIES_PER_CHUNK

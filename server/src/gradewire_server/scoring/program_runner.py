@@ -1,4 +1,4 @@
-"""The program runner, which merges the open needs of many programs and resumes each as soon as it has its answers."""
+"""The program runner, which combines the needs of many programs into port calls."""
 
 import asyncio
 import logging
@@ -44,43 +44,40 @@ from gradewire_server.scoring.calls import (
 )
 
 MAX_TEXTS_PER_CALL = 2048
-"""Number of open texts at which the runner sends calls before it starts more programs. It limits the vectors in
-memory."""
+"""The runner sends its open calls when they contain this many texts."""
 MAX_CALLS = 8
-"""Maximum number of running calls at which the runner starts more programs. Started programs are never held back."""
+"""The runner starts no more programs while this many calls are running."""
 MAX_JUDGE_CALLS = 64
-"""Maximum number of running judge calls while the runner starts more judged programs. It allows full batches, but lets
-requests take turns in the judge's queue, and avoids rendering all prompts in advance."""
-DEFECT = Failure(Status.INTERNAL, "a defect in the server; the server's log has the details")
+"""The maximum number of running judge calls in a request."""
+DEFECT = Failure(Status.INTERNAL, "the server has a defect; its log has the details")
 
 _NO_SET: Final = Failure(
     Status.NOT_PREPARED,
-    "reference_set: name the set that contains the prepared synthetic answers; call References.Prepare first",
+    "reference_set: is missing; prepare a set with synthetic answers (References.Prepare), and set reference_set to "
+    "its name",
 )
 
 logger = logging.getLogger(__name__)
 C = TypeVar("C", bound=PortCall[Any])
 
 Programs: TypeAlias = Iterable[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
-"""Programs, each with the key for `done`."""
+"""(key for `done`, program) pairs."""
 
 
 async def no_corpus(need: CorpusStatistics) -> DocumentFrequencies | Failure:
-    """Return INVALID_PARAMETER, because there are no items to count a corpus over."""
-    return Failure(Status.INVALID_PARAMETER, f"corpus: this call cannot count a {need.corpus} corpus")
+    """Return INVALID_PARAMETER."""
+    return Failure(Status.INVALID_PARAMETER, f"corpus: must not be {need.corpus} in this call")
 
 
 @dataclass(frozen=True, slots=True)
 class _Returned(Generic[R]):
-    """The result of a program, which may be None."""
-
     result: R | Failure
 
 
 class ProgramRunner(Generic[K, R]):
-    """A runner for the programs of one request; call `run` once.
+    """A runner for one request's programs. Call `run` once.
 
-    Deadlines are in `time.monotonic()` seconds, or None. Judges use `deadline_s` unless `judge_deadline_s` is given.
+    Deadlines are in `time.monotonic()` seconds, or None. `judge_deadline_s` is for judges and defaults to `deadline_s`.
     """
 
     def __init__(  # noqa: PLR0913 - two collaborators, the set, and four optional settings
@@ -114,10 +111,9 @@ class ProgramRunner(Generic[K, R]):
         judged: Programs[K, R] = (),
         is_large: Callable[[K], bool] = lambda _: False,
     ) -> None:
-        """Run all programs to their end, in any order; cancelling this call cancels its port calls.
+        """Run all programs, first `programs` and then `judged`. Cancelling this call also cancels the port calls.
 
-        All `programs` start before the first of `judged`, so that they never wait for a judge. A program's rounds
-        run on a thread if `is_large` is True for its key.
+        If `is_large(key)` is True, the program runs on a thread.
         """
         self._is_large = is_large
         self._slice.start()
@@ -126,34 +122,35 @@ class ProgramRunner(Generic[K, R]):
             for key, program in programs:
                 await self._resume(ProgramRun(key, program), None)
                 if sum(len(call) * call.weight for call in self._open.values()) >= MAX_TEXTS_PER_CALL:
-                    self._send()
+                    self._send_open_calls()
                     while len(self._running) - len(self._judging) >= MAX_CALLS:
                         await self._receive()
-            await self._begin(waiting)
+            await self._start_judged(waiting)
             while self._open or self._running:
                 if len(self._open) == 1 and not self._running:
-                    # The usual case: this is the only call, so it needs no task.
+                    # Usually, there is only one call, which needs no task.
                     _, call = self._open.popitem()
                     await self._deliver(call, await self._ask(call))
                 else:
-                    self._send()
+                    self._send_open_calls()
                     await self._receive()
-                await self._begin(waiting)
+                await self._start_judged(waiting)
         finally:
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _begin(self, waiting: Iterator[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]) -> None:
-        """Start judged programs, up to the limit of running judge calls."""
+    async def _start_judged(
+        self, waiting: Iterator[tuple[K, Generator[tuple[Need, ...], tuple[Answer, ...], R]]]
+    ) -> None:
         while len(self._judging) < MAX_JUDGE_CALLS and (next_one := next(waiting, None)) is not None:
-            self._send()  # the open calls of other programs must not wait until this program has rendered its prompt
+            self._send_open_calls()
             await self._resume(ProgramRun(*next_one), None)
 
     async def _resume(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> None:
-        """Advance a program to its next round or its end, then let other tasks run; `answers` is None at the start."""
+        """Run a program until its next needs or its end, then let other tasks run. `answers` is None at the start."""
         next_round = await self._step(run, answers)
-        while next_round == ():  # the program pauses without a need, because it has more to compute
+        while next_round == ():  # a round without needs is a pause in a long computation
             await self._slice.give_way()
             next_round = await self._step(run, ())
         if isinstance(next_round, _Returned):
@@ -174,12 +171,12 @@ class ProgramRunner(Generic[K, R]):
         return self._advance(run, answers)
 
     def _advance(self, run: ProgramRun[K, R], answers: tuple[Answer, ...] | None) -> "tuple[Need, ...] | _Returned[R]":
-        """Return the needs of a program's next round, or its result. Runs on any thread."""
+        """Return the program's next needs or its result. Thread-safe."""
         try:
             return run.program.send(answers)  # type: ignore[arg-type] # types cannot express "None the first time"
         except StopIteration as stop:
             return _Returned(stop.value)
-        except Exception as error:  # noqa: BLE001 - one metric's defect must not affect the others
+        except Exception as error:  # noqa: BLE001 - a metric's defect must not affect other metrics
             _log_defect(getattr(run.program, "__qualname__", "a metric"), error)
             return _Returned(DEFECT)
 
@@ -207,49 +204,45 @@ class ProgramRunner(Generic[K, R]):
         elif isinstance(need, FindSynonyms):
             self._call(FindSynonyms, SynonymsCall).add(run, slot, need.words, Tier.PREDICTION)
         elif isinstance(need, Choose | Generate):
-            self._judge(need).add(run, slot, (need,), Tier.PREDICTION)
+            self._judge_call(need).add(run, slot, (need,), Tier.PREDICTION)
 
     async def _find_prepared(self, need: PreparedSynthetic) -> PreparedAnswers | Failure:
         if not self._reference_set:
             return _NO_SET
         return await self._ports.reference_sets.prepared_answers(self._reference_set, need.question, need.references)
 
-    def _judge(self, need: JudgeNeed) -> JudgeCall:
-        """Return the call for a need. Unlike other calls, it is sent at once if the limit allows."""
+    def _judge_call(self, need: JudgeNeed) -> JudgeCall:
         call = self._judging.get(need)
         if call is None:
             call = self._judging[need] = JudgeCall(need)
             self._held.append(call)
-            self._ask_judges()
+            self._send_judge_calls()
         return call
 
-    def _ask_judges(self) -> None:
-        """Send held judge calls until MAX_JUDGE_CALLS run; programs of a cascade may need more."""
+    def _send_judge_calls(self) -> None:
         while self._held and len(self._judging) - len(self._held) < MAX_JUDGE_CALLS:
             call = self._held.popleft()
             self._running[asyncio.create_task(self._ask(call))] = call
 
     def _call(self, key: Hashable, make: Callable[[], C]) -> C:
-        """Return the open call with this key; create it if it is missing."""
         call: C | None = self._open.get(key)
         if call is None:
             call = self._open[key] = make()
         return call
 
-    def _send(self) -> None:
-        """Send all open calls."""
+    def _send_open_calls(self) -> None:
         for call in self._open.values():
             self._running[asyncio.create_task(self._ask(call))] = call
         self._open.clear()
 
     async def _receive(self) -> None:
-        """Wait for at least one call, and resume the programs that were waiting for it."""
+        """Wait until a call has ended, and resume the programs that were waiting for it."""
         finished, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
         for task in finished:
             call = self._running.pop(task)
             if isinstance(call, JudgeCall):
                 del self._judging[call.need]
-                self._ask_judges()
+                self._send_judge_calls()
             await self._deliver(call, task.result())
 
     async def _ask(self, call: PortCall[Any]) -> Failure | None:
@@ -261,7 +254,7 @@ class ProgramRunner(Generic[K, R]):
                 with span.child(call.span_name, call.needs()) as part:
                     await call.ask(self._ports, deadline_s=deadline_s)
                     call.record(part)
-        except Exception as error:  # noqa: BLE001 - backends return failures; an exception fails only this call
+        except Exception as error:  # noqa: BLE001 - a defect in a backend must not affect other calls
             _log_defect(type(call).__name__, error)
             return DEFECT
         return None
@@ -273,6 +266,6 @@ class ProgramRunner(Generic[K, R]):
 
 
 def _log_defect(where: str, error: Exception) -> None:
-    """Log the place and type of an error, but not its message, which may contain a user's text."""
+    # Do not log the error's message, because it may contain a user's text.
     frames = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s raised %s\n%s", where, type(error).__qualname__, frames)

@@ -1,4 +1,4 @@
-"""The scorer, which grades items with metrics, remembers results, and prepares references."""
+"""The scorer, which grades items, remembers results, and prepares references."""
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -20,35 +20,33 @@ from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
-"""Maximum length of items whose results are remembered. Long items rarely recur and would displace many short ones."""
+"""The results of longer items are not remembered."""
 _MAX_REQUESTS: Final = 1_024
-"""Maximum number of metrics (with parameters) whose results are remembered. The least recently used goes first."""
 ENTRY_BYTES: Final = 1_600
-"""Maximum number of bytes of an entry without its texts; a test measures it."""
+"""The maximum size of an entry without its texts."""
 _NUMBER_BYTES: Final = 32
 _TEXT_BYTES: Final = 24
-"""Bytes that a string needs in addition to its object: a slot in a tuple, and the allocator's rounding."""
+"""The memory for a string in addition to its object."""
 _MAX_UTF8_BYTES_PER_CHARACTER: Final = 4
 
 _LARGE_CHARACTERS: Final = 8_192
-"""Number of characters above which an item's metrics run on a thread. Word metrics need up to 0.4 µs per character,
-and `correctness` needs up to 1 µs."""
+"""Metrics for items with more characters run on a thread. `correctness` takes up to 1 µs per character."""
 
 RECALLED_AT_ONCE: Final = 64
-"""Maximum number of results to look up without a pause. Looking them up takes less than a millisecond."""
+"""The maximum number of results to look up without a pause. This takes less than a millisecond."""
 
 _Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
-"""A callback for each result: item index, metric index, result."""
+"""A callback with an item's index, a metric's index and the result."""
 
 Emitted: TypeAlias = set[tuple[int, int]]
-"""The (item index, metric index) pairs of the emitted results."""
+"""(item index, metric index) pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
-    """A metric of a request, ready to run; the metadata is empty if the metric has no model."""
+    """A requested metric, with resolved parameters and its model's metadata."""
 
     metric: Metric[Any]
     parameters: Parameters
@@ -62,12 +60,9 @@ class _Entry(NamedTuple):
 
 
 class RememberedResults:
-    """A process's remembered results, for one event loop; the least recently used result is dropped first.
+    """A least-recently-used cache of results, for one event loop.
 
-    Attributes:
-        used_bytes: The number of bytes in use in all namespaces.
-        found: The number of results found in all namespaces since the start.
-        texts: The number of texts in the found results; none needed a look-up in an encoder's cache.
+    `found` counts the results found since the start, and `texts` counts the texts in these results.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -80,12 +75,9 @@ class RememberedResults:
         self.texts = 0
 
     def of(self, request: MetricRequest, namespace: str = "") -> "ResultsOfMetric | None":
-        """Return a view of a metric's results; None if they are not remembered.
-
-        Results are not remembered if they are cheap, need a judge, or depend on more than an item's texts.
-        """
+        """Return the metric's remembered results, or None if results of this metric are not remembered."""
         info, parameters = request.metric.info, request.parameters
-        cheap = not (info.needs_model or info.needs_grader)  # a look-up costs as much as computing the metric
+        cheap = not (info.needs_model or info.needs_grader)
         if not self._max_bytes or cheap or info.asks_judge:
             return None
         if parameters.corpus is not Corpus.NONE or parameters.reads_prepared:
@@ -93,7 +85,7 @@ class RememberedResults:
         return ResultsOfMetric(self, namespace, self._number_of(request))
 
     def get(self, key: _Key) -> _Entry | None:
-        """Return an entry and make it the most recently used one; None if it is missing."""
+        """Return an entry, or None if the key is unknown."""
         entry = self._entries.get(key)
         if entry is not None:
             self._entries.move_to_end(key)
@@ -102,7 +94,7 @@ class RememberedResults:
         return entry
 
     def put(self, key: _Key, entry: _Entry) -> None:
-        """Keep an entry; drop the least recently used entries if there is no space."""
+        """Store an entry. If the cache is full, drop the least recently used entries."""
         known = self._entries.pop(key, None)
         self.used_bytes += entry.size_bytes - (known.size_bytes if known else 0)
         self._entries[key] = entry
@@ -111,35 +103,34 @@ class RememberedResults:
             self.used_bytes -= oldest.size_bytes
 
     def _number_of(self, request: MetricRequest) -> int:
-        """Return a number for this object. The planner reuses objects, so this is cheaper than comparing parameters."""
+        # The planner returns the same object for equal requests.
         known = self._numbers.get(id(request))
         if known is not None:
             self._numbers.move_to_end(id(request))
             return known[1]
         self._last_number += 1
-        self._numbers[id(request)] = request, self._last_number  # keep the object, so that no other gets its id
+        self._numbers[id(request)] = request, self._last_number  # keep the object, so that `id` remains unique
         if len(self._numbers) > _MAX_REQUESTS:
-            self._numbers.popitem(last=False)  # entries under the dropped number can no longer be found, and age out
+            self._numbers.popitem(last=False)
         return self._last_number
 
 
 class ResultsOfMetric(NamedTuple):
-    """The remembered results of one metric with its parameters, in one namespace."""
+    """The remembered results of a metric (with parameters) in one namespace."""
 
     results: RememberedResults
     namespace: str
     number: int
 
     def find(self, item: Item) -> ScoredResult | None:
-        """Return the result of an item with the same texts, or None; its texts count as answered from memory."""
+        """Return the remembered result for the item's texts, or None."""
         entry = self.results.get(self._key(item))
         return None if entry is None else ScoredResult(entry.result, CacheHits(memory=entry.texts))
 
     def keep(self, item: Item, result: MetricResult, cost: Cost) -> None:
-        """Remember a result, unless it is a failure or the item is long or has pictures."""
+        """Remember a result, unless the result is a failure or the item is long or has images."""
         if result.status is not Status.OK or item.images:
             return
-        # `characters` does not count captions, since encoders do not read them.
         if item.characters + sum(map(len, item.captions)) > _MAX_CHARACTERS:
             return
         key = self._key(item)
@@ -163,12 +154,12 @@ def _texts_of(key: _Key) -> tuple[str, ...]:
 
 
 def _text_bytes(text: str) -> int:
-    """Return a string's size in bytes, including the UTF-8 copy that Python keeps after encoding."""
+    # Python may keep a UTF-8 copy of the string.
     return getsizeof(text) + _TEXT_BYTES + (0 if text.isascii() else _MAX_UTF8_BYTES_PER_CHARACTER * len(text))
 
 
 def _parts_bytes(result: MetricResult) -> int:
-    """Return the size in bytes of strings and mappings in a result's parts; results share the mappings' keys."""
+    # All results share the mappings' keys.
     parts = result.parts
     values = [getattr(parts, name) for name in type(parts).__slots__] if parts else []
     mappings = sum(getsizeof(value) + len(value) * _NUMBER_BYTES for value in values if isinstance(value, Mapping))
@@ -176,7 +167,7 @@ def _parts_bytes(result: MetricResult) -> int:
 
 
 class Scorer:
-    """A scorer that uses the server's ports. It keeps no state of a request, so requests may run concurrently."""
+    """A scorer that uses the server's ports. Calls may run concurrently."""
 
     def __init__(
         self,
@@ -193,7 +184,7 @@ class Scorer:
         self._namespace = namespace
 
     def within(self, ports: Ports, namespace: str) -> "Scorer":
-        """Return a scorer for a tenant's namespace and its ports; all scorers share the limit of remembered results."""
+        """Return a scorer for a tenant's namespace. All scorers share the cache of results."""
         return Scorer(ports, self._corpora.within(ports, namespace), self._turns, self._results, namespace)
 
     async def score(  # noqa: PLR0913 - items, metrics, the callback, and four optional arguments
@@ -207,20 +198,18 @@ class Scorer:
         emitted: Emitted | None = None,
         emit: Emit,
     ) -> None:
-        """Grade every item with every metric; return when all results are emitted.
+        """Grade every item with every metric, and emit each result exactly once, in any order.
 
-        The result of each (item, metric) pair is emitted exactly once, in any order, and fails independently.
-        Cancelling this call cancels its port calls; emitted results remain valid. A Failure in `requests` becomes the
-        metric's result for all items.
+        Cancelling this call also cancels the port calls.
 
         Args:
-            items: The answers to grade.
-            requests: Metrics or failures.
-            deadline_s: In `time.monotonic()` seconds; results that are not computed by then become TIMEOUT.
-            judge_deadline_s: The deadline for judges; None means `deadline_s`.
-            corpora: The request's corpora and reference set; None means the corpora of `items`, without a set.
-            emitted: The results that `recall` has emitted; None if `recall` was not called.
-            emit: A callback for each result; must not block.
+            items: The items to grade.
+            requests: The metrics. A Failure becomes the metric's result for all items.
+            deadline_s: When missing results become TIMEOUT, in `time.monotonic()` seconds.
+            judge_deadline_s: The deadline for judges. None means `deadline_s`.
+            corpora: The request's corpora. None means the corpora of `items`, without a reference set.
+            emitted: The return value of `recall`, or None if `recall` was not called.
+            emit: A callback for each result. It must not block.
         """
         await LoopSlice(self._turns).begin()
         remembered = self._remembered(requests)
@@ -259,10 +248,7 @@ class Scorer:
             )
 
     def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
-        """Emit the remembered results of a few items; return their index pairs. `score` computes the missing results.
-
-        The call does not pause, so request at most RECALLED_AT_ONCE results.
-        """
+        """Emit all remembered results, and return their indices. Request at most RECALLED_AT_ONCE results."""
         if not (mine := self._remembered(requests)):
             return set()
         return {pair for index, item in enumerate(items) for pair in _recalled(mine, index, item, emit)}
@@ -279,19 +265,18 @@ class Scorer:
         return emitted
 
     def _remembered(self, requests: Sequence[MetricRequest | Failure]) -> dict[int, ResultsOfMetric]:
-        """Return `ResultsOfMetric` by metric index, without metrics whose results are not remembered."""
         found = ((index, each) for index, each in enumerate(requests) if isinstance(each, MetricRequest))
         return {index: results for index, each in found if (results := self._results.of(each, self._namespace))}
 
     def corpora_of(self, items: Sequence[Item], *, reference_set: str = "", corpus_digest: str = "") -> RequestCorpora:
-        """Return the corpora of a request; `items` are all its items, even if they are scored in several calls.
+        """Return a request's corpora. `items` must be all items in the request.
 
-        `corpus_digest` (from `corpus_digest()`) selects the prepared corpus to use; "" means the current corpus.
+        If `corpus_digest` is "", use the set's current corpus.
         """
         return RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest)
 
     async def corpus_digest(self, reference_set: str) -> str | Failure:
-        """Return the digest of a prepared set's current corpus, 32 hex digits; NOT_PREPARED if it has no corpus."""
+        """Return the digest of a set's current corpus, 32 hex digits, or NOT_PREPARED if the set has no corpus."""
         return await self._corpora.digest_of(reference_set)
 
     def prepare(  # noqa: PLR0913 - entries, metrics, the set, and three optional arguments
@@ -304,11 +289,15 @@ class Scorer:
         writing: WritingSettings | None = None,
         seal: str = "",
     ) -> AsyncGenerator[PreparedChunk]:
-        """Store synthetic answers and a corpus durably, and request everything that `score` needs for the references.
+        """Store entries and synthetic answers durably, fill the cache for `score`, and yield progress.
 
-        Yield progress after each chunk of entries, and while a judge writes. With `writing`, a judge writes missing
-        synthetic answers. If the caller stops, finished work is kept; repeating a finished call computes nothing. With
-        `seal`, the corpus is stored even if no metric needs it. A sealed set accepts entries only with its `seal`.
+        Args:
+            entries: The entries to prepare.
+            requests: The metrics. A Failure becomes the failure of all entries.
+            reference_set: The set's name.
+            deadline_s: The deadline in `time.monotonic()` seconds.
+            writing: Settings for the generation of missing synthetic answers.
+            seal: The set's seal, or "" if the set is not sealed.
         """
         metrics = [r if isinstance(r, Failure) else (r.metric, r.parameters) for r in requests]
         preparer = Preparer(
@@ -318,7 +307,6 @@ class Scorer:
 
 
 def _large_of(items: Sequence[Item]) -> Callable[[tuple[int, int]], bool]:
-    """Return a function that returns True for programs of long items, whose rounds could block the event loop."""
     large = {index for index, item in enumerate(items) if item.characters > _LARGE_CHARACTERS}
     return lambda key: key[0] in large
 
@@ -326,7 +314,7 @@ def _large_of(items: Sequence[Item]) -> Callable[[tuple[int, int]], bool]:
 def _recalled(
     results: Mapping[int, ResultsOfMetric], item_index: int, item: Item, emit: Emit
 ) -> Iterator[tuple[int, int]]:
-    """Emit the remembered results of an item; yield (item index, metric index) for each."""
+    """Emit an item's remembered results, and yield their indices."""
     for metric_index, of_metric in results.items():
         if (scored := of_metric.find(item)) is not None:
             emit(item_index, metric_index, scored)

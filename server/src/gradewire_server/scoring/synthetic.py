@@ -1,4 +1,4 @@
-"""Have a judge write a synthetic answer, that is, a sentence for a reference, and check the sentence."""
+"""Generate a synthetic answer (a sentence that contains the reference) with a judge, and check the sentence."""
 
 import re
 from collections.abc import Generator, Iterable, Mapping
@@ -17,10 +17,9 @@ from gradewire_server.metrics.text.normalise import bare_words, normalise
 from gradewire_server.metrics.text.words import MAX_WORDS, split_words
 
 MAX_CHARACTERS: Final = 4096
-"""Maximum number of characters that are read from a text."""
+"""The maximum number of characters that are read from the judge's text."""
 
-# A mark that ends a sentence, with the closing quotes and brackets after it. In some scripts, no blank follows the
-# mark: CJK full stops, the Devanagari danda, the Arabic question mark and full stop, the Ethiopic full stop.
+# The end of a sentence: punctuation marks with closing quotes and brackets. In some scripts, no blank follows.
 _SPACED: Final = r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)\]]*(?=\s|$)"
 _UNSPACED: Final = r"[\u3002\uff01\uff1f\uff61\u0964\u0965\u061f\u06d4\u1362]+[\"'\u201d\u2019\u300d\u300f)\]]*"
 _END: Final = re.compile(f"{_SPACED}|{_UNSPACED}")
@@ -35,14 +34,14 @@ _ABBREVIATION: Final = re.compile(
 _STARTER: Final = re.compile(
     r"[\"'(\u201c]*(?:it|s?he|they|we|i|this|that|these|those|the|an?|in|on|its|his|her|their|there)\W*", re.IGNORECASE
 )
-"""Words that start a new sentence if capitalised, even after an initial or an abbreviation."""
+"""Words that start a new sentence if they are capitalised, even after an initial or an abbreviation."""
 
 MAX_REFERENCE_WORDS: Final = 16
-"""Maximum number of words of a reference that needs a sentence. A longer reference already looks like one."""
+"""A reference with more words needs no sentence."""
 MAX_REFERENCE_CHARACTERS: Final = 200
-"""Maximum number of characters of a reference that needs a sentence, for scripts without blanks."""
+"""A reference with more characters needs no sentence. This limit is for scripts without blanks."""
 MAX_SENTENCE_WORDS: Final = 48
-"""Maximum number of words that a sentence may have in addition to the words of its reference."""
+"""The maximum number of words in a sentence in addition to the words in the reference."""
 
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _QUESTION_MARKS: Final = "?\uff1f\u061f\u037e"
@@ -53,11 +52,11 @@ _LEAST_COPY_WORDS: Final = 3
 
 LEAST_RUN_WORDS: Final = 4
 LEAST_RUN_LETTERS: Final = 12
-"""Minimum number of letters of a repetition, because in some scripts each letter is a word."""
+"""The minimum number of letters in a repetition, because in some scripts each letter is a word."""
 _LEAST_FOREIGN_WORDS: Final = 2
 _LEAST_STEM_LETTERS: Final = 3
 
-# Words that do not show the subject of a question.
+# Words that do not show what a question is about.
 _FUNCTION_WORDS: Final = frozenset(
     """
     a about after all also an and any are as at be been before being both but by can could did do does doing for from
@@ -75,14 +74,14 @@ _OPENING = '([{"\u201c\u2018\u00ab$\u20ac\u00a3#&+-'
 
 
 def first_sentence(text: str, *, keep: str = "") -> tuple[str, bool]:
-    """Return the first sentence of the first line that is not blank, without surrounding quotes.
+    """Return the first sentence in the first line that is not blank, without surrounding quotes.
 
     Args:
-        text: Only the first MAX_CHARACTERS are read.
-        keep: A phrase whose punctuation does not end a sentence ("Yahoo!", "St. Louis").
+        text: The text. Only the first MAX_CHARACTERS are read.
+        keep: A phrase with punctuation that does not end a sentence ("Yahoo!", "St. Louis").
 
     Returns:
-        The sentence and True, or the whole line and False if no mark ends a sentence.
+        The sentence and True, or the whole line and False if no punctuation ends a sentence.
     """
     line = text[:MAX_CHARACTERS].strip().partition("\n")[0].strip()
     closing = _QUOTES.get(line[:1])
@@ -101,7 +100,7 @@ def _spans(line: str, phrase: str) -> list[tuple[int, int]]:
 
 
 def _ends_here(line: str, match: re.Match[str]) -> bool:
-    """Return True if a mark ends the sentence and is not the dot of a name or an abbreviation."""
+    """Return True if the mark ends a sentence, and is not part of an initial or an abbreviation."""
     following = _NEXT_WORD.match(line, match.end())
     if following is None or match[0][0] not in ".!?\u2026":
         return True
@@ -118,7 +117,7 @@ def _ends_here(line: str, match: re.Match[str]) -> bool:
 
 
 class Flaw(StrEnum):
-    """A flaw of a sentence, in the words that the second prompt uses."""
+    """A flaw in a sentence, in the words of the second prompt."""
 
     EMPTY = "it was empty"
     UNFINISHED = "it was too long"
@@ -132,17 +131,17 @@ class Flaw(StrEnum):
 
 
 def stands_for_itself(reference: str) -> bool:
-    """Return True if a reference needs no sentence, because it is long enough to be one."""
+    """Return True if the reference is so long that it needs no sentence."""
     return len(reference) > MAX_REFERENCE_CHARACTERS or len(bare_words(reference)) > MAX_REFERENCE_WORDS
 
 
 def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -> Flaw | None:
-    """Return the worst flaw of a sentence; None if the sentence is valid for the reference.
+    """Return the worst flaw in the sentence, or None if the sentence is valid for the reference.
 
     Args:
-        sentence: At most one sentence, from `first_sentence`.
-        question: The question; not blank.
-        reference: The correct answer; not blank, and short enough to need a sentence (see `stands_for_itself`).
+        sentence: A sentence from `first_sentence`.
+        question: The question, not blank.
+        reference: The reference, not blank, for which `stands_for_itself` returns False.
         finished: True if the sentence is complete.
     """
     words = split_words(sentence) if sentence.strip() else []
@@ -154,18 +153,13 @@ def find_flaw(sentence: str, *, question: str, reference: str, finished: bool) -
         return Flaw.QUESTION
     if not holds_answer(sentence, reference):
         return Flaw.MISSING_WORDS
-    if not _beyond(words, split_words(reference)) or not _beyond(normalise(sentence).words, normalise(reference).words):
+    if not _extra(words, split_words(reference)) or not _extra(normalise(sentence).words, normalise(reference).words):
         return Flaw.ONLY_ANSWER
     return None
 
 
 def holds_answer(sentence: str, reference: str) -> bool:
-    """Return True if the sentence contains the reference.
-
-    Either every word of the normalised reference except articles occurs in the normalised sentence, in any order, or
-    the reference occurs literally, as whole words. The literal rule covers scripts without blanks and hyphenated
-    compounds, and references without a word character.
-    """
+    """Return True if the sentence contains the reference, or its normalised words (without articles) in any order."""
     bare = bare_words(reference)
     if not bare:
         return reference.strip().lower() in sentence.lower()
@@ -176,37 +170,34 @@ def holds_answer(sentence: str, reference: str) -> bool:
 
 
 def _is_question(sentence: str, words: list[str], question: str, reference: str) -> bool:
-    """Return True if the sentence is a question, or the given question followed by the answer."""
+    """Return True if the sentence is a question or repeats the given question."""
     ending = sentence.rstrip(_CLOSING)
     if ending.endswith(tuple(_QUESTION_MARKS)) and not reference.rstrip(_CLOSING).endswith(tuple(_QUESTION_MARKS)):
         return True
-    asked = split_words(question.lstrip()[: len(sentence) + 1])  # a longer question cannot be in the sentence
+    asked = split_words(question.lstrip()[: len(sentence) + 1])
     if words == asked:
         return True
-    # A question that is a phrase or an unfinished sentence ("Capital of France?", "Mustangs are a type of?") may
-    # occur in a valid sentence.
+    # A valid sentence may contain a phrase ("Capital of France?") or a fragment ("Mustangs are a type of?").
     if _ASKING.isdisjoint(asked) and _BEGINNING.fullmatch(asked[0]) is None:
         return False
     answer = split_words(reference)
     return words in (asked + answer, answer + asked) or (len(asked) >= _LEAST_COPY_WORDS and _has_run(words, asked))
 
 
-def _beyond(words: Iterable[str], answer: Iterable[str]) -> set[str]:
-    """Return the words, other than articles, that are not in the answer."""
+def _extra(words: Iterable[str], answer: Iterable[str]) -> set[str]:
     return set(words) - set(answer) - _ARTICLES
 
 
 def _has_run(words: list[str], run: list[str]) -> bool:
-    """Return True if `words` contains the words of `run` in sequence."""
+    """Return True if `words` contains the sequence `run`."""
     if len(run) > len(words):
         return False
-    # Words contain no blanks, so a sequence of words is a substring between two blanks.
     return re.search(rf"(?:^| ){re.escape(' '.join(run))}(?: |$)", " ".join(words)) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """The prompt variant that the judge saw, and the flaw (`problem`) of the judge's first sentence."""
+    """The prompt variant that the judge saw, and the flaw (`problem`) in the judge's first sentence."""
 
     prompt: PromptFile
     variant_name: str
@@ -214,9 +205,9 @@ class ShownTexts:
 
 
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
-    """Return a flaw if a sentence repeats words of the prompt that occur neither in the question nor in the reference.
+    """Return a flaw if the sentence repeats the prompt's instructions or examples, or None.
 
-    The sentence must not be blank and must have at most MAX_WORDS words.
+    The sentence must not be blank or have more than MAX_WORDS words.
     """
     words = split_words(sentence)
     known = _content(split_words(_head(question))) | _content(split_words(_head(reference)))
@@ -233,10 +224,9 @@ def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str
 
 
 def is_about(sentence: str, question: str, reference: str) -> bool:
-    """Return True if the sentence shares a content word with the question, not counting the reference's words.
+    """Return True if the sentence has a content word of the question that is not in the reference.
 
-    Inflected words match if one is a prefix of the other ("swim", "swimming"). Also return True if all of the
-    question's content words occur in the reference.
+    Words match if one word is a prefix of the other word. If the question has no such word, return True.
     """
     answer = set(split_words(_head(reference)))
     asked = _content(split_words(_head(question))) - answer
@@ -250,7 +240,7 @@ def _related(one: str, other: str) -> bool:
 
 
 def _run_from(words: list[str]) -> list[str]:
-    """Return the first words that are long enough to count as a repetition; empty if `words` has too few."""
+    """Return the shortest start of `words` that counts as a repetition, or [] if `words` is too short."""
     letters = 0
     for count, word in enumerate(words, 1):
         letters += len(word)
@@ -260,7 +250,7 @@ def _run_from(words: list[str]) -> list[str]:
 
 
 def _content(words: Iterable[str]) -> frozenset[str]:
-    # For a text without words, `split_words` returns its punctuation.
+    # If a text has no words, `split_words` returns the punctuation.
     return frozenset(word for word in words if word[0].isalnum()) - _FUNCTION_WORDS
 
 
@@ -270,17 +260,17 @@ def _head(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _own_words(shown: ShownTexts) -> str:
-    """Return the words of the instructions and of the item's template, each between blanks."""
+    """Return the words of the instructions and the item template, with blanks around each word."""
     variant = shown.prompt.variants[shown.variant_name]
     item = variant.item.render({"question": "", "answer": "", "problem": shown.problem}).text
     texts = [text for text in (variant.system, item) if text.strip()]
-    # "|" is not a word, so no sequence of words crosses it.
+    # "|" is not a word, so it separates the texts.
     return " | ".join(["", *(" ".join(split_words(text)) for text in texts), ""])
 
 
 @lru_cache(maxsize=64)
 def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """Return the content words of each demonstrated sentence, with and without the words of its answer."""
+    """Return the content words of each example sentence, with and without the reference's words."""
     variant = prompt.variants[variant_name]
     shown = demonstration_set(prompt, variant, "", None)
     found = []
@@ -293,9 +283,11 @@ def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[st
 
 @dataclass(frozen=True, slots=True)
 class WritingSettings:
-    """The judge (NAME@DIGEST) and the prompt for synthetic answers.
+    """The settings for the generation of synthetic answers.
 
-    The prompt has the variant "sentence" for the first try, and may have the variant "again" for a second try.
+    Attributes:
+        model: The judge, NAME@DIGEST.
+        prompt: The prompt file. The variant "sentence" is for the first try, and "again" for an optional second try.
     """
 
     model: str
@@ -304,11 +296,11 @@ class WritingSettings:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticAnswer:
-    """The synthetic answer of a reference: the judge's sentence, or the reference itself.
+    """The synthetic answer for a reference: the judge's sentence, or the reference itself.
 
     Attributes:
-        tries: The number of sentences that the judge has written.
-        fault: The reason why a short reference is used instead of a sentence; "" otherwise.
+        tries: The number of sentences that the judge wrote.
+        fault: Why a short reference is used instead of a sentence, or "".
     """
 
     text: str
@@ -320,21 +312,19 @@ WritingProgram: TypeAlias = Generator[tuple[Need, ...], Any, SyntheticAnswer | F
 
 
 def write_sentence(question: str, reference: str, writing: WritingSettings) -> WritingProgram:
-    """Have a judge write a sentence, retry once if it has a flaw, and fall back on the reference.
+    """Have a judge write a sentence. If the sentence has a flaw, try once more. If that fails, use the reference.
 
-    The second prompt names the flaw, and starts the judge's sentence with the exact reference. Otherwise, a greedy
-    judge would repeat its first sentence ("Moscow" for "Moskva"). Since the second sentence always contains the answer,
-    it must also be about the question. A reference that is long or imitates chat markup stands for itself, without the
-    judge. `question` and `reference` are NFC and not blank.
+    The second prompt mentions the flaw and starts the judge's sentence with the reference. `question` and `reference`
+    must be NFC and not blank.
 
     Returns:
-        The synthetic answer, or the judge's failure; after a failure, the caller must store nothing.
+        The synthetic answer, or the judge's failure.
     """
     if stands_for_itself(reference):
         return SyntheticAnswer(reference)
     answer, _ = cut_to_words(reference, MAX_WORDS)
     if neutralise(answer, writing.prompt.variants[FIRST].delimiters) != answer:
-        return SyntheticAnswer(reference, fault="it contains text that looks like chat markup, which no judge may see")
+        return SyntheticAnswer(reference, fault="the reference contains text that looks like chat markup")
     flaw: Flaw | None = None
     tries = 0
     for name, begun in ((FIRST, ""), (RETRY, _without_stop(answer))):
@@ -358,10 +348,7 @@ def write_sentence(question: str, reference: str, writing: WritingSettings) -> W
 
 
 def _without_stop(answer: str) -> str:
-    """Return the answer without its final full stop ("Wonderbra."), unless it has more dots ("U.S.").
-
-    A sentence that begins with the answer can then continue.
-    """
+    """Return the answer without a final full stop ("Wonderbra."), unless there are other dots ("U.S.")."""
     bare = answer.rstrip(". \u3002")
     return bare if bare and "." not in bare else answer
 
@@ -374,16 +361,16 @@ def _need(writing: WritingSettings, name: str, fields: Mapping[str, str], proble
 
 
 def _without_opening(said: str, opening: str) -> str:
-    """Remove the prompt's opening, which judges repeat if they cannot continue a started turn."""
+    # Judges that cannot continue a started turn repeat the opening.
     return said[len(opening) :].lstrip() if said[: len(opening)].lower() == opening.lower() else said
 
 
 def _joined(begun: str, said: str) -> str:
-    """Join the start of a sentence and the judge's continuation; restore the blank between them if it needs one."""
+    """Join the start of a sentence and the judge's continuation, with a blank if necessary."""
     if not begun or not said:
         return begun + said
     if said[: len(begun)].lower() == begun.lower():
-        return said  # the judge started again
+        return said  # the judge has repeated the start
     edge = begun[-1] + said[0]
     together = not said[0].isalnum() and said[0] not in _OPENING
     # In scripts without blanks, each letter is a word.
@@ -391,7 +378,7 @@ def _joined(begun: str, said: str) -> str:
 
 
 def _read(text: str, question: str, answer: str, variant: Variant, *, finished: bool) -> tuple[str, Flaw | None]:
-    """Return the first sentence of the judge's text, cleaned up, and its flaw."""
+    """Return the first sentence in the judge's text, and the sentence's flaw or None."""
     found, ended = first_sentence(text, keep=answer)
     sentence, _ = cut_to_words(found, MAX_WORDS)
     if neutralise(sentence, variant.delimiters) != sentence:

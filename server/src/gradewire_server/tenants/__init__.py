@@ -1,1 +1,1 @@
-"""Tenants: their tokens, the tokens' scopes, and quotas for text."""
+"""Tenants, with their tokens, scopes and quotas."""

@@ -1,4 +1,4 @@
-"""Text quotas: token buckets that fill over time, and the charges for messages."""
+"""Text quotas: token buckets, and charges for messages."""
 
 import asyncio
 import time
@@ -18,42 +18,34 @@ _MINUTE_S: Final = 60.0
 
 
 def text_tokens(size_bytes: int) -> int:
-    """Return the number of text tokens charged for a message: one for every four bytes.
-
-    A tokenizer would cost as much as scoring a cached row, and each model has a different one. With this rule a message
-    always has the same charge, and callers can compute it beforehand.
-    """
+    """Return the number of text tokens charged for a message: one token for every four bytes."""
     return -(-size_bytes // _BYTES_PER_TOKEN)
 
 
 @dataclass(slots=True)
 class Level:
-    """The tokens left in a bucket at the time `seen_s`. If `left` is negative, it is a debt."""
+    """The number of tokens left in a bucket at the time `seen_s`. A negative number is a debt."""
 
     size: float
     left: float
     seen_s: float
 
     def fill(self, now_s: float) -> None:
-        """Add the tokens that have accrued since the last call."""
+        """Add the tokens for the time since `seen_s`."""
         self.left = min(self.size, self.left + max(0.0, now_s - self.seen_s) * self.size / _MINUTE_S)
-        self.seen_s = max(self.seen_s, now_s)  # another process may have written a later time before
+        self.seen_s = max(self.seen_s, now_s)  # another process may have written a later time
 
     def resize(self, size: float) -> None:
-        """Change the bucket's size. Tokens already drawn stay drawn."""
+        """Change the bucket's size. Used tokens remain used."""
         self.left += size - self.size
         self.size = size
 
 
 class TokenBucket(Quota):
-    """One tenant's quota, on one event loop.
+    """A tenant's quota, for one event loop.
 
-    A full bucket contains the tokens for one minute. A larger message needs a full bucket and leaves a debt. The tenant
-    must wait until the debt is paid off before it can send its next message.
-
-    Args:
-        level: A function that opens a level shared by several processes. Its arguments are the size of a full bucket
-            and the time. Without it, the bucket has a private level.
+    A full bucket contains the tokens for one minute. A message that needs more tokens can be sent when the bucket is
+    full, and leaves a debt. `level` opens a level that several processes share, given the bucket's size and the time.
     """
 
     def __init__(
@@ -72,7 +64,7 @@ class TokenBucket(Quota):
             self.set_rate(tokens_per_minute)
 
     def set_rate(self, tokens_per_minute: int) -> None:
-        """Change the quota. Tokens already drawn stay drawn."""
+        """Change the quota. Used tokens remain used."""
         self._size, now_s = float(tokens_per_minute), self._clock()
         with self._level(self._size, now_s) as level:
             level.fill(now_s)
@@ -101,7 +93,7 @@ class TokenBucket(Quota):
 
 
 def charge(caller: Caller, size_bytes: int) -> None:
-    """Charge a message to the tenant's quota; raise QuotaExceededError if too few tokens are left."""
+    """Charge a message to the tenant's quota, or raise QuotaExceededError if too few tokens are left."""
     if caller.quota is not None:
         pause_s = caller.quota.take(text_tokens(size_bytes))
         if pause_s > 0:
@@ -113,12 +105,12 @@ def charge(caller: Caller, size_bytes: int) -> None:
 
 
 async def charge_stream(caller: Caller, size_bytes: int, slowed: SlowedMessages) -> None:
-    """Charge a stream's message to the tenant's quota. Wait until enough tokens are left.
+    """Wait until enough tokens are left, then charge a stream's message to the tenant's quota.
 
-    While a message waits, it counts in `slowed` and takes no permits from other requests.
+    While the message waits, it counts in `slowed`.
 
     Raises:
-        QuotaExceededError: Too many messages of the tenant, or of all tenants, are already waiting.
+        QuotaExceededError: The tenant, or all tenants together, have too many waiting messages.
     """
     quota, tokens = caller.quota, text_tokens(size_bytes)
     if quota is None or quota.take_in_turn(tokens):
@@ -129,6 +121,6 @@ async def charge_stream(caller: Caller, size_bytes: int, slowed: SlowedMessages)
     except OverloadedError as error:
         raise QuotaExceededError(
             f"tenant {caller.key} has used up its text quota (quota_tokens_per_minute), and too many messages in "
-            "its streams are waiting; use fewer streams or retry later",
+            "its streams are waiting; use fewer streams or try again later",
             retry_after_s=error.retry_after_s,
         ) from None

@@ -1,9 +1,7 @@
-"""Tenants' quota levels in a file that several processes on this machine share.
+"""The quota levels of all tenants, in a file that several processes on this machine share.
 
-Each tenant has a record: the digest of its name, and its level. A process locks the file for each access (3 µs). If a
-process dies, the system releases the lock. A process that is stopped or waits for a CPU may hold the lock for a long
-time, but the event loop must not wait. So a process without the lock draws from the level that it last read, and
-writes its draws to the file when it gets the lock again. All processes use the system's monotonic clock.
+Each access locks the file (3 µs). If another process holds the lock for long, this process uses the level that it last
+read, and writes its changes to the file when it gets the lock again. The clock must be the system's monotonic clock.
 """
 
 import fcntl
@@ -23,17 +21,17 @@ _LEVEL: Final = struct.Struct("=ddd")
 _DIGEST_BYTES: Final = 16
 _RECORD_BYTES: Final = _DIGEST_BYTES + _LEVEL.size
 _PATIENCE_S: Final = 0.001
-"""Seconds to wait for the lock. After a timeout, only try without waiting until it is acquired again."""
+"""The maximum wait for the lock in seconds. After a timeout, do not wait again until the lock is acquired."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A tenant's level that this process last read, minus the tokens that this process has drawn since.
+    """A tenant's level when this process last read the file, with this process's later changes.
 
     Attributes:
-        offset: The level's position in the file, or None until it is looked up.
-        owed: The tokens drawn without the lock.
-        size: The new size if it was changed without the lock, or None.
+        offset: The level's position in the file, or None if not known yet.
+        owed: The number of tokens taken without the lock.
+        size: The new size if the size was changed without the lock, or None.
     """
 
     level: Level
@@ -43,7 +41,7 @@ class _Seen:
 
 
 class SharedLevels:
-    """All tenants' levels in a file, for one event loop. It creates the file if it is missing."""
+    """All tenants' levels in a file, for one event loop."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -52,7 +50,7 @@ class SharedLevels:
 
     @contextmanager
     def of(self, tenant: str, size: float, now_s: float) -> Iterator[Level]:
-        """Yield a tenant's level, and write it back after the context. A new tenant gets a full level of `size`."""
+        """Yield a tenant's level, and write it to the file when the context exits. New tenants get a full bucket."""
         seen = self._seen.get(tenant)
         if seen is None:
             seen = self._seen[tenant] = _Seen(Level(size, size, now_s))
@@ -75,7 +73,7 @@ class SharedLevels:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _lock(self) -> bool:
-        """Acquire the lock within `_PATIENCE_S`; return False after a timeout."""
+        """Acquire the lock, or return False after a timeout."""
         ends_s = time.monotonic() + self._patience_s
         while True:
             try:
@@ -84,13 +82,13 @@ class SharedLevels:
                 if time.monotonic() >= ends_s:
                     self._patience_s = 0.0
                     return False
-                time.sleep(0)  # the process that holds the lock may be waiting for this CPU
+                time.sleep(0)  # the process with the lock may be waiting for this CPU
             else:
                 self._patience_s = _PATIENCE_S
                 return True
 
     def _find(self, tenant: str, first: Level) -> int:
-        """Return the file position of a tenant's level; append `first` for a new tenant."""
+        """Return the position of the tenant's level in the file. For a new tenant, append `first`."""
         digest = blake2b(tenant.encode(), digest_size=_DIGEST_BYTES).digest()
         length = os.fstat(self._file).st_size
         records = os.pread(self._file, length, 0)
@@ -103,7 +101,7 @@ class SharedLevels:
 
 @contextmanager
 def _without_lock(seen: _Seen, now_s: float) -> Iterator[Level]:
-    """Yield the level that was last read, and record the changes to it."""
+    """Yield the level that was last read, and record its changes in `seen`."""
     level = seen.level
     level.fill(now_s)
     before = replace(level)

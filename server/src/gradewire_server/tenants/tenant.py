@@ -1,4 +1,4 @@
-"""Read tenants from a tokens file (TOML). Errors name the table and the key, and never show a token."""
+"""Read tenants from a tokens file (TOML). Errors never contain a token."""
 
 import re
 import tomllib
@@ -10,15 +10,15 @@ from typing import Any, Final
 from gradewire_server.domain.caller import Scope
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""Pattern for names of tenants and namespaces. Colons are not allowed because they separate the parts of cache keys."""
+"""The pattern for names of tenants and namespaces, without colons, which separate parts of cache keys."""
 USUAL_SCOPES: Final = frozenset({Scope.SCORE, Scope.PREPARE, Scope.JUDGE})
-"""A tenant's default scopes: all except those that reveal other tenants."""
+"""The default scopes: all scopes that reveal nothing about other tenants."""
 
 MAX_FILE_BYTES: Final = 4 << 20
 MAX_WEIGHT: Final = 1000.0
 MAX_QUOTA_TOKENS_PER_MINUTE: Final = 10**12
 _TOKEN: Final = re.compile(r"[!-~]{1,1024}")
-"""Pattern for tokens: printable ASCII without spaces, so that a token fits in a header."""
+"""Printable ASCII without spaces, to fit in a header."""
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 _KEYS: Final = ("namespace", "token", "token_sha256", "scopes", "weight", "quota_tokens_per_minute")
 _EMPTY_SHA256: Final = sha256(b"").digest()
@@ -29,12 +29,11 @@ class Tenant:
     """A tenant.
 
     Attributes:
-        name: The name of the tenant's table.
-        namespace: The namespace for sets, verdicts and cache entries. Tenants in the same namespace share these.
-        token_sha256: The SHA-256 digests of the tenant's tokens, 32 bytes each; at least one.
-        scopes: The operations that the tokens allow; at least one.
+        namespace: The namespace for stored data. Several tenants may share a namespace.
+        token_sha256: The SHA-256 digests of one or more tokens, 32 bytes each.
+        scopes: One or more scopes.
         weight: The tenant's share of turns relative to other callers, above 0.
-        quota_tokens_per_minute: Maximum number of text tokens per minute, or None for no limit.
+        quota_tokens_per_minute: The maximum number of text tokens per minute, or None for no limit.
     """
 
     name: str
@@ -46,13 +45,13 @@ class Tenant:
 
 
 class TokensFileError(ValueError):
-    """An invalid tokens file. The message names the table and the key, and shows no token."""
+    """An invalid tokens file. The message contains no token."""
 
 
 def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
-    """Return a tokens file's tenants in order.
+    """Return the tenants in a tokens file, in order.
 
-    A tenant shares the server's namespace (`own_namespace`) only if its table says so explicitly.
+    A tenant may share the server's namespace (`own_namespace`) only if the tenant's table contains it explicitly.
 
     Raises:
         TokensFileError: The text is not TOML, has no tenant, or has an invalid value.
@@ -60,16 +59,17 @@ def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        # The parser's message contains the line, the column, and at most one character of the text.
         raise TokensFileError(f"is not valid TOML: {error}") from None
     if not tables:
-        raise TokensFileError("has no tenant, so all calls would fail; add a table [NAME] with a token for each tenant")
+        raise TokensFileError(
+            "has no tenants, so all calls would fail; add a table [NAME] with a token for each tenant"
+        )
     tenants = tuple(_tenant(name, table) for name, table in tables.items())
     own = tables.get(own_namespace)
     if own is not None and "namespace" not in own:
         raise TokensFileError(
-            f"[{own_namespace}] namespace: a tenant with this name would share the server's own namespace; give the "
-            f'tenant another name or namespace, or write namespace = "{own_namespace}" if you want that'
+            f"[{own_namespace}] namespace: a tenant with this name would share the server's own namespace; rename the "
+            f'tenant, set another namespace, or write namespace = "{own_namespace}" to share the namespace'
         )
     _check_distinct(tenants)
     return tenants
@@ -115,7 +115,7 @@ def _texts(value: object) -> list[str]:
     given = value if isinstance(value, list) else [value]
     texts = [each for each in given if isinstance(each, str)]
     if not texts or len(texts) < len(given):
-        raise ValueError("must be a string or a list of strings, and not empty")
+        raise ValueError("must be a string, or a list of one or more strings")
     return texts
 
 
@@ -131,7 +131,7 @@ def _hashes(value: object) -> list[bytes]:
     texts = _texts(value)
     for text in texts:
         if _SHA256.fullmatch(text) is None:
-            raise ValueError("must be 64 hex digits: the SHA-256 of the token without a newline")
+            raise ValueError("must be the SHA-256 of the token without a newline, as 64 hex digits")
     digests = [bytes.fromhex(text) for text in texts]
     if _EMPTY_SHA256 in digests:
         raise ValueError("is the digest of an empty token; use a token that is not empty")
@@ -160,7 +160,9 @@ def _weight(value: object) -> float:
 
 def _quota(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_QUOTA_TOKENS_PER_MINUTE:
-        raise ValueError(f"must be a whole number from 1 to {MAX_QUOTA_TOKENS_PER_MINUTE}; leave it out for no limit")
+        raise ValueError(
+            f"must be a whole number from 1 to {MAX_QUOTA_TOKENS_PER_MINUTE}; leave the key out for no limit"
+        )
     return value
 
 
@@ -170,4 +172,6 @@ def _check_distinct(tenants: tuple[Tenant, ...]) -> None:
         for digest in tenant.token_sha256:
             other = owners.setdefault(digest, tenant.name)
             if other != tenant.name:
-                raise TokensFileError(f"[{tenant.name}] token: [{other}] has the same token; give each tenant its own")
+                raise TokensFileError(
+                    f"[{tenant.name}] token: [{other}] has the same token; give each tenant a different token"
+                )

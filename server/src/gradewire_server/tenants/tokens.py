@@ -1,4 +1,4 @@
-"""Find callers by their tokens in constant time, and reload the tokens file when it changes."""
+"""Find callers by token, and reload the tokens file when it changes."""
 
 import asyncio
 import hmac
@@ -19,8 +19,7 @@ from gradewire_server.tenants.tenant import MAX_FILE_BYTES, Tenant, TokensFileEr
 
 _log = logging.getLogger(__name__)
 
-_KEY: Final = secrets.token_bytes(32)
-"""A random secret of this process."""
+_HASH_KEY: Final = secrets.token_bytes(32)
 
 LOOK_EVERY_S: Final = 1.0
 
@@ -28,12 +27,7 @@ _Stamp: TypeAlias = tuple[int, int, int, int]
 
 
 class TokenTable:
-    """An immutable table of callers by token.
-
-    The table finds a token by a keyed hash of the token's SHA-256. Without the key, nobody can construct tokens whose
-    hashes share a prefix. So the time of a lookup reveals neither a token's length, nor how much of it is correct, nor
-    its owner. A lookup takes the same time with a thousand tenants as with one.
-    """
+    """An immutable table of callers by token. The duration of a lookup reveals nothing about the tokens."""
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
         self._found = {_keyed(digest): (digest, caller) for digest, caller in callers.items()}
@@ -49,17 +43,16 @@ class TokenTable:
 
 
 def _keyed(digest: bytes) -> bytes:
-    return blake2b(digest, key=_KEY, digest_size=16).digest()
+    return blake2b(digest, key=_HASH_KEY, digest_size=16).digest()
 
 
 class TokensFile:
     """The tokens in a file. If the file becomes invalid, the last valid tokens stay in force.
 
-    Use it on one event loop; any thread may use `table`. When the file is reloaded, each tenant keeps what is left of
-    its quota. Processes that serve together share their `levels`.
+    Only `table` is thread-safe. Processes of the same server share `levels`.
 
     Raises:
-        TokensFileError: The file cannot be read or is invalid. The message names the file, the table and the key.
+        TokensFileError: The file cannot be read or is invalid.
     """
 
     def __init__(self, path: Path, own_namespace: str = "", *, levels: SharedLevels | None = None) -> None:
@@ -76,12 +69,11 @@ class TokensFile:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
                 await self.look()
-            except Exception:  # noqa: BLE001 - see below
-                # Log every error and go on. If this task ended, a revoked token would stay valid.
+            except Exception:  # noqa: BLE001 - if this task ended, a revoked token would stay valid
                 _log.exception("auth_tokens_file: cannot check %s; the last valid tokens stay in force", self._path)
 
     async def look(self) -> None:
-        """Reload the file if it has changed. Log an invalid file only once."""
+        """Reload the file if it has changed. Log an invalid file once."""
         try:
             stamp = _stamp(await asyncio.to_thread(self._path.stat))
         except OSError as error:
@@ -105,7 +97,6 @@ class TokensFile:
         _log.info("auth_tokens_file: reloaded %s: %d tenants, %d tokens", self._path, len(tenants), len(self.table))
 
     def _table_of(self, tenants: Iterable[Tenant]) -> TokenTable:
-        """Return the table for these tenants. A tenant that already had a quota keeps what is left of it."""
         callers: dict[bytes, Caller] = {}
         buckets: dict[str, TokenBucket] = {}
         for tenant in tenants:
@@ -134,25 +125,25 @@ def _read(path: Path, own_namespace: str) -> tuple[_Stamp | None, tuple[Tenant, 
     except OSError as error:
         raise TokensFileError(f"{path}: cannot be read: {error.strerror or error}") from None
     if len(data) > MAX_FILE_BYTES:
-        raise TokensFileError(f"{path}: the file is larger than {MAX_FILE_BYTES} bytes")
+        raise TokensFileError(f"{path}: must not be larger than {MAX_FILE_BYTES} bytes")
     try:
         return stamp, read_tenants(data.decode(), own_namespace)
     except UnicodeDecodeError:
-        raise TokensFileError(f"{path}: the file is not UTF-8") from None
+        raise TokensFileError(f"{path}: must be UTF-8") from None
     except TokensFileError as error:
         raise TokensFileError(f"{path}: {error}") from None
 
 
 def _stamp(status: os.stat_result) -> _Stamp:
-    """Return values that change if the file is replaced or written."""
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class Authentication:
-    """A lookup of callers by token, for any thread.
+    """A thread-safe lookup of callers by token.
 
-    A call with one of `tokens` may do everything, in the server's own namespace. Tokens in the file belong to tenants.
-    Without `tokens` and `file`, every call is allowed (`is_open`).
+    Args:
+        tokens: Tokens with all scopes, for the server's own namespace.
+        file: Tenants' tokens. Without `tokens` and `file`, every call is allowed.
     """
 
     def __init__(self, tokens: Sequence[str] = (), *, file: TokensFile | None = None) -> None:
@@ -161,9 +152,9 @@ class Authentication:
         self.is_open = file is None and not tokens
 
     def caller(self, authorization: str, peer: str) -> Caller | None:
-        """Return the caller, or None if a token is required but `authorization` contains no valid one.
+        """Return the caller, or None if a token is needed, but `authorization` contains no valid token.
 
-        `peer` is the connection's address in gRPC's format, for example ``ipv4:127.0.0.1:50514``.
+        For `peer`, see `anonymous_caller`.
         """
         if self.is_open:
             return anonymous_caller(peer)
