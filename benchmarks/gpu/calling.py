@@ -1,4 +1,4 @@
-"""Start a gradewire server, and several processes that call it because one Python client is slower than a GPU."""
+"""Start a gradewire server, and several client processes, because one Python client is slower than a GPU."""
 
 import asyncio
 import random
@@ -41,7 +41,7 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
         RuntimeError: The server does not start; the message contains the end of its log.
     """
     with tempfile.TemporaryDirectory() as store:
-        several = int(flags.get("processes", "1")) > 1  # several processes need a shared store
+        several = int(flags.get("processes", "1")) > 1
         every = {
             "port": "0",
             "http-port": "0",
@@ -84,7 +84,7 @@ class Called:
         scored: Number of scored items.
         failed: Number of failed items.
         seconds: Seconds from the start of the first call to the end of the last call.
-        cpu_s: CPU seconds of the process in this time.
+        cpu_s: CPU seconds of the process in these seconds.
     """
 
     scored: int
@@ -100,8 +100,8 @@ def call_for(
 
     Args:
         address: HOST:PORT of the server.
-        seconds: Seconds in which calls are started.
-        callers: Number of concurrent calls of all processes together; a multiple of `clients`.
+        seconds: Seconds during which new calls start.
+        callers: Number of concurrent calls, summed over all processes; a multiple of `clients`.
         clients: Number of calling processes.
         items: Number of items in a call.
 
@@ -144,7 +144,7 @@ async def _warm_up(address: str) -> None:
 
 
 def _meet_at(barrier: Barrier) -> None:
-    global _barrier  # noqa: PLW0603 - a process of the pool can only get it at its start
+    global _barrier  # noqa: PLW0603 - a process of the pool receives the barrier only at its start
     _barrier = barrier
 
 

@@ -1,8 +1,8 @@
 """Measure how the judge's metrics agree with human labels; write docs/research/judge.md.
 
 Every run uses the same 600 rows, 100 for each data set and model. Choose prompts and thresholds only on
-`development_rows`, which share no question with the 600 rows. Scores are stored in --results, so an interrupted run
-resumes. The rows are not part of the project.
+`development_rows`, whose questions differ from those of the 600 rows. Scores are stored in --results, so an interrupted
+run resumes. The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ ROWS_OF_A_CELL = 100
 # Every sixth row is also judged with a reason.
 EVERY = 6
 
-# Each group is one run of the command, so that an interruption loses little. smile is first, because the tables compare
-# all others with it. Both values of a scale use the same cached answer from the judge.
+# Each group is one run of the command, so that an interruption loses little. smile is first because the tables compare
+# all other metrics with it. Both versions of a scale use the same cached answer from the judge.
 BESIDE = (("smile:v1", "rouge_l?measure=recall", "exact_match"),)
 DIRECT = (
     ("lave?value=expected", "lave?value=most_probable"),
@@ -45,7 +45,7 @@ DIRECT = (
     ("judge_grade?value=expected", "judge_grade?value=most_probable"),
     ("judge_similarity",),
 )
-# Run them together with the metrics without a reason, so that each has a unique name. The store keeps earlier
+# Run these together with the metrics without a reason, so that each metric has a unique name. The store keeps earlier
 # judgements.
 REASONED = (
     *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
@@ -53,7 +53,7 @@ REASONED = (
 )
 GUARDED = ("lave", "lave?guard=other_key")
 SYNTHETIC = ("smile:v1?synthetic=none", "smile:v1?synthetic=prepared")
-# The judge writes a sentence for each synthetic answer, so use only every third row, and only its first references.
+# Use only every third row and only its first references, because the judge writes a sentence for each synthetic answer.
 EVERY_WRITTEN = 3
 WRITTEN = 3
 BINARY = tuple(
@@ -64,13 +64,10 @@ BINARY = tuple(
 
 
 def test_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows for reports: 100 from each cell, drawn whatever their labels are.
+    """Return the rows for reports: 600 rows, 100 from each cell, drawn independently of the labels.
 
     Args:
         rows: All rows in the file.
-
-    Returns:
-        600 rows, cell by cell, in the order of the draw.
     """
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
@@ -106,8 +103,7 @@ class Task:
     Attributes:
         name: Name of the block.
         title: The rows' usual name.
-        rows: Rows to score.
-        groups: Metrics, by run of the command.
+        groups: Metrics, one group for each run of the command.
     """
 
     name: str
@@ -157,7 +153,7 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
 
 
 def judge_environment(judges: Path | None) -> None:
-    """Set the environment variables for the judge's backend and directory, which started commands read."""
+    """Set the environment variables for the judge's backend and directory."""
     os.environ.setdefault("GRADEWIRE_JUDGE_BACKEND", "embedded")
     if judges is not None:
         os.environ["GRADEWIRE_JUDGE_REPOSITORY"] = str(judges)
@@ -178,7 +174,7 @@ def _agreement(task: Task, results: Path) -> str:
 
 
 def _written(data: Path, results: Path) -> tuple[str, str]:
-    """Let the judge write all synthetic answers once; return the option that names their reference set."""
+    """Let the judge write all synthetic answers once; return the option for their reference set."""
     command = (GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--disk-directory", results / "store")
     done = subprocess.run(list(map(str, command)), check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -187,12 +183,12 @@ def _written(data: Path, results: Path) -> tuple[str, str]:
 
 
 def score_rows(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
-    """Score the rows, and return the file with the scores; resume a run of the same code, else start again.
+    """Score the rows, and return the file with the scores; resume a run of the same code, otherwise start again.
 
-    The store keeps the judge's answers to equal prompts, so a new start takes seconds.
+    The store keeps the judge's answers, so a new start takes seconds.
     """
     wanted = ",".join(metrics)
-    # Different metrics or prompts get a different file. For all other changes, --resume refuses to mix scores.
+    # Different metrics or prompts get a different file. After any other change, --resume refuses to mix scores.
     asked = wanted.encode() + b"".join(path.read_bytes() for path in sorted(PROMPTS.glob("*.toml")))
     out = base.with_name(f"{base.name}-{hashlib.blake2b(asked, digest_size=4).hexdigest()}.jsonl")
     run_gradewire(

@@ -1,8 +1,8 @@
 """Measure how well judges and metrics choose between a right and a wrong answer; write docs/research/comparisons.md.
 
-The pairs are drawn from human-labelled rows. For each question with both kinds of answers, a pair has one that
-annotators call right and one that they call wrong, in a seeded random order. Verdicts are stored in --results/store, so
-an interrupted run resumes. The rows are not part of the project.
+The pairs are drawn from human-labelled rows. Each question that has both kinds of answers gives a pair with one right
+and one wrong answer, in a seeded random order. Verdicts are stored in --results/store, so an interrupted run resumes.
+The rows are not part of the project.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OTHER: Final = {"a": "b", "b": "a", "tie": "tie"}
 
 @dataclass(frozen=True)
 class Drawn:
-    """A pair, and the answer in it that annotators call right."""
+    """A pair, and the answer that annotators call right."""
 
     pair: Pair
     right: str
@@ -47,11 +47,11 @@ class Outcome:
     """A judge's or metric's verdict on a pair.
 
     Attributes:
-        winner: "a", "b" or "tie"; None if the two orders contradict each other, or the judge's answer cannot be parsed.
-        leaning: The answer that is more probable over both orders, or "tie".
-        first: For each order, 1 if the judge preferred the answer shown first, 0 if not, 0.5 for a tie; () for a
+        winner: "a", "b" or "tie"; None if the two orders contradict each other or the judge's answer is unparsable.
+        leaning: The more probable answer over both orders, or "tie".
+        first: For each order, 1 if the judge preferred the first answer, 0 if the second, 0.5 for a tie; () for a
             metric.
-        consistent: True if the verdicts in both orders name the same winner.
+        consistent: True if both orders have the same winner.
     """
 
     winner: str | None
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
-    """Draw the same number of pairs from each data set, with the right answer equally often first and second.
+    """Draw equally many pairs from each data set; the right answer is first in half of the pairs.
 
     Args:
         rows: Rows with `dataset`, `question`, `references`, `prediction` and `label`.
@@ -97,7 +97,7 @@ def judged(found: Comparison) -> Outcome:
 
 
 def preferred(a: float | None, b: float | None) -> Outcome:
-    """Return the outcome of a metric's scores for both answers; an answer without a score loses."""
+    """Return the outcome for a metric's two scores; an answer without a score loses."""
     mine, other = (-1.0 if score is None else score for score in (a, b))
     winner = "tie" if mine == other else "a" if mine > other else "b"
     return Outcome(winner, winner)
@@ -194,7 +194,7 @@ def _points(winner: str | None, right: str) -> float:
 
 
 def _estimate(values: NDArray[np.float64]) -> str:
-    """Return the mean, with the 95 % percentile interval of 5 000 bootstrap draws of the pairs."""
+    """Return the mean with its 95 % interval (percentiles of 5 000 bootstrap draws of the pairs)."""
     draw = np.random.default_rng(0)
     means = values[draw.integers(0, len(values), (_DRAWS, len(values)))].mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))

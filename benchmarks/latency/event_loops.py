@@ -1,13 +1,13 @@
 """Measure how long a call blocks the event loops of a server and its HTTP gateway.
 
 `python -m benchmarks.latency.event_loops` starts `gradewire serve` with the HTTP API, lets `watching/` watch the loops,
-and sends one call at a time. Over gRPC, it sends hostile items with every metric. Over HTTP, where both processes read
+and sends one call at a time. Over gRPC, it sends extreme items with every metric. Over HTTP, where both processes read
 the call, it sends judges' metrics with pictures, comparisons, large messages, chats, Prepare with thousands of entries,
-and the list of models. Every round sends different texts, so that caches do not help. A hold is the time in
-milliseconds for which a loop is blocked. The table shows the minimum over the rounds of each round's longest hold,
-because other programs also block a loop. `own` is the part that the process itself caused (its CPU time, if less),
-`cpu` the part that the loop's thread computed; both are also minima over the rounds. The program prints rows with `own`
-above --show milliseconds, and the number of all calls.
+and the list of models. Every round sends different texts, so caches do not help. A hold is the time in milliseconds for
+which a loop is blocked. The table shows the minimum over the rounds of each round's longest hold, because other
+programs also block a loop. `own` is the process's part of the hold (its CPU time, if less), `cpu` the CPU time of the
+loop's thread; both are also minima over the rounds. The program prints rows with `own` of at least --show milliseconds,
+and the number of all calls.
 """
 
 import argparse
@@ -42,11 +42,11 @@ _JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto
 _SETTLE_S: Final = 0.02
 
 Case = tuple[str, Callable[[str], None]]
-"""A case's name, and a function that sends it with a mark that is unique to the call."""
+"""A case's name, and a function that sends the case with a unique mark."""
 
 
 def hostile_items(mark: str = "") -> dict[str, Item]:
-    """Return hostile items by name; `mark` makes every text new for the caches."""
+    """Return extreme items by name; `mark` makes every text new to the caches."""
     asked = {"question": f"What is it, {mark}?"}
     many = [f"reference {mark} {number} of many words" for number in range(1_000)]
     lengths = [f"{mark} " + " ".join(f"v{number}" for number in range(1, count)) for count in range(1, 200)]
@@ -103,7 +103,7 @@ def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, An
 
 
 class Hold(NamedTuple):
-    """A loop's longest hold, and the longest hold by the CPU time of the loop's thread and of its process."""
+    """A loop's longest hold, and the longest CPU times of the loop's thread and of its process."""
 
     ms: float
     cpu_ms: float
@@ -111,7 +111,7 @@ class Hold(NamedTuple):
 
 
 class Watched:
-    """A reader of the holds of all processes of a server.
+    """A reader of the holds in a server's processes.
 
     Args:
         directory: Directory into which the processes write.
@@ -127,7 +127,7 @@ class Watched:
                 file.write(bytes(_FIGURES.size))
 
     def longest(self) -> dict[str, Hold]:
-        """Return the longest holds since `reset`, by role; for several processes with a role, the largest values."""
+        """Return the longest holds since `reset`, by role, as the maximum over a role's processes."""
         found: dict[str, Hold] = {}
         for path in self._directory.iterdir():
             role = path.name.partition("-")[0]
@@ -138,7 +138,7 @@ class Watched:
 
 @contextmanager
 def watched_environment() -> Iterator[Watched]:
-    """Watch the processes that the body starts."""
+    """Watch the processes that start in the block."""
     with tempfile.TemporaryDirectory() as directory:
         before = dict(os.environ)
         os.environ["HOLDS_DIRECTORY"] = directory
@@ -172,12 +172,12 @@ class Calls:
         self._http_port = http_port
 
     def grpc(self, items: list[Item], *metrics: str) -> None:
-        """Score over gRPC; results contain the items' errors."""
+        """Score over gRPC; an item's error is part of its result."""
         request = {"items": items, "metrics": [spec_of(metric) for metric in metrics]}
         self._score(json_format.ParseDict(request, scoring_pb2.ScoreRequest()), timeout=300)
 
     def http(self, path: str, body: dict[str, Any] | list[dict[str, Any]]) -> None:
-        """Post JSON or JSON lines and read the reply; print a refusal."""
+        """Post JSON or JSON lines, and read the reply; print a refusal."""
         lines = isinstance(body, list)
         text = "\n".join(map(json.dumps, body)) if isinstance(body, list) else json.dumps(body)
         connection = http.client.HTTPConnection("127.0.0.1", self._http_port, timeout=300)
@@ -191,7 +191,7 @@ class Calls:
 
 
 def text_cases(calls: Calls) -> Iterator[Case]:
-    """Yield hostile items with each metric that needs no judge, over gRPC."""
+    """Yield extreme items with each metric that needs no judge, over gRPC."""
     names = [name for name, kind in METRIC_TYPES.items() if not (kind.asks_judge() or kind.needs_grader)]
     embedding = [*(f"smile:{preset}" for preset in _PRESETS), "sbert", "sfve", "bertscore", "correctness"]
     metrics = [*embedding, *(name for name in names if name not in {*embedding, "smile"})]
@@ -363,7 +363,7 @@ def measure(cases: Iterator[Case], watched: Watched, rounds: int, show_ms: float
                 )
             ]
             print(f"| {name} | " + " | ".join(f"{cell:.0f}" for cell in cells) + " |", flush=True)
-    print(f"\n{count} calls, {shown} of them held a loop for {show_ms:g} ms or longer")
+    print(f"\n{count} calls, {shown} of them blocked a loop for {show_ms:g} ms or longer")
 
 
 def main() -> None:

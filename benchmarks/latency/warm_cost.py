@@ -1,8 +1,8 @@
 """Measure the server's CPU time for a warm item by metric, with short and verbose answers, in batches and alone.
 
 One server replies with remembered results. The other (`remembered_results_max_bytes 0`) computes every score again from
-cached vectors. The program sends blocks of calls to each in turn, so that a changing load of the machine affects both.
-Times are the server process's CPU time, which hardly depends on this load, without the client's.
+cached vectors. The program sends blocks of calls to each server in turn, so that the machine's load affects both alike.
+Times are CPU time of the server process, which hardly depends on the load.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Kind:
     Attributes:
         metrics: Metric identifiers, separated by commas.
         answers: Key in `_WORDS`.
-        items: Number of items in a call; 0 means an empty call, which measures everything except scoring.
+        items: Number of items in a call. 0 means an empty call, to measure everything except scoring.
     """
 
     metrics: str
@@ -46,7 +46,7 @@ class Kind:
 
 
 def request_of(kind: Kind, rows: Mapping[str, Sequence[Row]]) -> scoring_pb2.ScoreRequest:
-    """Return the request that is sent repeatedly."""
+    """Return the request to send repeatedly."""
     items = [
         types_pb2.Item(
             id=row["id"], question=row["question"], references=row["references"], prediction=row["prediction"]

@@ -2,12 +2,11 @@
 
 A client in C sends one recorded request over eight connections to each running server in turn. Every process has all
 texts in its memory cache. The program measures calls with one item and with many:
-- paced: at a rate that all servers can handle, the CPU time of all server processes (with the supervisor) per item,
-minus their idle CPU time;
-- full: at full speed, the same CPU time with the idle part, and the cores that the server, its busiest Python thread
-and the client use. From this, the program derives the rate of a server with enough cores. N processes use N times the
-cores of one at full load, so they answer N times as many calls, divided by the ratio of their CPU time per item at full
-load.
+- paced: CPU time per item of all server processes (with the supervisor), minus idle CPU time, at a rate that all
+  servers can handle;
+- full: CPU time per item including idle time at full speed, and the cores that the server, its busiest Python thread
+  and the client use. From this, the program derives the rate of a server with enough cores: N processes on N times the
+  cores answer N times as many calls, divided by the ratio of CPU time per item.
 """
 
 import argparse
@@ -44,7 +43,6 @@ class Sent:
     """The result of h2load.
 
     Attributes:
-        calls: Number of answered calls.
         cpu_s: CPU seconds of h2load itself.
     """
 
@@ -58,7 +56,7 @@ class H2Load:
     Args:
         url: http://HOST:PORT/SERVICE/METHOD.
         message: The request.
-        connections: Number of connections; the system spreads them over a server's processes.
+        connections: Number of connections, which the system spreads over the server's processes.
         in_flight: Number of open calls on each connection.
     """
 
@@ -136,13 +134,13 @@ class Subject:
         return self._idle_cores
 
     def warm_up(self, items: int) -> None:
-        """Make the server encode the texts; refused calls do not matter here."""
+        """Make the server encode the texts; ignore refused calls."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         while client.send(_WARM_UP_S).calls < _WARM_CALLS:
             pass
 
     def measure(self, items: int, duration_s: int, calls_per_s: float = 0) -> Measured:
-        """Measure the server at a steady rate, minus idle time; 0 calls per second means full load."""
+        """Measure the server at a steady rate without idle time; 0 calls per second means full load with idle time."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         cpu_s, loops_s, went_well, began_s = self._cpu_s(), self._loops_s(), self._went_well(), time.monotonic()
         sent = client.send(duration_s, calls_per_s)
@@ -163,7 +161,7 @@ class Subject:
         return sum(sum(each.cpu_times()[:2]) for each in self._family())
 
     def _loops_s(self) -> dict[int, float]:
-        """Return the CPU seconds of each process's first thread, which runs the event loop."""
+        """Return the CPU seconds of each process's event loop thread."""
         return {
             each.pid: thread.user_time + thread.system_time
             for each in self._family()
@@ -231,8 +229,8 @@ def compare(subjects: dict[int, Subject], items: int, options: argparse.Namespac
         cores = medians["full", count].cores / medians["full", first].cores
         print(
             f"{items} items a call, {count} processes against {first}: measured {paced:.2f} x the CPU for an item when "
-            f"paced, {full:.2f} x at full load, where {cores:.2f} x the cores answered {calls:.2f} x the calls; "
-            f"derived {count / first / full:.2f} x the calls with cores to spare",
+            f"paced, {full:.2f} x at full load, with {cores:.2f} x the cores for {calls:.2f} x the calls; "
+            f"derived {count / first / full:.2f} x the calls with enough cores",
             flush=True,
         )
 

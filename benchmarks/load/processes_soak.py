@@ -2,9 +2,9 @@
 
 The Python client sends calls and streams on a schedule. The program compares every score with the score from a single
 undisturbed process with separate caches. It counts different scores, failed attempts by gRPC code, and calls that
-failed despite the client's retries. It also records the memory of each process when it is killed, and of the
-supervisor. Half of a call's rows repeat a few rows; the other half is drawn from far more rows than fit into the memory
-cache. Each minute and each kill adds a JSON line to --out.
+failed despite the client's retries. It also records the supervisor's memory, and each process's memory when the process
+is killed. Half of a call's rows repeat a few rows; the other half is drawn from far more rows than the memory cache
+holds. Each minute and each kill adds a JSON line to --out.
 """
 
 import argparse
@@ -114,7 +114,7 @@ def make_rows(count: int, seed: int = 0) -> list[Row]:
 
 
 def scores_of(item: ItemScores) -> Scores:
-    """Return the scores of all metrics; None for a missing score."""
+    """Return the scores of all metrics, with None for a missing score."""
     return tuple(each.score for each in item.scores.values())
 
 
@@ -144,7 +144,7 @@ class Soak:
         server: The server.
         rows: Rows to score.
         truth: The rows' right scores.
-        out: File that gets a line for every minute and kill.
+        out: File with a line for every minute and kill.
     """
 
     def __init__(self, server: Server, rows: Sequence[Row], truth: Sequence[Scores], out: TextIO) -> None:
@@ -163,7 +163,7 @@ class Soak:
         self.killed_cpu_s = 0.0
 
     async def warm_up(self) -> None:
-        """Score all rows once, so that the store has their texts and the load is no overload."""
+        """Score all rows once, so that the store has their texts and the load does not overload the server."""
         async with AsyncClient(self._server.address, deadline_s=600) as client:
             await client.score(self._rows, METRICS)
 
@@ -272,7 +272,7 @@ class Soak:
 
 
 def anonymous_mib(pid: int) -> float:
-    """Return a process's memory without mapped files, in MiB, because the store's map is in the page cache."""
+    """Return a process's memory in MiB, without mapped files because the store's map is in the page cache."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
@@ -284,11 +284,11 @@ def _agree(got: float | None, wanted: float | None) -> bool:
 
 
 def report(soak: Soak, restarts: float) -> bool:
-    """Print the summary; return True if all goals were met."""
+    """Print the summary; return True if all goals were reached."""
     tally, failed = soak.tally, soak.transport.failed
     print(f"{tally.calls:,} calls and streams, {tally.right:,} right scores, {len(tally.wrong)} wrong (goal: 0)")
     print(
-        f"{soak.transport.attempts:,} attempts, failed: {dict(failed) or 0} (goal: UNAVAILABLE alone); "
+        f"{soak.transport.attempts:,} attempts; failed: {dict(failed) or 0} (goal: only UNAVAILABLE); "
         f"calls failed despite retries: {len(tally.lost)} (goal: 0); longest call {tally.longest_s:.1f} s"
     )
     for code, said in soak.transport.said.items():
@@ -300,13 +300,13 @@ def report(soak: Soak, restarts: float) -> bool:
     )
     print(f"memory of the killed processes: {ages}")
     good = not tally.wrong and not tally.lost and set(failed) <= {"UNAVAILABLE"} and restarts == len(soak.lives)
-    lives = [mib for _, mib in soak.lives[2:]]  # the first two processes lived shorter than all others
+    lives = [mib for _, mib in soak.lives[2:]]  # the first two processes ran for a shorter time
     for who, sizes in (("processes", lives), ("supervisor", soak.supervisor_mib[2:])):
         if len(sizes) > 1:
             growth = sizes[-1] / sizes[0] - 1
             good = good and growth <= _GROWTH_GOAL
             print(f"{who}: {sizes[0]:.1f} -> {sizes[-1]:.1f} MiB, {growth:+.1%} (goal: at most {_GROWTH_GOAL:+.0%})")
-    print(f"this program with the client: {soak.client_mib[0]:.1f} -> {soak.client_mib[-1]:.1f} MiB")
+    print(f"this program and the client: {soak.client_mib[0]:.1f} -> {soak.client_mib[-1]:.1f} MiB")
     return good
 
 
@@ -329,7 +329,7 @@ def _flags(store: str, processes: int) -> dict[str, str]:
 
 
 def main() -> int:
-    """Run the soak; return exit code 1 if a goal was missed."""
+    """Run the soak; return 1 if a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=30)

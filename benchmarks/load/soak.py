@@ -1,9 +1,9 @@
 """Run a server at 70 % of capacity for half an hour; record errors, latency and resident memory.
 
-Half of each request's texts are new. The in-process cache is full before the baseline is measured, so the cache does
-not cause later growth. Capacity is the rate of a closed loop in the same run. The program measures capacity again twice
-a minute, because other work on the machine changes it. Each stretch adds a JSON line to --out, so an interrupted run
-keeps its results. The cache on disk is off, because its map would count as resident.
+Half of each request's texts are new. The in-process cache is full before the baseline is measured, so it causes no
+later growth. Capacity is the rate of a closed loop in the same run. The program measures capacity again twice a minute
+because other work on the machine changes it. Each stretch adds a JSON line to --out, so an interrupted run keeps its
+results. The cache on disk is off because its map would count as resident.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Requests:
         self._made = 0
 
     def next(self) -> scoring_pb2.ScoreRequest:
-        """Return the next request; half of the items are new, the other half (none at first) were sent recently."""
+        """Return the next request; half of its items are new, the other half repeat recent ones, if any."""
         new = [self._text() for _ in range(ITEMS // 2)]
         seen = self._source.sample(self._recent, ITEMS // 2) if len(self._recent) == _RECENT else []
         self._recent.extend(new)
@@ -73,7 +73,6 @@ class Tally:
     """The results of a stretch's requests.
 
     Attributes:
-        items: Number of scored items.
         errors: Number of failed calls and items, by message.
         latency_s: Latency of each call, from the scheduled time.
     """
@@ -108,7 +107,7 @@ class Sender:
     async def open_loop(self, duration_s: float, requests_per_s: float) -> Tally:
         """Send one request per interval without waiting for earlier replies, with at most MAX_OPEN open calls.
 
-        On a busy machine, late requests wait here, like in a sensible caller, and the wait counts as latency.
+        On a busy machine, late requests wait here, and the wait counts as latency.
         """
         tally, room = Tally(), asyncio.Semaphore(MAX_OPEN)
 
@@ -135,7 +134,7 @@ class Sender:
 
 
 def resident_bytes(roots: Sequence[psutil.Process]) -> int:
-    """Return the resident size of processes and all their children in bytes."""
+    """Return the resident bytes of processes and all their children."""
     family = [member for root in roots for member in (root, *root.children(recursive=True))]
     return sum(member.memory_info().rss for member in family)
 
@@ -168,7 +167,7 @@ class Soak:
         return tally.items / _PROBE_S
 
     async def soak(self, minutes: float, share: float, renew_s: float) -> None:
-        """Send `share` of capacity for `minutes`; capacity probes are a separate phase."""
+        """Send `share` of capacity for `minutes`; measure capacity in separate phases."""
         end_s = time.monotonic() + 60 * minutes
         while (left_s := end_s - time.monotonic()) > 1:
             rate = share * await self.capacity() / ITEMS
@@ -201,7 +200,7 @@ class Soak:
 
 
 def report(lines: list[dict[str, Any]]) -> bool:
-    """Print the summary; return True if both goals were met."""
+    """Print the summary; return True if both goals were reached."""
     first = next(number for number, line in enumerate(lines) if line["phase"] == "soak")
     after = lines[first - 1 :]  # the baseline is the capacity probe before the first stretch
     soaked = [line for line in after if line["phase"] == "soak"]
@@ -239,7 +238,7 @@ async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> lis
 
 
 def main() -> int:
-    """Start the servers, load them and print the summary; return exit code 1 if a goal was missed."""
+    """Start the servers, load them and print the summary; return 1 if a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=ENGINES, default="embedded")
     parser.add_argument("--minutes", type=float, default=30)

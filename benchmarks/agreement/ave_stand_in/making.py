@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from benchmarks.agreement.ave_stand_in.shifts import Thesaurus, WordForms
 
-# Raise this when the same rows and seed give different texts.
+# Raise this version when the same rows and seed give different texts.
 VERSION = 1
 MAX_WORDS = 5
 _MAX_CHARACTERS = 200
@@ -31,12 +31,9 @@ class LabelledAnswer:
     """A row with a human label.
 
     Attributes:
-        id: The row's ID in the file.
-        question: The question, or "".
-        references: At least one reference.
-        prediction: A model's answer.
+        id: ID in the file.
         label: Human label on any scale.
-        dataset: Name of the data set, or "".
+        dataset: Data set's name, or "".
     """
 
     id: str
@@ -53,17 +50,14 @@ class StandInRow:
 
     Attributes:
         id: ID of the labelled row.
-        question: Question of the labelled row.
-        references: References of the labelled row, for parts 1 and 2.
-        prediction: Prediction of the labelled row, for parts 1 and 3.
+        references: Original references, for parts 1 and 2.
+        prediction: Original prediction, for parts 1 and 3.
         descriptions: Sentences that describe the prediction, for part 2.
         shifted_references: Each reference rewritten, for part 3.
-        label: Human label.
-        dataset: Data set of the labelled row.
-        half: The question's half (`gradewire_stats.calibration.labelled_rows`).
-        question_kind: Kind of the question's answer.
-        description_forms: Method for each description.
-        shifts: Method for each reference; "kept" if it is unchanged.
+        half: The half that contains the question (`gradewire_stats.calibration.labelled_rows`).
+        question_kind: Kind of answer that the question asks for.
+        description_forms: Method of each description.
+        shifts: Method of each rewritten reference; "kept" if the reference is unchanged.
         made: Version and seed of the generator.
     """
 
@@ -87,10 +81,9 @@ class StandIn:
     """The stand-in's rows, with statistics.
 
     Attributes:
-        rows: The rows, in the order of the labelled rows.
         left_out: Number of skipped labelled rows, by reason.
         shifts: Number of references, by method.
-        kept_rows: Number of rows with only unchanged references, whose parts 1 and 3 are equal.
+        kept_rows: Number of rows with only unchanged references, so that parts 1 and 3 are equal.
         forms: Number of descriptions, by method.
     """
 
@@ -115,15 +108,15 @@ def stand_in(
         answers: Labelled rows.
         words: Inflections.
         thesaurus: Synonyms.
-        seed: Seed for the texts; the same seed gives the same texts for a row, whatever other rows there are.
-        max_words: Maximum length of a prediction; longer ones are skipped, because they are descriptions already.
+        seed: Seed for the random choices. A row's texts depend only on this seed and the row.
+        max_words: Maximum words in a prediction; a longer prediction is skipped because it already is a description.
     """
     found = StandIn()
     for answer in answers:
         if reason := _unfit(answer, max_words):
             found.left_out[reason] += 1
             continue
-        # IDs may repeat in a file, so the key includes the content.
+        # The key includes the content because IDs may repeat in a file.
         key = f"{VERSION} {seed} {answer.id} {answer.question} {answer.prediction}"
         descriptions = described(answer.question, answer.prediction, key=key, words=words)
         kind = asked(answer.question).kind

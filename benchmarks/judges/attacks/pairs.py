@@ -1,8 +1,8 @@
 """Attack pairwise judges: `python -m benchmarks.judges.attacks.pairs`; write a block of docs/research/attacks.md.
 
-Each pair has a right and a wrong answer to the same question. Of the wrong answers that do not win unchanged, the
-program measures how many win with an attack; of the right answers that win, how many stop winning. Verdicts are stored
-in --results/store.
+Each pair has a right and a wrong answer to the same question. The program measures how many wrong answers that lose
+unchanged win with an attack, and how many right answers that win unchanged stop winning. Verdicts are stored in
+--results/store.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHOOSERS: Final = ("compare", "compare?references=true")
 RIGHT, WRONG = "a", "b"
-# The server rejects an answer without words, so this answer does not win.
+# The server rejects an answer without words, and a rejected answer does not win.
 _ENDED: Final = {Status.OK, Status.INCONSISTENT, Status.UNPARSABLE, Status.INVALID_INPUT, Status.EMPTY_PREDICTION}
 
 
@@ -44,7 +44,7 @@ def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
     """Pair wrong answers, unchanged and in each family of a half, with a right answer to the same question.
 
     Args:
-        rows: Wrong answers to different questions; skip an answer if the pool has no right answer to its question.
+        rows: Wrong answers to different questions. An answer is skipped if `pool` has no right answer to the question.
         pool: All answers.
         half: Half of the wordings.
     """
@@ -71,7 +71,7 @@ def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
 
 
 def won(found: Sequence[Duel], winners: Sequence[str | None]) -> tuple[dict[str, Rate], dict[str, Rate]]:
-    """Return by family the rates of wrong answers that start to win under attack and of right ones that stop winning.
+    """Return two rates by family: wrong answers that start to win under attack, and right answers that stop winning.
 
     Args:
         found: Duels, including each wrong answer unchanged.
@@ -117,7 +117,7 @@ def main() -> None:
             lines.append(line)
             plain = [winner for duel, winner in zip(found, winners, strict=True) if duel.case.family == PLAIN]
             lines.append(
-                f"{by}, as they are: right wins {plain.count(RIGHT)}, wrong {plain.count(WRONG)} of {len(plain)}"
+                f"{by}, unchanged: right wins {plain.count(RIGHT)}, wrong {plain.count(WRONG)} of {len(plain)}"
             )
     as_json = {label: {family: rate.as_json() for family, rate in of.items()} for label, of in rates.items()}
     (options.results / f"pairs-{options.half}.json").write_text(json.dumps(as_json, indent=1), "utf-8")
