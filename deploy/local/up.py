@@ -252,9 +252,7 @@ def main() -> int:
             return 0
         with held(state) as ours:
             if not ours:
-                _say(
-                    f"a deployment is already running (addresses: {state}/addresses.json). To stop it, run: make down"
-                )
+                _say(f"a deployment is already running (addresses: {state}/addresses.json). To stop it, run: make down")
                 return 0
             ports = {name: getattr(arguments, f"{name.replace('-', '_')}_port") for name in PORTS}
             up(state, ports, repository=arguments.repository, processes=arguments.processes)
