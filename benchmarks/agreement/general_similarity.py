@@ -97,7 +97,7 @@ def read_sentences(path: Path) -> SimilaritySet:
         rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     for number, row in enumerate(rows, start=2):
         if not (row["first"] and row["second"] and row["group"].isdecimal() and row["grade"] in set("012345")):
-            raise ValueError(f"{path}, line {number}must have group, grade (0 to 5), first and second, not {row}")
+            raise ValueError(f"{path}, line {number}: must have group, grade (0 to 5), first and second, not {row}")
     _, groups = np.unique([int(row["group"]) for row in rows], return_inverse=True)
     return SimilaritySet(
         "sentences",

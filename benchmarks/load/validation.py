@@ -200,7 +200,7 @@ def outage(training: Training, validation: ValidationScorer, server: Server, dea
     everything = validation.wait(300)
     scored = {scores.step for scores in validation.results() if scores.step >= first and not scores.problem}
     print(
-        f"server dead for {dead_s:g} s: {len(submits_s)} validations submitted,  "
+        f"server dead for {dead_s:g} s: {len(submits_s)} validations submitted, "
         f"{validation.counts()[StepState.SCORED] - already} scored ({len(scored)} steps), "
         f"{validation.counts()[StepState.DROPPED]} dropped, all finished: {everything}; "
         f"step {statistics.median(steps_s) * 1e3:.2f} ms, submit {statistics.median(submits_s) * 1e3:.2f} ms "

@@ -73,7 +73,7 @@ def run_in_foreground(
 
 
 def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
-    """Start ``gradewire triton up ARGUMENTS`` as a separate process and wait until its server is ready.
+    """Start ``gradewire triton up ARGUMENTS`` as a separate process, and wait until its server is ready.
 
     Raises:
         TritonStartError: The server did not start; the message is the process's output.

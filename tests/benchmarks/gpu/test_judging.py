@@ -235,7 +235,7 @@ async def test_the_step_asks_the_server_that_was_named(minilm: Path) -> None:
             ["--judge-url", "u", "--judge-model", "m", "--judge-weights", "."],
             "use either --judge-weights, which starts vLLM here, or --judge-url",
         ),
-        (["--judge-weights", "nowhere"], "nowhere is no directory"),
+        (["--judge-weights", "nowhere"], "nowhere is not a directory"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

@@ -82,7 +82,7 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
         (FOLDER, ExportOptions(), replace(LOCAL, origin="with space"), "with --name"),
         (FOLDER, ExportOptions(), replace(LOCAL, origin=""), "with --name"),
         (FOLDER, ExportOptions(), replace(HUB, origin="x/all-MiniLM-L6-v2"), "name of a catalog model"),
-        (replace(FOLDER, counts_prompt=False), ExportOptions(prefix="p: "), LOCAL, "leaves a prompt's tokens out"),
+        (replace(FOLDER, counts_prompt=False), ExportOptions(prefix="p: "), LOCAL, "excludes a prompt's tokens"),
     ],
 )
 def test_what_cannot_be_decided_is_asked_for(

@@ -1,1 +1,1 @@
-"""Build and verify models. The server never imports this package, which needs onnx, onnxruntime and safetensors."""
+"""Build and verify models. This package needs onnx, onnxruntime and safetensors, so the server never imports it."""

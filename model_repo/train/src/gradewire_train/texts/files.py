@@ -20,13 +20,13 @@ def read_examples(path: Path) -> list[Example]:
     """Read examples from JSON lines.
 
     Raises:
-        TrainingError: The file cannot be read or is empty, or a line is invalid or fails `contradiction`; the message
-            names the line.
+        TrainingError: The file is not readable or is empty, or a line is invalid or fails `contradiction`; the message
+            states the line.
     """
     found = []
     for where, example in json_lines(path, Example):
         if example.task not in TASKS:
-            raise TrainingError(f"{where}: task should be one of {', '.join(TASKS)}")
+            raise TrainingError(f"{where}: task must be one of {', '.join(TASKS)}")
         if wrong := contradiction(example):
             raise TrainingError(f"{where}: {wrong}")
         found.append(example)
@@ -45,7 +45,7 @@ def write_examples(examples: Iterable[Example], path: Path) -> None:
 def user_examples(
     files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
-    """Return examples from the user's files for the tasks in `only`. `counts` contains each task's maximum number.
+    """Return examples from the user's files for the tasks in `only`; `counts` contains each task's maximum number.
 
     Tasks without material are missing from the result. `lexicon`, for synonyms of answers, is called only if there are
     questions.

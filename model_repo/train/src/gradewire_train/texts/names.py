@@ -35,7 +35,7 @@ def title(rng: Random) -> str:
 
 
 def titled(rng: Random) -> Draw:
-    """Ask for a title, with or without an article, subtitle or quotation marks. Wrong titles share at most one word."""
+    """Ask for a title, with or without an article, subtitle or quotation marks; wrong titles share at most one word."""
     who = person_name(rng).usual
     answer = title(rng)
     question, statement = rng.choice(QUESTIONS["title"])
@@ -74,7 +74,7 @@ def person_name(rng: Random) -> Name:
 
 
 def named(rng: Random) -> Draw:
-    """Ask for a person, whose name can have several forms. A wrong name shares at most one part with the right name.
+    """Ask for a person, whose name can have several forms; a wrong name shares at most one part with the right name.
 
     If a form is the surname alone, no wrong answer has this surname.
     """
