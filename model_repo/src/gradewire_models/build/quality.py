@@ -81,7 +81,9 @@ def read_rows(path: Path) -> AnswerRows:
             references = tuple(row["references"])
             found = AnswerRow(row["question"], references, row["prediction"])
         except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise BuildError(f"{path}, line {number}: must have question, references and prediction ({error})") from error
+            raise BuildError(
+                f"{path}, line {number}: must have question, references and prediction ({error})"
+            ) from error
         texts = (found.question, found.prediction, *references)
         if not references or not all(isinstance(text, str) and text.strip() for text in texts):
             raise BuildError(f"{path}, line {number}: a text is empty or not a string")
