@@ -1,8 +1,8 @@
 """Find an encoder's BERTScore settings: the layer that agrees best with annotators, and baselines.
 
-The input is JSON lines with question, references, prediction, label (0 or 1), dataset and model. The best layer has the
-highest agreement, averaged over all pairs of dataset and model. A baseline is the mean over pairs of predictions to
-different questions, like the random sentences in Zhang et al. 2020 (section 5). Prints the lines for catalog.toml.
+The input is JSON lines with question, references, prediction, label (0 or 1), dataset and model. A baseline is the mean
+over pairs of predictions to different questions, like the random sentences in Zhang et al. 2020 (section 5). Prints the
+lines for catalog.toml.
 """
 
 import argparse

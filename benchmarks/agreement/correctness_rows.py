@@ -49,12 +49,11 @@ class ScoredRows:
     """Labelled rows with the server's results.
 
     Attributes:
-        source: Name of the rows' source.
         values: float64[rows, features], NaN if a feature does not apply. A grader's logit, if any, is last.
         shapes: float64[rows, numbers], each item's input kind.
-        smile: float64[rows], SMILE scores with preset `one_pass`, which the features also use.
+        smile: float64[rows], SMILE scores with preset `one_pass`.
         line: Metric identifier for these features, with the model's digest.
-        smile_of_others: float64[rows], SMILE scores with the same preset, by encoder name.
+        smile_of_others: float64[rows], other encoders' SMILE scores, by encoder.
     """
 
     rows: list[Row]
@@ -111,11 +110,7 @@ class ScoredRows:
         return ScoredRows(rows, self.source, *columns, self.line, others)
 
     def beside(self, model: str, other: ScoredRows) -> ScoredRows:
-        """Return the same rows, with additional SMILE scores from another encoder.
-
-        Args:
-            model: Name of the other encoder.
-            other: The rows scored with the other encoder.
+        """Return the rows with additional SMILE scores from another encoder.
 
         Raises:
             ValueError: `other` has different rows.
@@ -187,8 +182,7 @@ class Fitted:
     """A `correctness` fit in the catalog's and the server's format.
 
     Attributes:
-        form: Fit in the catalog's format. If requested, `figures` contains the results of cross-validation over
-            questions.
+        form: Fit in the catalog's format; if requested, with results of cross-validation in `figures`.
         served: Fit in the server's format.
     """
 
@@ -212,13 +206,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Names and date to store with a fit.
-
-    Attributes:
-        model: Encoder's name in the catalog.
-        date: ISO date of the fit.
-        grader: Catalog name of the grader that computes the logit feature; "" without a grader.
-    """
+    """Names and ISO date to store with a fit; `grader` is "" without a grader."""
 
     model: str
     date: str = ""
@@ -226,14 +214,7 @@ class Recipe:
 
 
 def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures: bool = False) -> Fitted:
-    """Fit `correctness` to all rows.
-
-    Args:
-        parts: Rows of each source.
-        recipe: Names and date of the fit.
-        half: Half that contains the questions, recorded as the fit's origin.
-        figures: True to cross-validate over questions.
-    """
+    """Fit `correctness` to several sources' rows; with `figures`, cross-validate over questions."""
     provenance = {
         "metric_version": VERSION,
         "model": recipe.model,

@@ -63,8 +63,7 @@ LINE_CHARACTERS: Final = 120
 def ablation_table(parts: tuple[ScoredRows, ...]) -> str:
     """Return a table of fits with all features, without each feature group, and with only SMILE's features.
 
-    Its columns are the first part's mean Pearson of the four cells and Brier score, cross-validated over questions, and
-    the sources' mean AUC, each with a fit on all other sources.
+    The first part's values are cross-validated over questions; the mean AUC is over left-out sources.
     """
     lines = [
         "| | mean Pearson of four cells | Brier score | mean AUC of sources left out |",
@@ -98,13 +97,7 @@ def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class Read:
-    """Rows, and a fit on other questions or, in some cases, other sources.
-
-    Attributes:
-        name: The rows' name in tables.
-        rows: The rows, possibly from several models under test.
-        fit: The fit that grades the rows.
-    """
+    """Rows, and a fit on other questions or, in some cases, other sources."""
 
     name: str
     rows: ScoredRows
@@ -117,14 +110,7 @@ class Read:
 
 
 def tables_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, ablation: bool) -> str:
-    """Return all tables in Markdown.
-
-    Args:
-        held_out: The held-out split, with all models under test.
-        nq301: NQ301 without EVOUNA's questions.
-        parts: Rows for the fit in `held_out`, by source.
-        ablation: True to add a table of fits without each feature group.
-    """
+    """Return all tables in Markdown; `parts` are the fitted rows, by source."""
     cells = held_out.rows.where(lambda row: row["model"] in HEADLINE_MODELS)
     sets = [Read(f"{held_out.name}, gpt35 and gpt4", cells, held_out.fit)]
     sets += [Read(f"{held_out.name}, all five models", held_out.rows, held_out.fit), nq301]
@@ -180,12 +166,7 @@ def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementRe
 
 
 def agreement_table(rows: ScoredRows, probabilities: NDArray[np.float64]) -> str:
-    """Return a table of each cell's results, their mean, and the differences from SMILE, with intervals.
-
-    Args:
-        rows: The rows.
-        probabilities: P(right), float64[rows].
-    """
+    """Return a table of each cell's results, their mean, and the differences from SMILE, with intervals."""
     report = _report(rows, probabilities)
     cells = [cell for cell in report.metrics[0].cells if cell.level == "cell"]
     names = [f"{cell.dataset} {cell.model}".strip() for cell in cells]

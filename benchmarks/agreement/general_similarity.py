@@ -1,8 +1,8 @@
 """Measure how training changes an encoder's similarities for general texts instead of short answers.
 
 `python -m benchmarks.agreement.general_similarity --model all-MiniLM-L6-v2 --model sfve-mini [--words
-gensim-4.4.0-….whl]` prints Spearman's correlation of cosines with grades for each built model, and each model's
-difference from the first, with 95 % intervals by bootstrap over groups.
+gensim-4.4.0-….whl]` prints each model's Spearman correlation of cosines with grades, and its difference from the first
+model, with 95 % intervals by bootstrap over groups.
 
 - `sentences`: 150 pairs in general_similarity.tsv, written for this benchmark: 25 sentences, each with six others.
   Grades: 5 for the same in different words, 4 for one more or one less detail, 3 for the same scene with an important
@@ -60,10 +60,8 @@ class SimilaritySet:
     """Pairs of texts with annotators' similarity grades.
 
     Attributes:
-        first: First text of each pair.
-        second: Second text of each pair.
         grades: float64 [pairs]; a higher grade means more similar.
-        groups: int [pairs], each pair's group, counted from 0 without gaps. The bootstrap draws whole groups.
+        groups: int [pairs], each pair's group, counted from 0 without gaps.
     """
 
     name: str
@@ -74,7 +72,7 @@ class SimilaritySet:
 
 
 def similarity_sets(words: Path | None = None) -> list[SimilaritySet]:
-    """Return the project's sentences, and, if `words` is gensim's wheel, both sets of word pairs.
+    """Return the project's sentences and, from gensim's wheel `words`, both sets of word pairs.
 
     Raises:
         OSError: A file cannot be read.
@@ -129,12 +127,7 @@ def read_words(wheel: Path, name: str) -> SimilaritySet:
 
 
 def cosines(encode: Encode, pairs: SimilaritySet) -> NDArray[np.float64]:
-    """Return every pair's cosine, float64 [pairs] in [-1, 1].
-
-    Args:
-        encode: Function from texts to vectors, [texts, dims], of any length except 0.
-        pairs: The pairs to compare.
-    """
+    """Return every pair's cosine, float64 [pairs] in [-1, 1]; `encode` returns [texts, dims]."""
     texts = sorted({*pairs.first, *pairs.second})
     positions = {text: position for position, text in enumerate(texts)}
     vectors = np.asarray(encode(texts), dtype=np.float64)

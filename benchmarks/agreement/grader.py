@@ -1,10 +1,9 @@
 """Compare `grader` with `lave` and `smile` in quality and cost; write docs/research/grader.md.
 
-Only rows from the held-out split (half b) are used, because the grader was trained on half a. The shipped `correctness`
-fit used both halves, so its results would be too good; benchmarks.agreement.correctness has held-out values. One table
-compares all rows of half b without a judge, another the 600 rows of benchmarks.judges.agreement with the judge. Cost is
-a command's CPU seconds, with child processes, on a few rows minus its seconds on one row. The metrics are measured in
-turns. Scores are stored in --results, so an interrupted run resumes. The rows are not part of the project.
+Only half b is used, because the grader was trained on half a. The shipped `correctness` fit used both halves, so its
+results are too good; for held-out values, see benchmarks.agreement.correctness. Cost is a command's CPU seconds, with
+child processes, on a few rows minus its seconds on one row. Scores are stored in --results, so an interrupted run
+resumes.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def main() -> None:
 
 
 def held_out(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows whose question is in the held-out split."""
+    """Return the rows in the held-out split."""
     return [row for row in rows if half_of(row["question"]) == "b"]
 
 
@@ -85,7 +84,7 @@ def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]],
 
 
 def cost_table(rows: Sequence[Row], results: Path) -> str:
-    """Return each metric's CPU seconds per row with an empty store, as the minimum over several rounds."""
+    """Return each metric's CPU seconds per row with an empty store, the minimum over several rounds."""
     load = os.getloadavg()[0]
     least = dict.fromkeys(COST_ROWS, float("inf"))
     for number in range(COST_ROUNDS):

@@ -1,7 +1,7 @@
 """Measure how all metrics without an LLM agree with human labels; write docs/research/agreement.md.
 
 Scores and the engine's store are kept in --results. An interrupted run resumes, and a complete run computes no scores
-again; the block states if the metrics' code has changed in the meantime. The rows are not part of the project.
+again; the block states if the metrics' code has changed in the meantime.
 """
 
 from __future__ import annotations
@@ -40,13 +40,7 @@ METRICS = {
 
 @dataclass(frozen=True)
 class RowSet:
-    """Labelled rows, and their block in the document.
-
-    Attributes:
-        name: Name of the block.
-        file: File in the data directory.
-        title: The row set's title in the document.
-    """
+    """Labelled rows, and their block in the document."""
 
     name: str
     file: str
@@ -103,8 +97,6 @@ class Scored:
     """The scores of a group of metrics.
 
     Attributes:
-        out: File with the scores.
-        seconds: Duration of this run.
         kept: True if an earlier run started the file.
         stale: True if the metrics' code has changed since the earlier run, or the earlier code is unknown.
     """

@@ -1,8 +1,6 @@
 """Rank EVOUNA's five models with several judges of pairs, and compare the leaderboards with annotators' labels.
 
-Writes the answers to `--questions` questions, and a vote for each pair with one right and one wrong answer. Then runs
-`gradewire leaderboard` with `--human`, passing on the options after `--`. Judged pairs are stored in `--kept` and
-reused.
+Runs `gradewire leaderboard` with the options after `--`. Judged pairs are stored in `--kept` and reused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Measure how often the intervals of ratings contain the true values, over tournaments with known strengths.
 
-Bradley-Terry ratings are compared with the strengths that decide the verdicts. With `--spread`, all verdicts on an
-answer depend on its quality, so the ratings are compared with a fit to 200 000 instructions. Elo has no true values
-because it starts at 1000 and lags behind, so its intervals are compared with Elo's mean over 400 more tournaments. For
-each model, prints the number of tournaments whose interval contained the value, and how well the order was recovered.
+With `--spread`, all verdicts on an answer depend on its quality, so Bradley-Terry ratings are compared with a fit to
+200 000 instructions instead of the strengths. Elo has no true values because it starts at 1000 and lags behind, so its
+intervals are compared with Elo's mean over 400 more tournaments.
 """
 
 from __future__ import annotations
@@ -48,7 +47,6 @@ class Field:
         spread: Standard deviation of answers' quality around the model's strength, in the same units. With 0, all
             verdicts are independent.
         twice: Share of matches with two verdicts, like a judge's for both orders. Two different verdicts give a tie.
-            The models' expected points do not change.
     """
 
     strengths: NDArray[np.float64]

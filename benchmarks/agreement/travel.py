@@ -1,8 +1,7 @@
 """Measure two versions of `correctness` on sources that they were not fitted on; write docs/research/travel.md.
 
-EVOUNA, NQ301 and the drawn rows are left out in turn. "Before" is version 1 with its fit on EVOUNA's fit split. Before
-you run this, write that release's results for the same rows into --before, under the same file names as in --data and
---drawn.
+EVOUNA, NQ301 and the drawn rows are left out in turn. "Before" is version 1 with its fit on EVOUNA's fit split. First
+write that release's results for the rows into --before, under the file names in --data and --drawn.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ class Way:
     """A version's results for a set of rows.
 
     Attributes:
-        name: The version's name in tables.
         found: P(right), float64[rows].
         flagged: bool[rows], True for UNCERTAIN at the default confidence.
     """
@@ -83,10 +81,8 @@ class ReadSet:
     """Rows, and several versions' results; tables compare each version with the first.
 
     Attributes:
-        name: The set's name in tables.
         right: bool[rows], True for a right answer.
         keys: Key of each row's question; the bootstrap draws whole questions.
-        ways: At least one version's results.
     """
 
     name: str
@@ -185,9 +181,7 @@ class Rows:
     """All sources' rows.
 
     Attributes:
-        evouna: Both halves of EVOUNA.
-        unseen: EVOUNA with logits from a grader that was not trained on EVOUNA, or None without such logits.
-        nq301: All rows of NQ301.
+        unseen: EVOUNA with logits from a grader that was not trained on EVOUNA, or None without them.
         drawn: Drawn rows for fits.
         evaluation: Drawn rows with the held-back vocabulary, or None if fits use these rows.
     """
@@ -217,8 +211,6 @@ class Rows:
 
 @dataclass(frozen=True)
 class _Judged:
-    """Rows, and a fit on other questions or, if "left out", on other sources."""
-
     title: str
     file: str
     rows: ScoredRows

@@ -1,6 +1,6 @@
 """Count how often answers contain, contradict or lack the references' values, and how often such answers are right.
 
-The table goes into docs/research/values.md. The rows are not part of the project.
+Writes docs/research/values.md.
 """
 
 from __future__ import annotations

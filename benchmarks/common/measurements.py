@@ -33,9 +33,6 @@ class Measurement:
         unit: Unit of the value; "" for counts.
         bound: Promised limit, for example `<= 50`; "" if nothing is promised.
         source: ID of the test, or the command.
-        load: Load average over the last minute.
-        date: Date, YYYY-MM-DD.
-        machine: Description of the machine.
     """
 
     promise: str
@@ -88,7 +85,7 @@ def append(path: Path, measurements: Iterable[Measurement]) -> None:
 
 
 def show(measurements: Iterable[Measurement], path: Path | None) -> None:
-    """Print a line for each measurement; if `path` is given, also append the measurements to this file."""
+    """Print a line for each measurement; with `path`, also append the measurements to this file."""
     measurements = list(measurements)
     for each in measurements:
         print(each.line(), flush=True)
@@ -113,15 +110,10 @@ def write_block(document: Path, name: str, block: str) -> None:
 
 
 def with_block(document: str, name: str, block: str) -> str:
-    """Replace the content between a block's marks.
-
-    Args:
-        document: Text with the lines `<!-- begin NAME -->` and `<!-- end NAME -->`, once each.
-        name: Name of the block.
-        block: New content, in Markdown.
+    """Replace the content between a block's marks, `<!-- begin NAME -->` and `<!-- end NAME -->`.
 
     Raises:
-        ValueError: The marks are missing.
+        ValueError: The document does not have each mark once.
     """
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
     if document.count(begin) != 1 or document.count(end) != 1 or document.index(end) < document.index(begin):

@@ -91,10 +91,8 @@ class Server:
 def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
     """Start gradewire, with Triton if `engine` needs it, and stop both at the end.
 
-    Args:
-        engine: One of ENGINES.
-        options: Flags for `gradewire serve`, without dashes. By default, the cache has no second level, and the server
-            stops without a drain window.
+    `options` are flags for `gradewire serve`, without dashes. By default, the cache has no second level, and the server
+    stops without a drain window.
     """
     with ExitStack() as stack:
         triton: list[psutil.Process] = []

@@ -33,7 +33,6 @@ class Source(BaseModel):
     Attributes:
         name: File name, also required for local copies.
         url: Address of the file at a fixed commit.
-        sha256: The file's digest; None if unknown.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,14 +43,7 @@ class Source(BaseModel):
 
 
 class LabelledSet(BaseModel):
-    """A set of labelled rows.
-
-    Attributes:
-        file: Name of the file with the rows.
-        rows_sha256: Digest of the published rows.
-        rows: Number of rows.
-        made: Description of the conversion.
-    """
+    """A set of labelled rows."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -103,7 +95,7 @@ def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
 def download_sources(sources: Sequence[Source], directory: Path) -> list[Path]:
     """Download the files that are missing in the folder; return all paths in the table's order.
 
-    A file gets its final name only when it is complete, so an interrupted download resumes with the first missing file.
+    An interrupted download resumes with the first missing file.
 
     Raises:
         DownloadError: A file cannot be downloaded.
@@ -161,15 +153,8 @@ def get_rows(
 ) -> str:
     """Write a set's rows to `directory` unless they exist; wait if another process is writing the rows.
 
-    Args:
-        name: Name of the set.
-        labelled: The set's entry in the table.
-        directory: Directory for the rows.
-        local: Folder with the rows or the sources; None to download.
-        other_rows: True to accept rows with a different SHA-256.
-
-    Returns:
-        A summary for the user.
+    The sources or the rows are read from `local`, or downloaded if it is None. With `other_rows`, the rows may have a
+    different SHA-256. Return a summary for the user.
 
     Raises:
         DownloadError: A source is missing or cannot be downloaded.

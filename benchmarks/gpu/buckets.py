@@ -1,9 +1,8 @@
-"""Compare grids of shapes for GPU runs by padding and by number of CUDA graphs.
+"""Compare grids of shapes for GPU runs by padding and by number of CUDA graphs; needs no GPU.
 
 Run `python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. The texts are those that SMILE embeds for EVOUNA's
-rows: answers, references, and all windows of an answer that are as long as a reference. Calls contain 64 rows, one row
-with all its windows, or a single short answer. The server's code splits each call for a GPU. The program needs no GPU
-because it measures no time.
+rows. Calls contain 64 rows, one row with all its windows, or a single short answer. The server's code splits each call
+for a GPU.
 """
 
 import argparse

@@ -27,18 +27,10 @@ _barrier: Barrier | None = None
 
 @contextmanager
 def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = START_S) -> Iterator[str]:
-    """Start a server and stop it.
-
-    Args:
-        repository: Repository of built models.
-        flags: Flags for `gradewire serve`, without dashes.
-        start_s: Maximum seconds to wait for the start.
-
-    Yields:
-        The server's HOST:PORT.
+    """Start a server with `flags`, yield its HOST:PORT, and stop the server.
 
     Raises:
-        RuntimeError: The server does not start; the message contains the end of its log.
+        RuntimeError: The server did not start in `start_s`; the message contains the end of its log.
     """
     with tempfile.TemporaryDirectory() as store:
         several = int(flags.get("processes", "1")) > 1
@@ -81,8 +73,6 @@ class Called:
     """The result of a calling process.
 
     Attributes:
-        scored: Number of scored items.
-        failed: Number of failed items.
         seconds: Seconds from the start of the first call to the end of the last call.
         cpu_s: CPU seconds of the process in these seconds.
     """

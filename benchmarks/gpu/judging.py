@@ -87,12 +87,8 @@ def judged_per_s(
 ) -> dict[str, Any]:
     """Let the judge rate new items, `AT_A_TIME` at a time, and return a row for the report.
 
-    Args:
-        repository: Repository of built models.
-        encoder: Name of the encoder that the calling gradewire server loads.
-        judge: The judge's server. If the server needs a key, set GRADEWIRE_JUDGE_TOKEN.
-        seconds: Seconds during which new items start; then wait at most `deadline_s` for the running items.
-        deadline_s: Seconds until an item's deadline.
+    New items start during `seconds`; then the program waits at most `deadline_s` for the running items. If the judge's
+    server needs a key, set GRADEWIRE_JUDGE_TOKEN.
 
     Raises:
         RuntimeError: No item was rated; the message states the reason.
@@ -166,13 +162,8 @@ def vllm_command() -> list[str]:
 def vllm_serving(command: Sequence[str], weights: Path, *, start_s: float = START_S) -> Iterator[JudgeServer]:
     """Start vLLM, wait until it is healthy, and stop it with all its processes.
 
-    Args:
-        command: Command from `vllm_command`.
-        weights: Directory of the model.
-        start_s: Maximum seconds to wait until vLLM is healthy.
-
     Raises:
-        RuntimeError: vLLM stopped, or was not healthy in time; the message contains the end of its log.
+        RuntimeError: vLLM stopped, or was not healthy in `start_s`; the message contains the end of its log.
     """
     port = free_port()
     options = [text for pair in _OPTIONS.items() for text in pair]

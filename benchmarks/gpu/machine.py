@@ -23,11 +23,8 @@ class Machine:
 
     Attributes:
         cores: Number of cores that this process may use.
-        python: Python's version.
-        onnxruntime: ONNX Runtime's version and providers.
         gpu_name: Name, driver and memory from nvidia-smi; "" without a GPU.
         libraries: NVIDIA libraries that the system's loader finds.
-        gpu: Result of gradewire's GPU check.
     """
 
     cores: int

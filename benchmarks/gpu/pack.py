@@ -1,7 +1,6 @@
 """Gather what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and list what does not fit.
 
-Run `benchmarks/gpu.sh pack [--max-mb 64]`. The program unpacks packages, removes tests and compresses the remaining
-files with xz, because wheels are larger. The model is synthetic (`build_drawn`) because real weights do not compress.
+Run `benchmarks/gpu.sh pack [--max-mb 64]`. The model is synthetic (`build_drawn`) because real weights do not compress.
 ONNX Runtime for CUDA and NVIDIA's libraries are added last, if they fit.
 """
 

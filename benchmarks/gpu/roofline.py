@@ -9,11 +9,10 @@ _FP16_BYTES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card's two limits.
+    """A card's two limits; some data sheets print twice the `flops`, for sparsity.
 
     Attributes:
-        flops: Dense float16 operations per second on tensor cores; some data sheets print twice this value, for
-            sparsity.
+        flops: Dense float16 operations per second on tensor cores.
         memory_bytes_per_s: Memory bandwidth.
     """
 
@@ -65,12 +64,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """The minimum time for a run.
-
-    Attributes:
-        compute_s: Seconds for the operations.
-        memory_s: Seconds for reading memory.
-    """
+    """The minimum time for a run."""
 
     compute_s: float
     memory_s: float
@@ -92,8 +86,8 @@ MINILM = Shape(layers=6, dims=384, feed_forward_dims=1536)
 def token_flops(shape: Shape, tokens: int) -> int:
     """Return the operations for one token in a text with `tokens` tokens.
 
-    Counted are the products with all weights (two operations per weight), and attention's two products over all tokens.
-    Softmax, GELU and normalisation add a few per cent and are ignored.
+    These are the products with all weights (two operations per weight), and attention's two products over all tokens.
+    Softmax, GELU and normalisation add only a few per cent.
     """
     attention = 2 * tokens * shape.dims
     return shape.layers * 2 * (shape.layer_weights + attention)

@@ -40,27 +40,14 @@ class NotRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The available time.
-
-    Attributes:
-        seconds: Seconds for each measurement; rows measured through gRPC get half.
-        ends_s: End of the whole run, in `time.monotonic` seconds.
-    """
+    """The seconds for each measurement (half for rows through gRPC), and the run's end in `time.monotonic` seconds."""
 
     seconds: float
     ends_s: float
 
 
 class Steps:
-    """The steps for one repository.
-
-    Args:
-        machine: The machine.
-        repository: Repository of built models.
-        names: Names of the CPU encoder and the GPU variant.
-        budget: The available time.
-        judge: The user's judge, if any.
-    """
+    """The steps for one repository; `names` are the CPU encoder and its GPU variant."""
 
     def __init__(
         self, machine: Machine, repository: Path, names: tuple[str, str], budget: Budget, judge: JudgeChoice
@@ -154,7 +141,7 @@ class Steps:
                 yield judged_per_s(self._repository, self._cpu.name, server, self._seconds)
 
     def _served(self, flags: dict[str, str], callers: int) -> Row:
-        # Leave most cores to the server. A power of two divides the number of calls evenly.
+        # Leave most cores to the server. A power of two divides `callers` evenly.
         clients = max(1, min(callers // _CALLS_A_CLIENT, self._machine.cores // 4))
         clients = 1 << (clients.bit_length() - 1)
         with serving(self._repository, flags) as address:

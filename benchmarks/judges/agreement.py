@@ -1,8 +1,7 @@
 """Measure how the judge's metrics agree with human labels; write docs/research/judge.md.
 
 Every run uses the same 600 rows, 100 for each data set and model. Choose prompts and thresholds only on
-`development_rows`, whose questions differ from those of the 600 rows. Scores are stored in --results, so an interrupted
-run resumes. The rows are not part of the project.
+`development_rows`, which have other questions. Scores are stored in --results, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ ROWS_OF_A_CELL = 100
 EVERY = 6
 
 # Each group is one run of the command, so that an interruption loses little. smile is first because the tables compare
-# all other metrics with it. Both versions of a scale use the same cached answer from the judge.
+# all other metrics with it.
 BESIDE = (("smile:v1", "rouge_l?measure=recall", "exact_match"),)
 DIRECT = (
     ("lave?value=expected", "lave?value=most_probable"),
@@ -45,8 +44,7 @@ DIRECT = (
     ("judge_grade?value=expected", "judge_grade?value=most_probable"),
     ("judge_similarity",),
 )
-# Run these together with the metrics without a reason, so that each metric has a unique name. The store keeps earlier
-# judgements.
+# Run these together with the metrics without a reason, so that each metric has a unique name.
 REASONED = (
     *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
     "judge_grade?style=extract&value=expected",
@@ -64,11 +62,7 @@ BINARY = tuple(
 
 
 def test_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows for reports: 600 rows, 100 from each cell, drawn independently of the labels.
-
-    Args:
-        rows: All rows in the file.
-    """
+    """Return the 600 rows for reports, 100 from each cell, drawn independently of the labels."""
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
         draw = random.Random(f"gradewire judge {dataset} {model}")  # noqa: S311 - a sample, not a secret
@@ -98,13 +92,7 @@ def _cells(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to score, their metrics, and their block in the document.
-
-    Attributes:
-        name: Name of the block.
-        title: The rows' usual name.
-        groups: Metrics, one group for each run of the command.
-    """
+    """Rows to score, their metrics, and their block in the document."""
 
     name: str
     title: str

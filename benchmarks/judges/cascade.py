@@ -1,9 +1,8 @@
 """Evaluate `auto`; write docs/research/cascade.md and the catalog's fit.
 
 The rows are those of agreement.py (600 of EVOUNA's development rows) and visual.py (400 answers to questions about
-pictures). Bands are fitted and evaluated on different questions, and each row's probability is from trees fitted
-without its question. Scores are stored in --results, so an interrupted run resumes. EVOUNA's rows are not part of the
-project.
+pictures). Bands are fitted and evaluated on different questions. Scores are stored in --results, so an interrupted run
+resumes.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ SPLITS = 200
 RISKS = (0.05, 0.1)
 DRAWN = (0.85, 0.95, 0.99)
 LEAST_CERTAIN = 0.1
-"""Share of the fit half that the judge rates, the least certain rows, to fit the judge's value."""
+"""Share of the fit half, its least certain rows, that the judge rates."""
 
 
 def main() -> None:

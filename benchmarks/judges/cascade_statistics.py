@@ -32,7 +32,6 @@ class CheapRows:
     """Rows with results from metrics without a judge.
 
     Attributes:
-        rows: The rows, in the file's order.
         exact: bool[rows], True for an exact match.
         probability: float64[rows], P(right) from trees that were fitted without the row's question.
         denied: bool[rows], True if the answer denies.
@@ -76,12 +75,10 @@ class CheapRows:
 
 
 def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = None) -> CheapRows:
-    """Read rows and their scores without a judge.
+    """Read labelled rows and their scores from `gradewire score` for CHEAP.
 
-    Args:
-        data: Labelled rows.
-        scores: Output of `gradewire score` for CHEAP.
-        held_out: P(right) by row ID, from fits without the row's question; required if the shipped fit used these rows.
+    `held_out` is P(right) by row ID, from fits without the row's question; it is required if the shipped fit used these
+    rows.
 
     Raises:
         ValueError: The files do not belong together.
@@ -126,13 +123,7 @@ def with_drawn_judge(rows: CascadeRows, share: float) -> CascadeRows:
 
 @dataclass(frozen=True)
 class Graded:
-    """The scores and verdicts of a grading method.
-
-    Attributes:
-        scores: float64[rows].
-        verdicts: bool[rows].
-        asked: bool[rows], True if the method called the judge.
-    """
+    """A grading method's scores, float64[rows], verdicts, bool[rows], and calls of the judge, bool[rows]."""
 
     name: str
     scores: NDArray[np.float64]
@@ -222,10 +213,7 @@ class SplitStatistics:
     """The results for a risk bound over random splits of the questions.
 
     Attributes:
-        risk: The bound.
         held: Share of splits that keep the bound on wrong verdicts among accepted ones.
-        accepted: Mean share of accepted rows.
-        nothing: Share of splits without accepted rows.
         wrong: Mean share of wrong verdicts among accepted ones, over splits with accepted rows.
     """
 
@@ -267,14 +255,11 @@ class EstimateStatistics:
     """Statistics of estimates from many samples of the same rows.
 
     Attributes:
-        share: Share of sampled rows.
         truth: The judge's mean over all rows.
         error: Mean of (estimate - truth).
         error_of_mean: Standard error of `error`.
         coverage: Share of intervals that contain the truth.
-        width: Mean width of the intervals.
         plain_width: Mean width of intervals without the help of cheap scores.
-        calls: Mean number of judge calls.
     """
 
     share: float

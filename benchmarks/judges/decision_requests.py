@@ -1,4 +1,4 @@
-"""Compare requests with one question and requests with several questions to a decision model, in turns."""
+"""Compare single-question requests with shared requests to a decision model, in turns."""
 
 from __future__ import annotations
 

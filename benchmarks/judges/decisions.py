@@ -1,7 +1,7 @@
 """Compare a decision model with the default judge: agreement with annotators, calls, latency, shared requests.
 
-The rows are the 600 of benchmarks.judges.agreement. Without --url, the program starts a sparrow-decider with the small
-model from its package. The table goes into docs/research/judge.md; --server-only omits the default judge.
+Without --url, the program starts a sparrow-decider with the small model from its package. The table goes into
+docs/research/judge.md.
 """
 
 from __future__ import annotations

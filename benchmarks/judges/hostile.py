@@ -1,7 +1,6 @@
 """Send malicious answers to a live server with a judge; check the results, and list answers that fool the judge.
 
-Before each case, the program sends a clearly right and a clearly wrong answer. Every text is unique, so the cache
-cannot answer. The exit code is 1 if a status, a score or the flag TRUNCATED is unexpected.
+The exit code is 1 if a status, a score or the flag TRUNCATED is unexpected.
 """
 
 import argparse
@@ -42,10 +41,6 @@ class Case:
     """An item and its required result.
 
     Attributes:
-        name: Unique name.
-        group: Topic of the case.
-        prediction: The answer.
-        status: Required status.
         seen: Prediction that the judge must see; None for the unchanged prediction.
         seen_question: Question that the judge must see; None for the unchanged question.
         seen_references: References that the judge must see, joined; None for the unchanged references.
@@ -279,7 +274,7 @@ CASES: Final = (*EMPTY, *MALFORMED, *INJECTED, *BINARY, *MULTILINGUAL, *LONG)
 
 
 def items(cases: tuple[Case, ...]) -> Iterator[dict[str, Any]]:
-    """Yield each case after its right and its wrong answer."""
+    """Yield each case after an added right and an added wrong answer."""
     for page, case in enumerate(cases):
         for name, text in _NEIGHBOURS:
             yield {"id": name, "question": QUESTION, "references": REFERENCES, "prediction": text.format(page)}
@@ -320,7 +315,7 @@ def row_of(case: Case, label: str, result: Any) -> dict[str, Any]:
 
 
 def judge_cases(results: list[ItemScores], label: str) -> tuple[list[dict[str, Any]], Counter[str]]:
-    """Return the rows of all cases, and the numbers of added right and wrong answers that are judged correctly."""
+    """Return the rows of all cases, and the numbers of correctly judged added answers, "right" and "wrong"."""
     rows: list[dict[str, Any]] = []
     neighbours: Counter[str] = Counter()
     for page, case in enumerate(CASES):

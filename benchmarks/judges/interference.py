@@ -1,9 +1,8 @@
 """Measure the latency of embedding metrics with a busy and with an idle judge.
 
 The judge's worker has one core; the server and this program share the other. Busy and idle blocks alternate, so that
-changes in the machine's load affect both. Every block sends the same kinds of requests on a schedule (open loop): a
-warm item, and new answers. Busy blocks also fill the judge's queue with new items, so that no verdict comes from the
-cache.
+changes in the machine's load affect both. Requests leave on a schedule (open loop). Busy blocks also fill the judge's
+queue with new items.
 """
 
 import argparse
@@ -41,10 +40,7 @@ def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
 class Load:
     """A sender of requests for the encoder and the judge that records the encoder's latencies.
 
-    Args:
-        score: The call Scoring.Score.
-        rows: Distinct rows, each sent cold once.
-        interval_s: Seconds between two embedding requests.
+    Every row is sent cold once, every `interval_s`.
     """
 
     def __init__(self, score: Score, rows: list[Row], interval_s: float) -> None:

@@ -1,8 +1,7 @@
 """Measure how well judges and metrics choose between a right and a wrong answer; write docs/research/comparisons.md.
 
-The pairs are drawn from human-labelled rows. Each question that has both kinds of answers gives a pair with one right
-and one wrong answer, in a seeded random order. Verdicts are stored in --results/store, so an interrupted run resumes.
-The rows are not part of the project.
+Each question that has both kinds of answers gives a pair, in a seeded random order. Verdicts are stored in
+--results/store, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -61,12 +60,7 @@ class Outcome:
 
 
 def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
-    """Draw equally many pairs from each data set; the right answer is first in half of the pairs.
-
-    Args:
-        rows: Rows with `dataset`, `question`, `references`, `prediction` and `label`.
-        count: Number of pairs.
-    """
+    """Draw equally many pairs from each data set; the right answer is first in half of the pairs."""
     by_question: dict[str, dict[str, tuple[list[Row], list[Row]]]] = {dataset: {} for dataset in DATASETS}
     for row in rows:
         right, wrong = by_question[row["dataset"]].setdefault(row["question"], ([], []))

@@ -1,7 +1,7 @@
 """Measure the CPU time for a question to a judge in a different process.
 
 The program calls an immediately answering judge directly and through the judge host's socket, in turns. Both ends of
-the socket are in this process, so the CPU time includes server and host. Prints a table; needs no model.
+the socket are in this process. Needs no model.
 """
 
 import argparse

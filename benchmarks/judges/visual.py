@@ -1,8 +1,7 @@
 """Compare metrics with the labels in examples/visual_questions.jsonl; write docs/research/visual-questions.md.
 
-The file has 400 answers to questions about pictures, in two halves: "development" for choices and "held_out" for
-reports. Judges see either the annotators' votes, or every distinct answer once, as in data sets without votes. Scores
-are stored in --results, so an interrupted run resumes.
+Judges see either the annotators' votes, or every distinct answer once, as in data sets without votes. Scores are stored
+in --results, so an interrupted run resumes.
 """
 
 from __future__ import annotations

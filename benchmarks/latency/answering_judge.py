@@ -1,4 +1,4 @@
-"""Run a judge's server that replies immediately, to measure all other work for a judge."""
+"""Run a judge's server that replies immediately, to measure the time around a judge's work."""
 
 import json
 import threading

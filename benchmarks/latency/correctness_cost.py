@@ -1,10 +1,9 @@
 """Compare the cost of `correctness` and `smile` on the rows of the speed benchmark, cold and warm, in one process.
 
-Each metric has a separate embedded scorer without a store on disk. Blocks of rows go to the scorers in turns, forwards
-and backwards, so that the machine's load affects all alike. It changes wall-clock seconds, but hardly the process's CPU
-seconds. `features` is `correctness` without a fit, so the difference is the cost of the trees. `sfve-mini` is
-`correctness` with this encoder; `smile` uses the default encoder. `grader` is `features` with a grader. Build
-`sfve-mini` and the grader first.
+Blocks of rows go to the scorers in turns, forwards and backwards, so that the machine's load affects all alike. The
+load changes wall-clock seconds, but hardly the process's CPU seconds. `features` is `correctness` without a fit; the
+difference is the cost of the trees. `sfve-mini` is `correctness` with this encoder, `grader` is `features` with a
+grader. Build `sfve-mini` and the grader first.
 """
 
 import argparse

@@ -1,13 +1,10 @@
 """Measure how long a call blocks the event loops of a server and its HTTP gateway.
 
 `python -m benchmarks.latency.event_loops` starts `gradewire serve` with the HTTP API, lets `watching/` watch the loops,
-and sends one call at a time. Over gRPC, it sends extreme items with every metric. Over HTTP, where both processes read
-the call, it sends judges' metrics with pictures, comparisons, large messages, chats, Prepare with thousands of entries,
-and the list of models. Every round sends different texts, so caches do not help. A hold is the time in milliseconds for
-which a loop is blocked. The table shows the minimum over the rounds of each round's longest hold, because other
-programs also block a loop. `own` is the process's part of the hold (its CPU time, if less), `cpu` the CPU time of the
-loop's thread; both are also minima over the rounds. The program prints rows with `own` of at least --show milliseconds,
-and the number of all calls.
+and sends one call at a time, in every round with different texts. A hold is the time in milliseconds for which a loop
+is blocked. The table shows the minimum over the rounds of each round's longest hold, because other programs also block
+a loop. `own` is the process's part of the hold (its CPU time, if less), `cpu` the CPU time of the loop's thread. The
+program prints rows with `own` of at least --show milliseconds, and the number of all calls.
 """
 
 import argparse
@@ -111,11 +108,7 @@ class Hold(NamedTuple):
 
 
 class Watched:
-    """A reader of the holds in a server's processes.
-
-    Args:
-        directory: Directory into which the processes write.
-    """
+    """A reader of the holds that a server's processes write to `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -159,12 +152,7 @@ def spec_of(metric: str) -> dict[str, Any]:
 
 
 class Calls:
-    """A sender of calls to a server.
-
-    Args:
-        address: The server's HOST:PORT for gRPC.
-        http_port: Port of the HTTP API.
-    """
+    """A sender of calls to a server's gRPC address and HTTP port."""
 
     def __init__(self, address: str, http_port: int) -> None:
         options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]

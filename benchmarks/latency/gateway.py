@@ -1,8 +1,8 @@
 """Measure how the gateway slows down gRPC callers, and how long a call over HTTP takes.
 
-Two servers run on this machine, one with and one without the HTTP API, each with its own cache. The program sends a
-warm request to each server in turn, in a new order each time, so that the machine's load affects both alike. The
-gateway handles only the timed HTTP calls; with --load, other callers use it without a pause.
+Two servers run on this machine, one with and one without the HTTP API. The program sends a warm request to each server
+in turn, in a new order each time, so that the machine's load affects both alike. With --load, other callers use the
+gateway without a pause.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def keep_calling(port: int, ended: threading.Event) -> None:
 
 
 def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
-    """Return the seconds of every call, by way and items; a round calls every way once per size, in a new order."""
+    """Return the seconds of every call, by way and items; each round uses a new order."""
     taken: dict[tuple[str, int], list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
     for number in range(rounds + _WARM_UP):

@@ -1,14 +1,12 @@
 """Measure how long a cold long answer takes, and how long it blocks the event loop.
 
 `python -m benchmarks.latency.long_answers --data DIR` scores answers of 40, 88, 400 and 2 000 words one at a time,
-uncached, in its own process. For each length and metric, it prints milliseconds and CPU milliseconds (medians over
-rounds), and the longest hold, which is the maximum time for which the event loop was blocked. The answers are joined
-from EVOUNA's; no text is used twice.
+uncached, in its own process. It prints medians over rounds, and the longest hold, which is the maximum time for which
+the event loop was blocked. The answers are joined from EVOUNA's; no text is used twice.
 
-A task on the same loop that repeatedly sleeps for a millisecond measures the hold, in wall-clock time and in CPU time
-of the loop's thread. Wall-clock time includes other programs and threads that keep the loop waiting, so the program
-prints the load. `--hostile` scores items as large as the server accepts, with every metric without a judge;
-`event_loops.py` does the same with a server, its gateway and judges.
+A task on the same loop measures the hold, in wall-clock time and in CPU time of the loop's thread. Wall-clock time
+includes other programs, so the program prints the load. `--hostile` scores items as large as the server accepts, with
+every metric without a judge.
 """
 
 import argparse

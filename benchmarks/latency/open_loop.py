@@ -1,9 +1,7 @@
 """Measure latency over a real socket in an open loop, which sends on a schedule without waiting for earlier replies.
 
-The kinds of requests follow each other in a fixed rotation, so that the machine's load affects all alike. The kinds are
-a bare grpc.aio echo, an empty Score, a warm item, and cold answers (each prediction is sent once, with prepared
-references) with presets v1 and fast. Each cold kind is compared with the bare forward, which runs the same texts in one
-batch in this process.
+The kinds of requests follow each other in a fixed rotation, so that the machine's load affects all alike. Each kind of
+cold answers is compared with the bare forward, which runs the same texts in one batch in this process.
 """
 
 import argparse

@@ -62,13 +62,10 @@ def cold_texts(row: Row, preset: str) -> list[str]:
 
 
 def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> list[Row]:
-    """Return rows with distinct predictions and the given numbers of words.
+    """Return `count` rows with distinct predictions whose number of words is in `words`; exit if fewer rows fit.
 
-    Args:
-        rows: Rows to choose from, in order.
-        words: Allowed numbers of words. Unless the range starts with 1, longer predictions are cut.
-        count: Number of rows; exit if fewer rows fit.
-        said: True if predictions must contain a reference verbatim, False if they must not, None for both.
+    Unless the range starts with 1, longer predictions are cut. `said` is True if predictions must contain a reference
+    verbatim, False if they must not, None for both.
     """
     picked: dict[str, Row] = {}
     for row in rows:
@@ -86,7 +83,7 @@ def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> lis
 
 @dataclass(frozen=True)
 class Rows:
-    """The row for warm requests, and pools of rows for cold requests: two rows per rotation, one for each preset."""
+    """The row for warm requests, and pools of rows for cold requests: two per rotation, one for each preset."""
 
     warm: Row
     cold: dict[str, list[Row]]

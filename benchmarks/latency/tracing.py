@@ -1,10 +1,9 @@
 """Measure how the HTTP API, its page and tracing slow down gRPC callers.
 
-Four servers run on this machine, each with its own cache. The first has everything off. The second has the HTTP API and
-its page, with an open live view that polls the server. The third and the fourth also send traces to an OTLP receiver in
-a separate process, the third for all calls and the fourth for the default share. The program sends a warm request to
-each server in turn, in a new order each time, so that the machine's load affects all alike. Ratios are medians over the
-rounds. No call contains a caller's trace, so each server itself selects the sampled calls.
+Four servers run on this machine. The first has everything off. The second has the HTTP API and its page, with an open
+live view that polls the server. The third and the fourth also send traces to an OTLP receiver, the third for all calls
+and the fourth for the default share. The program sends a warm request to each server in turn, in a new order each time,
+so that the machine's load affects all alike. Ratios are medians over the rounds.
 """
 
 import argparse

@@ -2,8 +2,7 @@
 
 Three programs process the same texts in turns, so that the machine's load affects all alike: the bare forward in this
 process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and a gradewire server with
-Triton. Each program gets every prediction once; references are prepared. First, both servers score the same 500 rows
-with empty caches, and the program compares the scores.
+Triton. First, the program compares the two servers' scores.
 """
 
 import argparse
@@ -99,7 +98,7 @@ def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
 
 
 def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of every call, by kind; a round sends the same new texts to all programs, in a new order."""
+    """Return the seconds of every call, by kind; each round sends new texts, in a new order."""
     taken: dict[str, list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - an order, not a secret
     for number in range(rounds):

@@ -1,8 +1,7 @@
 """Measure the server's CPU time for a warm item by metric, with short and verbose answers, in batches and alone.
 
 One server replies with remembered results. The other (`remembered_results_max_bytes 0`) computes every score again from
-cached vectors. The program sends blocks of calls to each server in turn, so that the machine's load affects both alike.
-Times are CPU time of the server process, which hardly depends on the load.
+cached vectors. Times are CPU time of the server process, which hardly depends on the machine's load.
 """
 
 import argparse
@@ -32,13 +31,7 @@ _WARM_UP: Final = 6
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of calls.
-
-    Attributes:
-        metrics: Metric identifiers, separated by commas.
-        answers: Key in `_WORDS`.
-        items: Number of items in a call. 0 means an empty call, to measure everything except scoring.
-    """
+    """A kind of calls: metric identifiers, a key in `_WORDS`, and the number of items (0 for an empty call)."""
 
     metrics: str
     answers: str

@@ -3,8 +3,7 @@
     .venv-ray/bin/python -m benchmarks.load.bulk --data .data/evouna_dev.jsonl --json throughput.json
 
 Each round runs both commands over few and over many new rows, with empty caches. The difference between many and few
-rows is the cost of rows without the start. The program also prints the cost including the start, which takes the same
-time for any number of rows.
+rows is the cost without the start, which takes the same time for any number of rows.
 """
 
 import argparse
@@ -75,7 +74,7 @@ class Watched:
     Attributes:
         cpu_s: CPU seconds of each process so far, by process ID.
         kinds: Role of each process, by process ID.
-        rss_bytes: Samples: seconds since the start, and total resident memory of driver, reader and actors.
+        rss_bytes: Samples of seconds since the start, and total resident memory of driver, reader and actors.
     """
 
     process: "subprocess.Popen[bytes]"
@@ -163,13 +162,7 @@ def wait_until_gone(pids: Sequence[int]) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a command.
-
-    Attributes:
-        wall_s: Wall-clock seconds.
-        cpu_s: CPU seconds of all processes.
-        by_kind: CPU seconds by role.
-    """
+    """The cost of a command."""
 
     wall_s: float
     cpu_s: float

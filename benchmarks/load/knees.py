@@ -1,8 +1,8 @@
 """Measure the highest load that a server handles (the knee) and double that load, for every mix and engine.
 
-The program starts a server, runs `gradewire bench load` against it for each mix, and prints a table. --write writes the
-table into docs/research/load.md. Server and client share the machine's cores. The JSON, page and manifest of each run
-are stored in --out.
+The program runs `gradewire bench load` for each mix, and prints a table, which --write writes into
+docs/research/load.md. Server and client share the machine's cores. The JSON, page and manifest of each run are stored
+in --out.
 """
 
 import argparse

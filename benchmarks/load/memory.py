@@ -1,8 +1,7 @@
 """Measure a server's resident memory when its in-process cache is small and all texts are new.
 
-The program sends TEXTS different predictions to `Score` (sbert, one reference) over a real socket, meanwhile reads the
-server's resident size, and prints the growth over the second half. Texts vary in length because memory allocators grow
-with the variety of shapes.
+The program sends TEXTS predictions to `Score` (sbert, one reference), and prints the growth over the second half. Texts
+vary in length because memory allocators grow with the variety of shapes.
 """
 
 import argparse

@@ -2,11 +2,9 @@
 
 A client in C sends one recorded request over eight connections to each running server in turn. Every process has all
 texts in its memory cache. The program measures calls with one item and with many:
-- paced: CPU time per item of all server processes (with the supervisor), minus idle CPU time, at a rate that all
-  servers can handle;
-- full: CPU time per item including idle time at full speed, and the cores that the server, its busiest Python thread
-  and the client use. From this, the program derives the rate of a server with enough cores: N processes on N times the
-  cores answer N times as many calls, divided by the ratio of CPU time per item.
+- paced: CPU time per item of all server processes, minus idle CPU time, at a rate that all servers can handle;
+- full: CPU time per item including idle time at full speed, and the cores of the server, its busiest Python thread and
+  the client. N processes on N times the cores answer N times as many calls, divided by the ratio of CPU time per item.
 """
 
 import argparse
@@ -40,11 +38,7 @@ _WARM_CALLS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The result of h2load.
-
-    Attributes:
-        cpu_s: CPU seconds of h2load itself.
-    """
+    """The result of h2load."""
 
     calls: int
     cpu_s: float
@@ -53,11 +47,8 @@ class Sent:
 class H2Load:
     """A sender of one message to one server; the constructor downloads h2load.
 
-    Args:
-        url: http://HOST:PORT/SERVICE/METHOD.
-        message: The request.
-        connections: Number of connections, which the system spreads over the server's processes.
-        in_flight: Number of open calls on each connection.
+    The system spreads the connections over the server's processes. `in_flight` is the number of open calls on each
+    connection.
     """
 
     def __init__(self, url: str, message: bytes, *, connections: int = 8, in_flight: int = 8) -> None:
@@ -98,11 +89,8 @@ class Measured:
     """A server's measured values.
 
     Attributes:
-        calls_per_s: Successful calls per second.
         cpu_us: CPU microseconds of all server processes per item.
-        cores: Cores that the server used.
         loop_cores: Cores that the busiest Python thread used.
-        client_cores: Cores that the client used.
     """
 
     calls_per_s: float
@@ -113,12 +101,7 @@ class Measured:
 
 
 class Subject:
-    """A measured server.
-
-    Args:
-        stack: Stack that stops the server.
-        processes: Number of processes.
-    """
+    """A measured server, which `stack` stops."""
 
     def __init__(self, stack: ExitStack, processes: int) -> None:
         store = stack.enter_context(TemporaryDirectory())

@@ -1,10 +1,8 @@
 """Run several server processes under load for half an hour and kill one of them every few minutes.
 
 The Python client sends calls and streams on a schedule. The program compares every score with the score from a single
-undisturbed process with separate caches. It counts different scores, failed attempts by gRPC code, and calls that
-failed despite the client's retries. It also records the supervisor's memory, and each process's memory when the process
-is killed. Half of a call's rows repeat a few rows; the other half is drawn from far more rows than the memory cache
-holds. Each minute and each kill adds a JSON line to --out.
+undisturbed process. Half of a call's rows repeat a few rows; the other half is drawn from far more rows than the memory
+cache holds. Each minute and each kill adds a JSON line to --out.
 """
 
 import argparse
@@ -53,11 +51,7 @@ Scores = tuple[float | None, ...]
 class CountedTransport(GrpcTransport):
     """A transport that counts attempts of `score` and `score_stream`.
 
-    Args:
-        address: HOST:PORT of the server.
-
     Attributes:
-        attempts: Number of attempts.
         failed: Number of failed attempts by gRPC code.
         said: The first message for each code.
     """
@@ -123,9 +117,7 @@ class Tally:
     """Counts of results.
 
     Attributes:
-        right: Number of items with the right score.
         wrong: Descriptions of items with a wrong or missing score.
-        calls: Number of finished calls and streams.
         lost: Messages of calls that failed despite retries.
         longest_s: Duration of the longest call in seconds.
     """
@@ -138,14 +130,7 @@ class Tally:
 
 
 class Soak:
-    """A run against a running server.
-
-    Args:
-        server: The server.
-        rows: Rows to score.
-        truth: The rows' right scores.
-        out: File with a line for every minute and kill.
-    """
+    """A run against a running server; `out` gets a line for every minute and kill."""
 
     def __init__(self, server: Server, rows: Sequence[Row], truth: Sequence[Scores], out: TextIO) -> None:
         self._server = server
@@ -163,7 +148,7 @@ class Soak:
         self.killed_cpu_s = 0.0
 
     async def warm_up(self) -> None:
-        """Score all rows once, so that the store has their texts and the load does not overload the server."""
+        """Score all rows once, so that the store has their texts."""
         async with AsyncClient(self._server.address, deadline_s=600) as client:
             await client.score(self._rows, METRICS)
 

@@ -2,8 +2,7 @@
 
 A step hashes a fixed number of bytes on one core without Python's lock, like a training step on an accelerator. Each
 round has three blocks of steps: without scoring, with one submission per step to a running server on the same cores,
-and with one submission per step to a dead server. The program kills (SIGKILL) the server before the third block and
-restarts it afterwards. Ratios compare the median times of all steps with and without scoring.
+and with one submission per step to a killed server. Ratios compare median times with and without scoring.
 """
 
 import argparse
@@ -31,13 +30,7 @@ _METRICS = "smile,exact_match"
 
 @dataclass
 class Loop:
-    """The training loop.
-
-    Attributes:
-        step_bytes: Bytes that every step hashes.
-        steps_s: Seconds of every step, by kind of block.
-        submits_s: Seconds of every call of `submit`, by kind of block.
-    """
+    """The training loop, with the seconds of its steps and `submit` calls by kind of block."""
 
     client: Client
     step_bytes: bytes
@@ -102,7 +95,6 @@ def main() -> None:
 
 @contextmanager
 def _server(address: str, directory: Path) -> Iterator[None]:
-    """Run a server at this address; finally kill it."""
     port = address.rpartition(":")[2]
     flags = ["--port", port, "--http-port", "0", "--disk-directory", str(directory / "store"), "--drain-s", "0"]
     with (directory / "log").open("wb") as log:

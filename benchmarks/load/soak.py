@@ -1,9 +1,8 @@
 """Run a server at 70 % of capacity for half an hour; record errors, latency and resident memory.
 
 Half of each request's texts are new. The in-process cache is full before the baseline is measured, so it causes no
-later growth. Capacity is the rate of a closed loop in the same run. The program measures capacity again twice a minute
-because other work on the machine changes it. Each stretch adds a JSON line to --out, so an interrupted run keeps its
-results. The cache on disk is off because its map would count as resident.
+later growth. Capacity is the rate of a closed loop, measured again twice a minute. Each stretch adds a JSON line to
+--out. The cache on disk is off because its map would count as resident.
 """
 
 import argparse
@@ -41,11 +40,7 @@ _GROWTH_GOAL = 0.02
 
 
 class Requests:
-    """An endless source of requests with texts of 1 to 24 words; allocators grow with the variety of shapes.
-
-    Args:
-        seed: Seed for the random choices; a running number makes each text new.
-    """
+    """An endless source of requests with texts of 1 to 24 words; allocators grow with the variety of shapes."""
 
     def __init__(self, seed: int = 0) -> None:
         self._source = random.Random(seed)  # noqa: S311 - test data, not a secret
@@ -70,12 +65,7 @@ class Requests:
 
 @dataclass
 class Tally:
-    """The results of a stretch's requests.
-
-    Attributes:
-        errors: Number of failed calls and items, by message.
-        latency_s: Latency of each call, from the scheduled time.
-    """
+    """The results of a stretch's requests: errors by message, and latencies from the scheduled time."""
 
     items: int = 0
     errors: dict[str, int] = field(default_factory=dict)

@@ -2,12 +2,10 @@
 
 Run it in an environment with torch: `.venv-frameworks/bin/python -m benchmarks.load.validation`. A small model trains
 on one core, and a server scores on a second core. Blocks of steps with and without validation take turns in random
-order. Every block first answers its validation questions. With validation, the answers are written to a spool and a CSV
-file and sent to the server; without, they are dropped. Before a block starts, all earlier validations are scored: the
-program counts validations that are not scored at a block's last step, and waits for them outside the timing. CPU time
-is that of the whole training process, including scoring threads and this wait; if other programs run, it is more
-reliable than wall-clock time. Then the server is killed for a while. Steps continue, and all must have scores at the
-end.
+order. Every block first answers its validation questions. The program counts validations that are not scored at a
+block's last step, and waits for them outside the timing. CPU time includes the scoring threads and this wait; if other
+programs run, it is more reliable than wall-clock time. Then the server is killed for a while. Steps continue, and all
+must have scores at the end.
 """
 
 import argparse
@@ -63,9 +61,7 @@ class Training:
     """The model, its steps, and its validation answers.
 
     Attributes:
-        train: Function that runs one step.
         answer: Function that returns a validation's items; the argument makes the texts new to the server.
-        steps: Number of steps so far.
         late: Number of blocks whose scores arrived after the last step.
     """
 

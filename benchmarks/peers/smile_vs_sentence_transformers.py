@@ -1,8 +1,7 @@
 """Compare the speed of SMILE in gradewire and in a script with sentence-transformers, in one run.
 
-All programs use the same rows, encoder and threads, each in its own process. They get blocks of rows in turn, so that
-the machine's load affects all alike. Run `make bench-peers`, which installs the other programs' environment. Prints a
-table and the ratios.
+All programs use the same rows, encoder and threads, each in its own process, and get blocks of rows in turn. Run `make
+bench-peers`, which installs the other programs' environment.
 """
 
 import argparse

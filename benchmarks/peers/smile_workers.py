@@ -1,8 +1,7 @@
 """Compute SMILE in one of several ways, as a worker of `smile_vs_sentence_transformers`.
 
-A worker reads blocks of rows, one JSON line per block, and writes a line with seconds, texts, tokens, encoder calls and
-scores for each block. All workers use the same weights and number of threads. They differ in the texts that they embed
-and in the embedding program.
+A worker reads blocks of rows, one JSON line per block, and writes a line of results for each block. Workers differ in
+the texts that they embed and in the embedding program.
 """
 
 import argparse
@@ -146,11 +145,7 @@ def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]]
 def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: int) -> Callable[[list[Row]], Answer]:
     """Return a worker that scores each block with a server and the Python client, first cold, then warm.
 
-    Args:
-        stack: Stack that stops the server.
-        metric: The metric's name in the client.
-        prepared: True to prepare references before the timing.
-        threads: Number of concurrent encoder runs, with one thread each.
+    With `prepared`, references are prepared before the timing. `threads` is the number of concurrent encoder runs.
     """
     from benchmarks.common.servers import start_engine
 

@@ -19,8 +19,7 @@ class PackageMissingError(RuntimeError):
 def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Path:
     """Unpack a package and its `dependencies` once; concurrent calls are safe.
 
-    No package is configured and no script runs. Files have the same paths as below "/". To run a program from the tree,
-    set its library path.
+    No package is configured and no script runs. To run a program from the tree, set its library path.
 
     Args:
         package: Debian name of the package.
@@ -28,7 +27,7 @@ def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Pat
         cache: Directory for the trees; by default the user's cache directory.
 
     Returns:
-        Root of the tree, for example for `unpacked("prometheus") / "usr/bin/prometheus"`.
+        Root of the tree; the files are below it as below "/".
 
     Raises:
         PackageMissingError: apt is missing or cannot download a package.
@@ -48,12 +47,7 @@ def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Pat
 
 
 def unpacked_before(package: str, *, cache: Path | None = None) -> list[Path]:
-    """Return the trees with the package, newest first, whatever their dependencies; do not call apt.
-
-    Args:
-        package: As for `unpacked`.
-        cache: As for `unpacked`.
-    """
+    """Return the unpacked trees with the package, newest first, whatever their dependencies."""
     directory = cache or platformdirs.user_cache_path("gradewire")
     trees = [*directory.glob(f"{package}/package"), *directory.glob(f"{package}-{'[0-9a-f]' * 12}/package")]
     return sorted(trees, key=lambda tree: tree.stat().st_mtime, reverse=True)
@@ -83,8 +77,8 @@ def _download(names: tuple[str, ...], scratch: Path) -> None:
     except PackageMissingError:
         for part in ("state/lists/partial", "cache/archives/partial"):
             (scratch / part).mkdir(parents=True)
-        # By default, apt reports success for an update that fetched nothing. This mode makes the update fail. Still try
-        # the download, because a reachable archive may have the package.
+        # Without this mode, apt reports success for an update that fetched nothing. Still try the download, because a
+        # reachable archive may have the package.
         unreachable = ""
         try:
             _run([*command, *private, "-o", "APT::Update::Error-Mode=any", "update"], scratch)

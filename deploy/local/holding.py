@@ -1,7 +1,6 @@
 """A lock on a directory for one process at a time, and the ID of this process.
 
-The kernel keeps the lock and knows its holder, and releases the lock when the process ends. A process ID in a file
-could already belong to another process.
+The kernel releases the lock when the process ends. An ID in a file could already belong to another process.
 """
 
 import fcntl

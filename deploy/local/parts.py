@@ -32,11 +32,9 @@ PORTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A process of the deployment.
+    """A process of the deployment, which logs to NAME.log.
 
     Attributes:
-        name: Name of the part, which logs to NAME.log.
-        command: Program and arguments.
         is_ready: Function that returns True if the part works; called repeatedly while the part starts.
         start_s: Maximum seconds until the part is ready.
         stop_s: Maximum seconds from SIGTERM until the part ends.

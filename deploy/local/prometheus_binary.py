@@ -22,9 +22,6 @@ class PrometheusBinaries:
 def prometheus_binaries(cache: Path | None = None) -> PrometheusBinaries:
     """Find Prometheus, or unpack Debian's package into `cache`; concurrent calls are safe.
 
-    Args:
-        cache: Directory for unpacked packages; by default the user's cache directory.
-
     Raises:
         PrometheusMissingError: Prometheus is not installed, and apt cannot download it.
     """

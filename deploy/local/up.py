@@ -1,8 +1,8 @@
 """Run a whole deployment as plain processes on this machine; a part starts when the parts before it are healthy.
 
 `make up` runs `python -m deploy.local.up`: Triton (the real server, emulated backend) and Valkey, then gradewire, then
-Prometheus, on loopback addresses. The program stays in the foreground. Ctrl-C, or `--down` elsewhere, stops all parts
-in reverse order. When a part ends, the program prints its name and stops the others. Linux only, like Triton.
+Prometheus, on loopback addresses. Ctrl-C, or `--down` elsewhere, stops all parts in reverse order. When a part ends,
+the program prints its name and stops the others. Linux only, like Triton.
 """
 
 import argparse

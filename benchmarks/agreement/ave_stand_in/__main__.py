@@ -92,7 +92,7 @@ def _open_wordnet(directory: Path) -> WordNet:
 
 
 def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAnswer]:
-    """Yield the rows with a label, references and a prediction; add the positions of other rows to `unlabelled`."""
+    """Yield the complete rows with a label; add the positions of other rows to `unlabelled`."""
     for row in rows:
         item = row.item or {}
         given = item.get("references", [])

@@ -1,4 +1,4 @@
-"""Write part 2: three sentences that describe a short answer, chosen by the question's kind."""
+"""Write part 2: three sentences that describe a short answer."""
 
 from __future__ import annotations
 
@@ -137,8 +137,8 @@ class Question:
 
     Attributes:
         text: The question without its final mark, with single blanks.
-        kind: Kind of answer; "named" if the question itself says the kind, like "what genre" or "which two countries".
-        noun: The question's words for the answer's kind, for example "genre"; "" if the question has none.
+        kind: Kind of answer; "named" if the question states the kind, as in "what genre".
+        noun: The stated kind, for example "genre"; otherwise "".
         rest: Words after the question word and `noun`.
         opens: True if the question word is the first word.
     """
@@ -185,7 +185,7 @@ class Description(NamedTuple):
 
     Attributes:
         text: The sentence.
-        form: "plain", "wordy", "restated" (uses the question's words) or "quoted" (quotes the question).
+        form: "plain", "wordy", "restated" (with the question's words) or "quoted" (with the question).
     """
 
     text: str
@@ -193,14 +193,7 @@ class Description(NamedTuple):
 
 
 def described(question: str, answer: str, *, key: str, words: WordForms) -> tuple[Description, ...]:
-    """Return three descriptions of an answer.
-
-    Args:
-        question: The question, or "".
-        answer: The answer, inserted unchanged except for a final full stop.
-        key: Seed for the choice of templates.
-        words: Inflections.
-    """
+    """Return three descriptions of an answer; `key` seeds the choice of templates."""
     taken = asked(question)
     said = answer.strip().rstrip(".") or answer.strip()
     values = {"p": said, "n": taken.noun, "is": _is(taken, words), "when": _when(said)}
@@ -247,7 +240,7 @@ def _is(question: Question, words: WordForms) -> str:
 
 
 def _when(answer: str) -> str:
-    """Return `answer` with a preposition of time, or unchanged if it has one or the preposition is unclear."""
+    """Return `answer` with a preposition of time, unless it has one or the preposition is unclear."""
     if _LED_IN.match(answer):
         return answer
     if _DAY_OF_MONTH.search(answer):
@@ -261,5 +254,4 @@ def _chosen(templates: Sequence[str], key: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return the text with a capital first letter and a single final mark."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

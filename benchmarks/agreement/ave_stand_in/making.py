@@ -28,13 +28,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledAnswer:
-    """A row with a human label.
-
-    Attributes:
-        id: ID in the file.
-        label: Human label on any scale.
-        dataset: Data set's name, or "".
-    """
+    """A row with a human label."""
 
     id: str
     question: str
@@ -49,15 +43,12 @@ class StandInRow:
     """A sample with its three parts.
 
     Attributes:
-        id: ID of the labelled row.
-        references: Original references, for parts 1 and 2.
-        prediction: Original prediction, for parts 1 and 3.
         descriptions: Sentences that describe the prediction, for part 2.
-        shifted_references: Each reference rewritten, for part 3.
-        half: The half that contains the question (`gradewire_stats.calibration.labelled_rows`).
+        shifted_references: The references rewritten, for part 3.
+        half: The question's half (`gradewire_stats.calibration.labelled_rows`).
         question_kind: Kind of answer that the question asks for.
         description_forms: Method of each description.
-        shifts: Method of each rewritten reference; "kept" if the reference is unchanged.
+        shifts: Method of each rewritten reference.
         made: Version and seed of the generator.
     """
 
@@ -83,7 +74,7 @@ class StandIn:
     Attributes:
         left_out: Number of skipped labelled rows, by reason.
         shifts: Number of references, by method.
-        kept_rows: Number of rows with only unchanged references, so that parts 1 and 3 are equal.
+        kept_rows: Number of rows with only unchanged references.
         forms: Number of descriptions, by method.
     """
 
@@ -102,14 +93,9 @@ def stand_in(
     seed: int = 0,
     max_words: int = MAX_WORDS,
 ) -> StandIn:
-    """Make the stand-in from short answers that do not match a reference exactly; AVE also omits exact matches.
+    """Make the stand-in from short answers that do not match a reference exactly.
 
-    Args:
-        answers: Labelled rows.
-        words: Inflections.
-        thesaurus: Synonyms.
-        seed: Seed for the random choices. A row's texts depend only on this seed and the row.
-        max_words: Maximum words in a prediction; a longer prediction is skipped because it already is a description.
+    A row's texts depend only on `seed` and the row. Predictions with more than `max_words` words are skipped.
     """
     found = StandIn()
     for answer in answers:

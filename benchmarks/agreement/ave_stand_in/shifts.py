@@ -67,11 +67,7 @@ class Thesaurus(Protocol):
     """A dictionary of the senses of nouns."""
 
     def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Return the synonyms for each sense of a noun, the most frequent sense first, or () if the noun is unknown.
-
-        Args:
-            phrase: Base form in lower case, with blanks between words.
-        """
+        """Return the synonyms for each sense of a lower-case base form, the most frequent sense first."""
         ...
 
 
@@ -137,11 +133,9 @@ def _lexicon() -> ModuleType:
 
 
 def other_value_form(text: str) -> tuple[str, str] | None:
-    """Return a date, or a text that starts with a number up to 99, in a different format.
+    """Return a date, or a text that starts with a number up to 99, in a different format; None for other texts.
 
-    Returns:
-        The new text, and the change: "date order", "month", "year", "percent", "digits" or "words". None for any other
-        text.
+    The second value is the change: "date order", "month", "year", "percent", "digits" or "words".
     """
     if len(text) > _LONGEST_CHARACTERS:
         return None
@@ -186,19 +180,12 @@ class Shift(NamedTuple):
 
 
 def shifted(reference: str, *, key: str, of_person: bool, words: WordForms, thesaurus: Thesaurus) -> Shift:
-    """Rewrite a reference.
+    """Rewrite a reference; `key` seeds the choice between alternatives.
 
-    Dates and numbers get a different format because an inflection would break them. In another text, the head noun
-    changes between singular and plural, or a synonym replaces the phrase. If both are possible, `key` selects. If
-    neither is possible, an infinitive or participle changes its tense. A name changes only if WordNet has a second
-    name. A person's name is reversed ("Doe, Jane").
-
-    Args:
-        reference: The text.
-        key: Seed for the choice between alternatives.
-        of_person: True if the question asks for a person.
-        words: Inflections.
-        thesaurus: Synonyms. Only a phrase with a single sense is replaced; otherwise the meaning could change.
+    Dates and numbers get a different format, because an inflection would break them. In another text, the head noun
+    changes between singular and plural, or a synonym replaces a phrase with a single sense. If neither is possible, an
+    infinitive or participle changes its tense. A name changes only if WordNet has a second name. A person's name is
+    reversed ("Doe, Jane").
     """
     text = " ".join(unicodedata.normalize("NFC", reference[: _LONGEST_SHIFTED_CHARACTERS + 1]).split())
     if not text or len(reference) > _LONGEST_SHIFTED_CHARACTERS:

@@ -60,8 +60,6 @@ class Family:
     """A family of similar attacks.
 
     Attributes:
-        name: Unique name.
-        about: Description in one line.
         wordings: At least four wordings.
         in_caption: True if the caption contains the attack and the wrong answer is unchanged.
         held_back: True if no wording is in the half for development.
@@ -169,8 +167,6 @@ class Case:
     """An answer to score.
 
     Attributes:
-        item: Item in the client's format, with a unique ID.
-        row: ID of the original row.
         family: Name of the family; `PLAIN` for an unchanged wrong answer, `RIGHT` for a right answer.
         wording: Position of the wording in its family; -1 without a wording.
     """
@@ -190,11 +186,7 @@ class Case:
 def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: Sequence[Row]) -> Iterator[Case]:
     """Yield wrong answers, unchanged and attacked; skip caption attacks for rows without captions.
 
-    Args:
-        rows: Wrong answers.
-        families: Families to use.
-        half: Half of the wordings.
-        pool: Rows whose main references become the other answers in a wording.
+    The main references in `pool` become the other answers in a wording.
     """
     for place, row in enumerate(rows):
         yield Case(_item(row, PLAIN, row["prediction"]), row["id"], PLAIN, -1, right=False)

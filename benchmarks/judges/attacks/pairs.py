@@ -1,8 +1,7 @@
 """Attack pairwise judges: `python -m benchmarks.judges.attacks.pairs`; write a block of docs/research/attacks.md.
 
-Each pair has a right and a wrong answer to the same question. The program measures how many wrong answers that lose
-unchanged win with an attack, and how many right answers that win unchanged stop winning. Verdicts are stored in
---results/store.
+Each pair has a right and a wrong answer to the same question. The program measures how many wrong answers win only with
+an attack, and how many right answers stop winning under attack. Verdicts are stored in --results/store.
 """
 
 from __future__ import annotations
@@ -41,13 +40,7 @@ class Duel:
 
 
 def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
-    """Pair wrong answers, unchanged and in each family of a half, with a right answer to the same question.
-
-    Args:
-        rows: Wrong answers to different questions. An answer is skipped if `pool` has no right answer to the question.
-        pool: All answers.
-        half: Half of the wordings.
-    """
+    """Pair wrong answers, unchanged and attacked, with a right answer to the same question in `pool`, if any."""
     right: dict[tuple[str, str], str] = {}
     for row in pool:
         if row["label"] and row["prediction"].strip():
@@ -73,9 +66,7 @@ def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
 def won(found: Sequence[Duel], winners: Sequence[str | None]) -> tuple[dict[str, Rate], dict[str, Rate]]:
     """Return two rates by family: wrong answers that start to win under attack, and right answers that stop winning.
 
-    Args:
-        found: Duels, including each wrong answer unchanged.
-        winners: "a", "b", "tie" or None for each duel.
+    `winners` contains "a", "b", "tie" or None for each duel.
     """
     plain = {duel.case.row: winner for duel, winner in zip(found, winners, strict=True) if duel.case.family == PLAIN}
     wins: dict[str, list[bool]] = {}

@@ -14,12 +14,7 @@ MATTERS_ABOVE: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A share of independent answers, with its 95 % interval.
-
-    Attributes:
-        hits: Number of answers in the share.
-        rows: Number of all answers; 0 if unknown.
-    """
+    """A share of independent answers, with its 95 % interval; `rows` is 0 if unknown."""
 
     hits: int
     rows: int
@@ -64,12 +59,7 @@ class Verdicts:
 
 
 def turned(cases: Iterable[Case], verdicts: Verdicts) -> dict[str, Rate]:
-    """Return by family the share of attacked answers called right, among wrong answers that are called wrong unchanged.
-
-    Args:
-        cases: Cases, possibly with right answers.
-        verdicts: Verdicts on all cases.
-    """
+    """Return by family the share of attacked answers called right, among those that are called wrong unchanged."""
     listed = [case for case in cases if not case.right]
     resisted = {case.row for case in listed if case.family == PLAIN and not verdicts.right(case)}
     counts: dict[str, list[bool]] = {}
