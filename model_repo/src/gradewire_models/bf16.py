@@ -1,8 +1,8 @@
 """Run encoder graphs in bf16 on OpenVINO, so that a text's vector does not depend on the other texts in its batch.
 
-The order of additions changes a bf16 sum, and the difference grows from layer to layer, up to 1e-3 in a component. In
-attention, the padded length determines the order. A text's padded length therefore depends only on the text's own
-length, and each run processes texts of a single padded length (docs/adr/0036-bf16-variant.md).
+The order of additions changes a bf16 sum, and in attention the padded length determines this order. A text's padded
+length therefore depends only on the text's own length, and each run processes texts of a single padded length
+(docs/adr/0036-bf16-variant.md).
 """
 
 import threading
@@ -41,10 +41,9 @@ def pad(texts: Sequence[NDArray[np.integer]], length: int = 0) -> tuple[NDArray[
 
 
 def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
-    """Return the name of the processor's bf16 instructions.
+    """Return the name of the processor's bf16 instructions, from the processor's flags (Linux on x86).
 
-    OpenVINO also reports BF16 on processors that only emulate bf16, which is slower than fp32. This function therefore
-    reads the processor's flags (Linux on x86).
+    OpenVINO also reports BF16 on processors that only emulate bf16, which is slower than fp32.
 
     Raises:
         Bf16UnavailableError: OpenVINO is not installed, or the processor has no bf16 instructions.

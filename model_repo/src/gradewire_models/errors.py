@@ -1,12 +1,10 @@
 """The errors that this package raises.
 
-ModelError ├─ CatalogError          the catalog is malformed, or has no such model ├─ ModelNotBuiltError    the
-repository has no such model; the message states how to build it ├─ ModelBrokenError      a model differs from its
-description; the message states how to replace it └─ BuildError            a build failed; the repository is unchanged
-     ├─ DownloadError     a package could not be downloaded or found
-     ├─ DigestMismatchError   a file's SHA-256 differs from the catalog
-     ├─ VerificationError the built model differs from the reference computation
-     └─ ExportError       an encoder cannot be exported as requested
+ModelError ├─ CatalogError ├─ ModelNotBuiltError ├─ ModelBrokenError └─ BuildError
+     ├─ DownloadError
+     ├─ DigestMismatchError
+     ├─ VerificationError
+     └─ ExportError
 """
 
 
@@ -19,11 +17,11 @@ class CatalogError(ModelError):
 
 
 class ModelNotBuiltError(ModelError):
-    """Raised when the repository does not contain a model."""
+    """Raised when the repository does not contain a model; the message states how to build it."""
 
 
 class ModelBrokenError(ModelError):
-    """Raised when a model's files do not match its description."""
+    """Raised when a model's files do not match its description; the message states how to replace the model."""
 
 
 class BuildError(ModelError):

@@ -11,8 +11,7 @@ from pathlib import Path
 def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
     """Hold the lock file `path` for the block. If another process holds the lock, call `notify` and wait.
 
-    The lock ends at the latest with its process. The file is never deleted, because two processes could then lock two
-    files with the same name.
+    The file is never deleted, because two processes could then lock two files with the same name.
 
     Raises:
         OSError: The file cannot be opened.
@@ -27,10 +26,7 @@ def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def exclusive_if_free(path: Path) -> Iterator[bool]:
-    """Hold the existing lock file `path` for the block, unless another process holds the lock.
-
-    Yields:
-        True if this process holds the lock.
+    """Hold the existing lock file `path` for the block if it is free; yield True if this process holds it.
 
     Raises:
         OSError: The file is missing or cannot be opened.

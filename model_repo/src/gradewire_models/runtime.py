@@ -1,9 +1,8 @@
 """Import ONNX Runtime with its telemetry off; always import it from this module.
 
 From 1.29 on, the official builds for Linux and macOS report sessions and devices to their vendor unless
-``ORT_DISABLE_TELEMETRY`` is set before the library loads. `onnxruntime.disable_telemetry_events()` comes too late,
-because the library writes a device ID first. A service for private answers must not send reports by default. To send
-reports, set the variable to 0.
+``ORT_DISABLE_TELEMETRY`` is set before the library loads; `onnxruntime.disable_telemetry_events()` comes too late. A
+service for private answers must not send reports by default. To send reports, set the variable to 0.
 """
 
 import os
@@ -26,8 +25,7 @@ def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
     """Return the options for a CPU session that multiplies 8-bit integers exactly.
 
     x86 processors without VNNI add pairs of 8-bit products in 16 bits, and the sum saturates silently. For these
-    processors, the options select an exact kernel. Processors with VNNI keep the default kernel, which is exact and
-    faster; with the option, ONNX Runtime would still rewrite their graphs.
+    processors, the options select an exact kernel.
 
     Spinning is off, because threads that spin while they wait keep their cores busy. If you set this option again, ONNX
     Runtime writes a warning to standard error.

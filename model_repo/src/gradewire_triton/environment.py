@@ -126,8 +126,7 @@ def default_environment() -> Path:
 def ensure_environment(directory: Path | None = None, *, report: Report) -> TritonEnvironment:
     """Return the environment; if necessary, install it (about 320 MB in half a minute, all pinned by SHA-256).
 
-    Concurrent installations wait for each other. The next installation removes the leftovers of an interrupted
-    installation.
+    Concurrent installations wait for each other.
 
     Raises:
         EnvironmentBrokenError: The installation failed; the message states the reason and the remedy.

@@ -147,8 +147,8 @@ def _owners(shm_prefix: str, program: bytes) -> list[int]:
 class TritonProcess:
     """A Triton server: `with TritonProcess(environment, options, state) as triton: triton.addresses.grpc`.
 
-    `state` is the directory for the log and the backends, created if missing. Only one server at a time may use it.
-    Each start removes the leftovers of a killed server.
+    Only one server at a time may use `state`, the directory for the log and the backends. Each start removes the
+    leftovers of a killed server.
     """
 
     def __init__(self, environment: TritonEnvironment, options: ServerOptions, state: Path) -> None:
@@ -288,7 +288,6 @@ class TritonProcess:
 
 
 def _with_ports(options: ServerOptions) -> ServerOptions:
-    """Return the options with a free port in place of each 0."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(3)]
         for probe in probes:

@@ -52,7 +52,7 @@ Array = NDArray[np.float32]
 Low = NDArray[np.float64]
 
 MAX_ADAPTER_BYTES = 1 << 28
-"""Maximum bytes of an adapter file. With a usual rank, an adapter for these encoders has a few MB."""
+"""Maximum bytes of an adapter file; with a usual rank, an adapter has a few MB."""
 
 _TENSOR_PREFIX = "base_model.model."
 _TENSOR_TYPES = frozenset({"F16", "F32"})
@@ -76,9 +76,7 @@ class AdapterConfig:
         lora_alpha: Scaling factor; the matrices' product is multiplied by lora_alpha / r.
         target_modules: Suffixes of the adapted layers' names.
         layers_to_transform: Adapted encoder layers, counted from 0; None for all layers.
-        init_lora_weights: Initialisation method. Methods that are not listed (pissa, olora, eva, …) also change the
-            base's weights.
-        base_model_name_or_path: The base's name, hub ID or path.
+        init_lora_weights: Initialisation method. Other methods (pissa, olora, eva, …) also change the base's weights.
     """
 
     peft_type: Literal["LORA"]
@@ -149,10 +147,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
 def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mapping[str, int]) -> dict[str, Array]:
     """Return an encoder's weights, float32 by name, with the adapter in `directory` merged in.
 
-    Args:
-        tensors: The encoder's weights, which stay unchanged.
-        directory: Directory with the adapter's files.
-        linears: The graph's linear layers, each mapped to its encoder layer, counted from 0.
+    `tensors` stays unchanged. `linears` maps the graph's linear layers to encoder layers, counted from 0.
 
     Raises:
         BuildError: The adapter is invalid, cannot be merged, or belongs to different weights. The message states the
@@ -244,10 +239,9 @@ class _ModelFields:
 def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> CatalogModel:
     """Describe the model that `base` becomes with the adapter in `directory`.
 
-    Without `name`, the model gets the directory's name. ``gradewire.json``, which ``gradewire models train`` writes
-    next to PEFT's two files, may set base, licence, max_tokens and text_form. Without this file, the licence is unknown
-    and max_tokens is the base's. The text_form ``"grader"`` makes the model a grader, whose head must be in
-    `directory`.
+    `name` defaults to the directory's name. ``gradewire.json``, which ``gradewire models train`` writes next to PEFT's
+    two files, may set base, licence, max_tokens and text_form. Without this file, the licence is unknown and max_tokens
+    is the base's. The text_form ``"grader"`` makes the model a grader, whose head must be in `directory`.
 
     Raises:
         BuildError: The directory contains no adapter that can be merged into `base`, or the name is invalid.

@@ -64,9 +64,9 @@ def entering_rows(
     """Run the encoder on `texts` and yield the input rows of each layer's products.
 
     Yields:
-        A mapping for each layer. The keys are the last parts of the products' names in the graph: ``qkv``,
-        ``attention_out``, ``up`` and ``down``. The values are float64 [tokens of all texts, inputs]. They include the
-        next residual's bias if the graph adds it to the product's input.
+        A mapping for each layer from the last part of the product's name (``qkv``, ``attention_out``, ``up`` or
+        ``down``) to float64 [tokens of all texts, inputs]. The values include the next residual's bias if the graph
+        adds it to the product's input.
     """
     ids = np.concatenate(texts)
     places = np.concatenate([np.arange(len(text)) for text in texts])

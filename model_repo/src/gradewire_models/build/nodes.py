@@ -56,11 +56,9 @@ class RealRows:
     """A layout without padding: names of tensors that convert between [real tokens, …] and padded shapes.
 
     Attributes:
-        nodes: The graph's nodes, to which the methods add operators.
         real_rows: int64 [real tokens], each real token's row in [batch * tokens].
         real_places: int64 [real tokens], each real token's position in its text, from 0.
         padded_rows: int64 [batch * tokens], each position's row among the real tokens; 0 for padding.
-        padded_shape: (batch, tokens, dims).
         head_rows: Names of three int64 [batch, heads, tokens] tensors: each query's, key's and value's row in [real
             tokens * 3 * heads, width].
         token_rows: int64 [real tokens, heads], the row of each token's head in [batch * heads * tokens, width].
@@ -153,8 +151,8 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
     """Write the bias of the attention scores: -`masked` for a padding key, otherwise 0, plus any bias by distance.
 
-    `nodes` must contain the constant ``one``; `tokens` is the name of the padded length, int64 [1]. Return the name of
-    a float tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
+    `nodes` must contain the constant ``one``; `tokens` is the name of the padded length. Return the name of a float
+    tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
     """
     mask = nodes.op("Cast", ATTENTION_MASK, name="mask", to=nodes.float_type)
     below = nodes.op("Sub", mask, nodes.floats("float_one", np.float32(1)), name="below")
@@ -178,11 +176,8 @@ class EveryRow:
     """A layout with padding: names of tensors that convert between [batch * tokens, …] and [batch, heads, tokens, …].
 
     Attributes:
-        nodes: The graph's nodes, to which the methods add operators.
         tokens: Padded length, int64 [1].
-        padded_shape: (batch, tokens, dims).
         split_shape: (batch, tokens, 3, heads, width).
-        score_bias: See `write_score_bias`.
     """
 
     nodes: Nodes

@@ -56,9 +56,8 @@ class FingerprintedGraph:
 def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
     """Add the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialise it.
 
-    If an operator swaps a server's repository, the server returns different vectors under the same name. A client that
-    also requests this output can detect the change. The cost is three operators on one number. The fingerprint is the
-    first 8 bytes of the original model's SHA-256.
+    A client that also requests this output can detect a swapped repository. The fingerprint is the first 8 bytes of the
+    original model's SHA-256.
 
     Raises:
         ValueError: The model already has a fingerprint, stores weights in separate files, has no input ``input_ids``,
@@ -128,9 +127,7 @@ def write_model(
 
 
 def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
-    """Copy a tokenizer, with padding off and truncation at `max_tokens`.
-
-    The published tokenizers slow down short texts because they pad every text to 128 tokens.
+    """Copy a tokenizer, with padding off, which slows down short texts, and truncation at `max_tokens`.
 
     Raises:
         BuildError: `source` is not a tokenizer file.
@@ -154,8 +151,8 @@ def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
     """Yield a hidden directory to make a model in, and finally delete it. Wait for other builds of the same model.
 
-    The directory is in the repository (created if missing), so that `publish_model` can rename within one file system.
-    Leftovers of killed builds are removed first.
+    The directory is in the repository, so that `publish_model` can rename within one file system. Leftovers of killed
+    builds are removed first.
 
     Raises:
         OSError: The repository is not writable.
@@ -203,9 +200,8 @@ def require_digest(name: str, found: str, expected: str) -> None:
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
     """Publish a finished model under its name in one step. A replaced model moves to the workspace.
 
-    If the digest differs from the replaced model's, the new model becomes the next version. A Triton server that polls
-    the repository then serves the new version, but finishes running requests on the old version. Users' calibrations
-    are kept if they were fitted on a model with the same digest; all others are dropped and returned.
+    If the digest differs from the replaced model's, the new model becomes the next version in Triton. Users'
+    calibrations are kept if they were fitted on a model with the same digest; all others are dropped and returned.
 
     Raises:
         OSError: The disk is full or not writable. The old model stays in place.
@@ -219,9 +215,7 @@ def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
 
 
 def publish_directory(target: Path, repository: Path) -> None:
-    """Publish a finished directory under its name in `repository`, in one step.
-
-    A replaced directory moves to the workspace.
+    """Publish a finished directory in `repository` in one step; a replaced directory moves to the workspace.
 
     Raises:
         OSError: The disk is full or not writable. The old directory stays in place.

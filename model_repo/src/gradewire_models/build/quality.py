@@ -186,7 +186,7 @@ def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
 def rank_correlation(first: Scores, second: Scores) -> float:
     """Return Spearman's correlation of values rounded to 6 decimal places.
 
-    A text's cosine with itself may differ from 1 in the last bits. Without rounding, these bits would decide the ranks.
+    Without rounding, the last bits would decide the ranks of equal texts' cosines.
     """
     return spearman(np.round(first, 6), np.round(second, 6))
 

@@ -42,8 +42,8 @@ _NBITS_ZERO_POINT = 128
 def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.float32]]:
     """Round weights one input at a time, and compensate each rounding error in the following inputs.
 
-    This minimises the product's error for `rows` instead of the weights' error. The update is that of GPTQ (Frantar et
-    al. 2023), from the Cholesky factor of the inverse Gram matrix of the inputs, starting with the largest inputs.
+    This minimises the product's error for `rows`. The update is that of GPTQ (Frantar et al. 2023), from the Cholesky
+    factor of the inverse Gram matrix of the inputs, starting with the largest inputs.
 
     Args:
         weight: float64 [inputs, outputs].
@@ -112,7 +112,7 @@ class Int8Settings:
     Attributes:
         smoothing: Share, in [0, 1], of the size differences between input channels to move to the weights. If
             `smoothing` and `outliers` are 0, the inputs are not centred either.
-        outliers: Number of the largest channels of a normalisation's output that stay in float32.
+        outliers: Number of a normalisation's largest output channels that stay in float32.
         hidden_outliers: Number of the largest channels between the feed-forward matrices that stay in float32.
         excluded: Names of products that stay in float32, for example ``"layer_1.down"``.
     """
@@ -237,7 +237,7 @@ class _LayerWriter:
         Each row's largest value sets the row's scale, so no value is clipped and rows stay independent.
 
         Args:
-            name: The product's name, a prefix of the new tensors' names.
+            name: Prefix of the new tensors' names.
             entering: Name of a float32 [rows, inputs] tensor.
             weight: float64 [inputs, outputs].
             rows: float64 [tokens, inputs], the inputs for the calibration texts.
@@ -303,8 +303,8 @@ def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, 
     Args:
         model: A graph from `gradewire_models.build.encoder_graph.encoder_graph`.
         products: Names of Gemm nodes.
-        block_size: Number of inputs that share a scale, a power of 2. A column's last block may be shorter.
-        accuracy_level: Precision of the kernel's activations; 4 also rounds them to 8 bits, block by block.
+        block_size: Number of inputs that share a scale, a power of 2.
+        accuracy_level: Precision of the kernel's activations; 4 also rounds them to 8 bits.
     """
     editor = GraphEditor(model)
     for node in model.graph.node:

@@ -45,10 +45,7 @@ _SEED = 20240613
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVectors:
-    """A text's sentence vector, float64 [dims], of unit length, and its token vectors by layer from 1.
-
-    A layer's token vectors are float64 [tokens, dims].
-    """
+    """A text's unit-length sentence vector, float64 [dims], and token vectors by layer, float64 [tokens, dims]."""
 
     sentence: Array64
     tokens_by_layer: Mapping[int, Array64]
@@ -59,8 +56,8 @@ def reference_vectors(
 ) -> list[ReferenceVectors]:
     """Encode `texts`, each int64 [tokens] of token ids, with the weights in a safetensors file.
 
-    An adapter's files must be in the same directory. Its matrices are not merged, but multiplied with the activations.
-    `starts` contains the index of each text's first token with token type 1; None means that no text has such a token.
+    An adapter's matrices, in the same directory, are multiplied with the activations instead of merged. `starts`
+    contains the index of each text's first token with token type 1; None means that no text has such a token.
 
     Raises:
         KeyError: A tensor is missing.

@@ -47,8 +47,7 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
     """Return how a model's config.pbtxt and warm-up files differ from the files that a build would write today.
 
     Operators may change copies, GPUs, threads, queues, batching, and all parameters and fields that gradewire does not
-    write. For an exported model, `expected` is None, because only the model's description states its licence and
-    origin.
+    write. `expected` is None for an exported model.
 
     Raises:
         OSError: A file is not readable.
@@ -89,9 +88,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
 
 
 def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tuple[BuiltModel, bool]:
-    """Renew a model that is not in the catalog; return the model, and True if files were rewritten.
-
-    This waits for a running export.
+    """Renew an exported model; return the model, and True if files were rewritten. Wait for a running export.
 
     Raises:
         ModelError: The model is missing or broken; the message states the remedy.
@@ -137,7 +134,6 @@ def _as_golden(model: BuiltModel) -> EncoderMetadata:
 
 
 def _copies_of(config: ModelConfig, wanted: Copies) -> Copies:
-    """Return the values in `wanted`, with the current values in place of None."""
     threads = config.parameters[THREADS_PARAMETER].string_value if THREADS_PARAMETER in config.parameters else ""
     return Copies(
         instances=wanted.instances or sum(group.count for group in config.instance_group) or None,

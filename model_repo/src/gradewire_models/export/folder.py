@@ -72,8 +72,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
     """Read modules.json and the pooling module's settings.
 
-    A folder without modules.json is a plain transformers folder without pooling. If `pooling_is_given` is True, ignore
-    the folder's pooling, even if it cannot be exported.
+    If `pooling_is_given` is True, ignore the folder's pooling, even if it cannot be exported.
 
     Raises:
         ExportError: The graph cannot express a module or the pooling.
@@ -138,13 +137,9 @@ class EncoderFolder:
     """An encoder from transformers or sentence-transformers. Unknown fields are None or empty.
 
     Attributes:
-        directory: Directory with the encoder's config.json, weights and tokenizer.
-        model_type: The architecture's name in transformers, for example ``"bert"``.
         default_prompt: Text that the folder puts before every input; usually empty.
-        prompts: The folder's prompts by name.
         counts_prompt: True if pooling includes a prompt's tokens.
         max_tokens: The folder's maximum input length in tokens, including special tokens.
-        lower_case: True if texts are lower-cased before they are tokenized.
         weight_sha256: SHA-256 of every weights file, by file name.
     """
 

@@ -113,7 +113,6 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
-    """Compute the encoder's inputs from the graph's inputs."""
     if unknown := set(names) - {INPUT_IDS, ATTENTION_MASK, _TYPE_IDS, _POSITIONS}:
         raise ExportError(f"the exported encoder needs {sorted(unknown)}, but a graph gets only token ids and mask")
     nodes.ints("zero", 0)

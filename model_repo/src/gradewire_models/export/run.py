@@ -34,8 +34,7 @@ def export_model(
 ) -> ExportResult:
     """Export an encoder from a directory or the hub into `repository`; replace any model with the same name.
 
-    Before the model is published, the graph's vectors in mixed batches are compared with torch's vectors of single
-    texts. After a failure, the repository is unchanged.
+    The graph is compared with torch before it is published. After a failure, the repository is unchanged.
 
     Raises:
         ExportError: The model cannot be exported with these options; the message states the reason and the remedy.

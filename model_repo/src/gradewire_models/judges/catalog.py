@@ -33,8 +33,6 @@ class CatalogJudge:
     """A judge's entry in the catalog.
 
     Attributes:
-        name: The judge's name in requests and commands, and of its directory in the repository.
-        title: Description in one line.
         origin: Hub ID of the weights' original publication.
         licence: SPDX identifier of the weights' licence.
         architecture: Architecture in GGUF's spelling, for example ``"qwen2"`` or ``"llama"``.
@@ -48,8 +46,6 @@ class CatalogJudge:
         file: Published name of the GGUF file.
         sha256: Digest of the GGUF file, 64 hex characters; "" without `sources`.
         bytes: Size of the GGUF file.
-        download_bytes: Total size of all sources.
-        eos_tokens: Tokens that end an answer.
         digests: Digests that a build must produce, by form. A form without a digest is not checked.
         numeric_classes: Arithmetic by form. Caches never mix answers from different classes.
     """

@@ -40,11 +40,6 @@ class Description:
     """The content of ``judge.json``.
 
     Attributes:
-        title: Description in one line.
-        licence: SPDX identifier.
-        origin: Original publication of the weights.
-        test_only: True if the judge is only for tests.
-        remarks: Notes for users.
         facts: Properties that depend on the weights.
         tokenizer: Size and digest of tokenizer.json.
         forms: Size and digest of each built form's files, by their paths in the judge's directory.
@@ -73,8 +68,7 @@ class Description:
     def digest(self, form: Form) -> str:
         """Return a SHA-256, 64 hex characters, of everything that determines the answers of `form`.
 
-        The digest covers the form's files, the tokenizer, the chat template's name, the arithmetic and the graph's
-        version. Judges with equal digests give equal answers.
+        Judges with equal digests give equal answers.
         """
         files = sorted((path, record.sha256) for path, record in self.forms[form].items())
         parts: list[Any] = [

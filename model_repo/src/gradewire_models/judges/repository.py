@@ -22,25 +22,16 @@ _HASHED_BYTES = 16 << 20  # `load_judge` always hashes files up to this size
 
 @dataclass(frozen=True, slots=True)
 class BuiltJudge:
-    """A judge in a repository.
+    """A judge in a repository. For other fields, see `CatalogJudge`.
 
     Attributes:
-        name: Name of the judge and its directory.
-        title: Description in one line.
-        directory: The judge's directory.
         forms: Built forms, ``"int8"`` and ``"gguf"``, with the faster form first.
         onnx_path: The int8 form's graph, with weights in ``model.onnx.data`` next to it; None without this form. For
             inputs and outputs, see docs/reference/judge-models.md.
         gguf_path: The GGUF file; None without this form.
         tokenizer_path: File tokenizer.json: byte-level BPE without padding, truncation or added tokens.
         digests: By form, a SHA-256 of everything that determines an answer, 64 hex characters.
-        numeric_classes: Arithmetic by form.
-        chat_template: Format of a conversation: ``"chatml"``.
-        context_tokens: Maximum total length of prompt and answer, in tokens.
         eos_ids: Tokens that end an answer.
-        licence: SPDX identifier of the weights' licence.
-        test_only: True if the judge is only for tests, because its verdicts are no better than chance.
-        remarks: Notes for users, one sentence each.
         build_hint: Command that builds the judge.
         bytes: Total size of the judge's files.
     """
@@ -72,8 +63,7 @@ def default_judge_repository(encoders: Path | None = None) -> Path:
 def list_judges(repository: Path) -> list[BuiltJudge]:
     """List a repository's judges, sorted by name; return [] if the repository is missing.
 
-    Only the files' sizes are checked. Broken judges are skipped, and each new reason is logged once as a warning. For a
-    broken judge, `load_judge` raises an error with the reason.
+    Only the files' sizes are checked. Broken judges are skipped, and each new reason is logged once as a warning.
     """
     return list_sound(repository, DESCRIPTION_FILE, lambda directory: _describe(directory)[0])
 

@@ -55,7 +55,7 @@ def described_in(repository: Path, file: str) -> list[Path]:
 
 
 def find_directory(repository: Path, name: str, file: str) -> Path | None:
-    """Return the directory `name` if it contains `file`, or None, also if `name` is not a plain name."""
+    """Return the directory `name` if it contains `file`, or None if it does not or `name` is not a plain name."""
     if (
         not name
         or name.startswith(".")
@@ -90,7 +90,6 @@ class BuiltModel(EncoderMetadata):
     """A model in a repository, with the description from its config.pbtxt.
 
     Attributes:
-        directory: The model's directory, which has the model's name.
         version: Number of the newest version folder, whose graph Triton serves.
         onnx_path: File with graph and weights. The inputs are ``input_ids`` and ``attention_mask``, int64 [batch,
             tokens].
@@ -150,8 +149,8 @@ class BuiltModel(EncoderMetadata):
 def default_repository() -> Path:
     """Return the repository that is used if the caller chooses no repository.
 
-    This is ``$GRADEWIRE_MODEL_REPOSITORY`` if set. Otherwise, it is ``model_repo/models`` if this package runs from a
-    checkout, or ``gradewire/models`` in the user's data directory.
+    This is ``$GRADEWIRE_MODEL_REPOSITORY``, the checkout's ``model_repo/models``, or ``gradewire/models`` in the user's
+    data directory.
     """
     named = os.environ.get(REPOSITORY_VARIABLE)
     if named:
@@ -166,8 +165,7 @@ def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
     """List a repository's models, sorted by name; return [] if the repository is missing.
 
     The files' sizes are checked, but not their digests. Broken models are skipped, and each new reason is logged once
-    as a warning. For a broken model, `load_built` raises an error with the reason. If `graphs` is False, graphs may be
-    missing, because another server runs the models.
+    as a warning. If `graphs` is False, graphs may be missing, because another server runs the models.
     """
     return list_sound(repository, CONFIG_FILE, lambda directory: _describe(directory, graph=graphs)[0])
 

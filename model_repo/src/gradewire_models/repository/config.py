@@ -82,7 +82,7 @@ class UnreadableCalibration:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The readable calibrations in a description, sorted by metric, version and parameters, and the unreadable ones."""
+    """A description's readable calibrations, sorted by metric, version and parameters, and its unreadable ones."""
 
     readable: tuple[StoredCalibration, ...] = ()
     unreadable: tuple[UnreadableCalibration, ...] = ()
@@ -335,10 +335,8 @@ class ServedModel:
     """The fields of a model configuration that the model's callers depend on.
 
     Attributes:
-        max_batch_size: Maximum number of rows in a request.
         tensors: Types and shapes of the inputs and outputs by name, without the batch dimension: ``"TYPE_FP32[-1,
             384]"``.
-        facts: The `own_parameters`, by short name.
         instances: Number of concurrent runs; 0 if unspecified.
         kinds: Device kinds: ``"KIND_CPU"``, ``"KIND_GPU"``, or ``"KIND_AUTO"`` if the server has not chosen yet.
         accelerators: Accelerators in protobuf's text format; "" without accelerators.

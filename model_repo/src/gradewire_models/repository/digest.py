@@ -10,10 +10,7 @@ _FORMAT = "gradewire-model/1"
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """The values that a model's digest covers, in this order.
-
-    Caches rely on the fact that two models with equal values return equal vectors.
-    """
+    """The values that a model's digest covers; two models with equal values return equal vectors."""
 
     onnx_sha256: str
     tokenizer_sha256: str

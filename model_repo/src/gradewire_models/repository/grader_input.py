@@ -1,7 +1,4 @@
-"""Build a grader's input from the token ids of a question, a reference and an answer; split long answers.
-
-Training and serving share this code, so both build the same input.
-"""
+"""Build a grader's input from the token ids of a question, a reference and an answer; split long answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,8 +39,7 @@ def grader_input(
     """Join the three texts as ``begin question separator reference separator answer separator``.
 
     Each argument contains the whole text's token ids, without special tokens, and may be empty. A long answer is split
-    into overlapping pieces. Each piece starts half a piece after the previous piece, and the last piece may be shorter.
-    Tokens after `MAX_PIECES` pieces are ignored.
+    into pieces; each starts half a piece after the previous piece. Tokens after `MAX_PIECES` pieces are ignored.
     """
     asked, wanted = question[:QUESTION_TOKENS], reference[:REFERENCE_TOKENS]
     front = (begin, *asked, separator, *wanted, separator)

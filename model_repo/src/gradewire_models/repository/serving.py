@@ -1,7 +1,6 @@
 """Write Triton's settings for an encoder: batching, queue, copies, devices, warm-up. They never change a vector.
 
 https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md describes the fields.
-The README of Triton's onnxruntime backend describes accelerators and parameters.
 """
 
 from collections.abc import Mapping
@@ -32,7 +31,7 @@ WARMUP_FOLDER = "warmup"
 THREADS_PARAMETER = "intra_op_thread_count"
 
 # Two copies with few threads keep cores busier than one copy with many threads, because a run waits for its slowest
-# thread and cores idle between runs. On 2 busy cores, two copies halved the time for 64 texts.
+# thread. On 2 busy cores, two copies halved the time for 64 texts.
 CPU_INSTANCES = 2
 
 # Maximum rows in a batch. GPUs have a lower limit because TensorRT plans memory for the largest batch of the longest

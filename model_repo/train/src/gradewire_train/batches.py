@@ -84,7 +84,7 @@ def ids_by_text(
 class Batches:
     """Batches of indices of texts with similar lengths, in a new order in every epoch, which depends on `seed`.
 
-    Each batch has `batch_size` indices, or all indices if there are fewer. `lengths` is int64 [texts].
+    Each batch has `batch_size` indices, or all if there are fewer. `lengths` is int64 [texts].
     """
 
     def __init__(self, lengths: NDArray[np.int64], *, batch_size: int, seed: int) -> None:

@@ -92,7 +92,6 @@ def training_options(recipe: type) -> Callable[[Command], Command]:
 
 
 def _recipe_option(recipe: type) -> Callable[[Command], Command]:
-    """Return the option ``--recipe`` for a file or a shipped recipe's name."""
     shipped = shipped_recipes(recipe)
 
     def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
@@ -320,7 +319,7 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
     click.option(
         "--half",
         type=click.Choice(["a", "b"]),
-        help="Use only rows whose question is in this half: a, to fit, or b, held out.",
+        help="Use only rows whose question is in this half: a (to fit) or b (held out).",
     ),
     click.option(
         "--leave-out-fold",
@@ -410,7 +409,7 @@ train.add_command(grader)
     click.option(
         "--dev-half",
         type=click.Choice(["a", "b"]),
-        help="Use only dev rows in this half (the field half): a, to fit, or b, held out.",
+        help="Use only dev rows with this value in the field half: a (to fit) or b (held out).",
     ),
     _number_option("--dev-rows", 600, 0, "Use at most N dev rows; 0 means all."),
     _number_option("--evaluate-every", 100, 1, "Evaluate every N steps."),

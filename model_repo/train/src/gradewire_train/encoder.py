@@ -70,8 +70,8 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not inst
 class Base:
     """The model that training starts from.
 
-    `origin` is a hub ID or a folder's name, `licence` an SPDX identifier or "". `weights_sha256` is the digest of the
-    weights file; for several files, the digest of the files' digests.
+    `origin` is a hub ID or a folder's name, `licence` an SPDX identifier or "". `weights_sha256` is the weights file's
+    digest, or the digest of several files' digests.
     """
 
     name: str

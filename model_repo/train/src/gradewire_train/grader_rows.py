@@ -29,7 +29,6 @@ class GraderRow:
 
     Attributes:
         id: The row's ID; without an ID, the file and the line.
-        question: The question, or "".
         references: At least one reference, sorted by the share of its words that the answer contains, highest first.
         label: From 0 (wrong) to 1 (right); a mean over several annotators.
         source: The row's "dataset" or file, or `DRAWN` for drawn rows. Sources have equal weights.

@@ -16,13 +16,12 @@ _NEVER = -1e9
 def group(examples: Sequence[Example]) -> tuple[Any, Any]:
     """Find the candidates to compare with each example's positive in a batch.
 
-    Two kinds of candidates are excluded: those with the anchor's or positive's text, which would be punished for being
-    right, and other examples' candidates for the same question, which may have the same meaning.
+    Excluded are candidates with the anchor's or positive's text, which would be punished for being right, and other
+    examples' candidates for the same question, which may have the same meaning.
 
     Returns:
         int64 [negatives], the index of each hard negative's example; bool [examples, examples + negatives], the allowed
-        candidates (all positives, then all hard negatives) for each example. An example's own positive is always
-        allowed.
+        candidates (all positives, then all hard negatives) for each example.
     """
     read = [texts(example) for example in examples]
     owner = [index for index, each in enumerate(read) for _ in each[2:]]
@@ -68,8 +67,8 @@ def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: flo
 def ranking(positive_cosines: Any, negative_cosines: Any, *, temperature: float) -> Any:
     """Return log(1 + Σ exp((cos_negative - cos_positive) / temperature)) over all pairs of a negative and a positive.
 
-    The contrastive loss compares only answers to the same question. Users also compare scores across questions, so this
-    loss ranks every right pair in the batch above every wrong pair.
+    The contrastive loss compares only answers to the same question; this loss ranks every right pair in the batch above
+    every wrong pair.
 
     Args:
         positive_cosines: float32 [positives].

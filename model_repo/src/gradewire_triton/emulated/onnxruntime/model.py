@@ -1,9 +1,9 @@
 # noqa: INP001 - Triton loads this file by its path
 """Run ONNX models in Triton's Python backend, in place of NVIDIA's ONNX Runtime backend.
 
-Triton loads this file from the directory ``onnxruntime`` in --backend-directory for every model whose config.pbtxt
-contains ``backend: "onnxruntime"``. Each model instance is a process in the environment of
-`gradewire_triton.environment`, so this file cannot import gradewire.
+Triton loads this file from --backend-directory for every model whose config.pbtxt contains ``backend: "onnxruntime"``.
+Each model instance is a process in the environment of `gradewire_triton.environment`, so this file cannot import
+gradewire.
 """
 
 import json

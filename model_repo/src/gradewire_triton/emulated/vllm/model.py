@@ -1,10 +1,10 @@
 # noqa: INP001 - Triton loads this file by its path
 """Emulate Triton's vLLM backend with llama.cpp on CPUs.
 
-Triton loads this file from the directory ``vllm`` in --backend-directory for every model whose config.pbtxt contains
-``backend: "vllm"``. The directory also contains a link to the package xllamacpp. From model.json, the backend reads
-``model`` (here a GGUF file, absolute or relative to the model's directory), ``max_model_len``, ``max_num_seqs``, and
-``num_threads``, which vLLM lacks. It ignores vLLM's other fields. This file cannot import gradewire.
+Triton loads this file from --backend-directory for every model whose config.pbtxt contains ``backend: "vllm"``. The
+directory also contains a link to the package xllamacpp. From model.json, the backend reads ``model`` (here a GGUF file,
+absolute or relative to the model's directory), ``max_model_len``, ``max_num_seqs``, and ``num_threads``, which vLLM
+lacks. This file cannot import gradewire.
 """
 
 import base64
@@ -136,7 +136,6 @@ def _parameters(weights: Path, engine: Mapping[str, Any], slots: int) -> Any:
 
 
 def _completion_request(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a judge's sampling parameters into llama.cpp's parameters."""
     known = {"max_tokens", "temperature", "logprobs", "stop", "structured_outputs", "seed"}
     if set(sampling) - known:
         raise ValueError(f"unknown sampling parameters {sorted(set(sampling) - known)}")

@@ -14,7 +14,7 @@ _EVAL_OF_256: Final = 77
 _SHORTEST: Final = 3
 """Minimum length of a list to split. Both parts use all of a shorter list, such as "am" and "pm"."""
 _SHORTEST_OF_WORDS: Final = 6
-"""The minimum length for lists of texts with one or two words, such as "Jr." and "III"."""
+"""The minimum length of a list to split if its texts have one or two words, such as "Jr." and "III"."""
 _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 
@@ -35,7 +35,7 @@ class Part:
         return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """Return the items in this part; a tuple's first text or a synset's first word decides."""
+        """Return the items in this part, determined by a tuple's first text or a synset's first word."""
         if len(items) < _SHORTEST or _text(items[0]) is None:
             return items
         known = self._kept.get(id(items))

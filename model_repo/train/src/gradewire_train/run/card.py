@@ -26,9 +26,7 @@ class Account:
 
     Attributes:
         about: The heading and the lines below it.
-        data: The list item about the training data.
         setting: The list item after the recipe's digest: the kept step, or the temperature.
-        remark: The last list item.
         tables: The lines before the recipe.
         options: The command's options other than the recipe, each after a blank.
         files: SHA-256 of the user's files, by name.

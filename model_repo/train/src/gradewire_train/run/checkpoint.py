@@ -19,10 +19,8 @@ _FORMAT = 2
 class Checkpoint:
     """The state of a training run after a step.
 
-    No random state is stored, because the order of examples and dropout depend only on seed and step. Only a run with
-    the same `identity` may continue from a checkpoint. `best_step` is the best step so far, 0 before the first
-    evaluation. `curve` has a row for each step: step, loss, the loss's terms, and after an evaluation the selection's
-    values.
+    Only a run with the same `identity` may continue from a checkpoint. `best_step` is 0 before the first evaluation.
+    `curve` has a row for each step: step, loss, the loss's terms, and after an evaluation the selection's values.
     """
 
     identity: str

@@ -38,11 +38,10 @@ class Plan:
 def train(
     encoder: TrainedEncoder, plan: Plan, report: Callable[[StepReport], None], stop: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """Train an `encoder` from `load_base` in place; finally, it has the best step's weights.
+    """Train an `encoder` from `load_base` in place; at the end, it has the best step's weights.
 
     `report` and `stop` are called after every step. If `stop` returns True, the training stops and leaves a checkpoint.
-    The result is deterministic, because draws depend only on seed and step, torch uses deterministic algorithms, and
-    the recipe sets the number of threads.
+    The result is deterministic.
 
     Raises:
         TrainingError: The loss is not finite, or the checkpoint belongs to a different training run.

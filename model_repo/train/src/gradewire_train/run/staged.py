@@ -15,10 +15,10 @@ _FILES = "files"
 
 @contextmanager
 def staged(directory: Path) -> Iterator[Path]:
-    """Yield a new folder in `directory`; finally, move its files to `directory`, but after an error, move nothing.
+    """Yield a new folder in `directory`, then move its files to `directory`; after an error, move nothing.
 
-    The move first deletes old weights and adds new weights last, so that no build uses an incomplete folder. Other
-    files stay. `remove_unfinished` removes a killed process's leftovers.
+    The move first deletes old weights and adds new weights last, so that no build uses an incomplete folder.
+    `remove_unfinished` removes a killed process's leftovers.
 
     Raises:
         OSError: The directory is not writable.
@@ -41,8 +41,7 @@ def remove_unfinished(directory: Path) -> None:
         OSError: A folder cannot be removed.
     """
     for workspace in directory.glob(f"{_PREFIX}*"):
-        # Keep a folder without a lock file or an inner folder, which is not ours or is just being created. If the
-        # folder is missing, its process has just removed it.
+        # Keep a folder without a lock file or an inner folder, which is not ours or is just being created.
         with suppress(FileNotFoundError, NotADirectoryError), exclusive_if_free(workspace / _LOCK) as dead:
             if dead and (workspace / _FILES).is_dir():
                 shutil.rmtree(workspace)

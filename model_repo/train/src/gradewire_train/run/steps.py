@@ -57,7 +57,7 @@ class StepReport:
     Attributes:
         figures: The loss and its terms, and after an evaluation the result of `Task.evaluate`.
         examples_per_s: Examples per second since the start or the resumption.
-        remaining_s: Estimated remaining seconds at this speed; NaN before the first step.
+        remaining_s: Estimated remaining seconds; NaN before the first step.
     """
 
     step: int

@@ -27,8 +27,8 @@ def make_examples(
     """Return an encoder's training examples, task by task: examples from the user's files, then generated examples.
 
     The user's questions are for the tasks candidates, synonyms and descriptions; the sentence pairs are for the task
-    nli. The same files, counts and seed always give the same examples for a task, whatever other tasks `only` excludes.
-    `wordnet` is the directory with WordNet's files (data.*, cntlist.rev), by default `usual_directory`.
+    nli. The same files, counts and seed always give the same examples. `wordnet` is the directory with WordNet's files,
+    by default `usual_directory`.
 
     Raises:
         TrainingError: A WordNet file or a user's file cannot be read or used; the message states the place and the

@@ -91,7 +91,6 @@ def _day(rng: Random) -> dt.date:
 
 
 def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
-    """Return days that differ in year, month or day, and entirely different days, in random order."""
     other = _day(rng)
     found = [
         day.replace(year=day.year + rng.choice((-1, 1)) * rng.randrange(1, 20)),

@@ -32,7 +32,6 @@ class Draw:
         statement: Sentence with "{}" in place of the answer; "" without a sentence.
         answer: The reference; `same` contains its other wordings.
         looser: Right answers with more or less detail than `answer`.
-        wrong: Wrong answers of the same kind.
     """
 
     question: str
@@ -46,8 +45,7 @@ class Draw:
 def normal(text: str) -> str:
     """Return the text for comparisons: case-folded, without articles, accents and punctuation.
 
-    "The Café" and "cafe" become equal. Signs between digits stay, so "1.5" and "15" differ. A minus before a digit also
-    stays.
+    Signs between digits and a minus before a digit stay, so "1.5" and "15" differ.
     """
     folded = unicodedata.normalize("NFKD", text.casefold())
     bare = "".join(character for character in folded if not unicodedata.combining(character))
@@ -98,7 +96,7 @@ def contradiction(example: Example) -> str:
     """Return the reason why an example would teach nothing or the opposite, or "" for a good example.
 
     A negative counts as equal to the anchor or the positive if the texts differ only in case, blanks, Unicode
-    composition or a final full stop. Other signs may matter: "C++" and "C#", "5" and "-5", "A+" and "A-".
+    composition or a final full stop.
     """
     if not all(each.strip() for each in example.answers):
         return "anchor, positive and negatives must not be blank"

@@ -23,11 +23,7 @@ _WRONG_GLOSSES = 2
 
 
 class Lexicon:
-    """WordNet with the generator's queries; `decent` contains all synsets that may be drawn.
-
-    In a different sense, a sibling may be a synonym, a broader word or a narrower word, and thus a right answer among
-    the negatives. `siblings` skips these siblings.
-    """
+    """WordNet with the generator's queries; `decent` contains all synsets that may be drawn."""
 
     def __init__(self, wordnet: WordNet) -> None:
         self.wordnet = wordnet

@@ -151,7 +151,6 @@ def _near(rng: Random, value: int) -> list[int]:
 
 
 def _written_alike(rng: Random, answer: str, values: list[int]) -> tuple[str, ...]:
-    """Return the values in digits or words, usually in the answer's style."""
     spelled = answer[:1].isalpha()
     return tuple(
         in_words(value) if spelled != (rng.random() < 0.25) and value < _LONG else digits(value) for value in values

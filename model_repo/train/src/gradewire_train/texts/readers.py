@@ -46,8 +46,8 @@ class FieldError(ValueError):
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
     """Yield each line's number, from 1, with the result of `parse`; skip blank lines and None results.
 
-    The file is read lazily. A line is bad if `parse` raises `FieldError`. If `skip_bad_lines` is set, bad lines are
-    skipped, and a warning at the end contains their count and the first error.
+    A line is bad if `parse` raises `FieldError`. If `skip_bad_lines` is set, bad lines are skipped, and a warning at
+    the end contains their count and the first error.
 
     Raises:
         TrainingError: The file is not readable, a line is bad and not skipped, or no line is usable.

@@ -106,7 +106,6 @@ class Things:
 
 
 def _plural(noun: str) -> str:
-    """Return the noun with its last word in the plural."""
     *front, last = noun.split(" ")
     forms = getInflection(last, "NNS")
     return " ".join((*front, str(forms[0]) if forms else last))

@@ -48,10 +48,7 @@ def with_article(noun: str) -> str:
 
 
 def misspelt(rng: Random, text: str) -> str:
-    """Return the text with a misspelt word, or unchanged if all words are short.
-
-    A double letter becomes single, a sound gets different letters, or two letters are swapped. The first letter stays.
-    """
+    """Return the text with a misspelt word, or unchanged if all words are short; the first letter stays."""
     words = text.split(" ")
     long = [at for at, word in enumerate(words) if len(word) >= _SHORTEST_MISSPELT and word.isalpha()]
     if not long:

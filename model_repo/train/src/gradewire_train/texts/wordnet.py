@@ -1,7 +1,6 @@
 """Read synsets, with words, links and definitions, from WordNet's data files (wndb(5WN), cntlist(5WN)).
 
-The generator needs all synsets, so all files are read at once, in about 2 s. NLTK's reader needs files that Debian's
-package lacks.
+All files are read at once, in about 2 s. NLTK's reader needs files that Debian's package lacks.
 """
 
 import gc
@@ -53,10 +52,8 @@ class Synset:
     """Words with one meaning.
 
     Attributes:
-        key: See `Key`.
         topic: Number of the lexicographer's file, for example 5 for animals, 6 for artefacts, 18 for persons
             (lexnames(5WN)).
-        words: The words, usually with the most common first.
         pointers: Links with four fields each: symbol ("@" means a broader synset), offset, part of speech, and the
             positions of the two linked words in two hexadecimal digits each.
         definition: The gloss without its examples.
