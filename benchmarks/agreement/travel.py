@@ -1,7 +1,7 @@
 """Measure two versions of `correctness` on sources that they were not fitted on; write docs/research/travel.md.
 
 EVOUNA, NQ301 and the drawn rows are left out in turn. "Before" is version 1 with its fit on EVOUNA's fit split. First
-write that release's results for the rows into --before, under the file names in --data and --drawn.
+write version 1's results for the rows into --before, under the file names in --data and --drawn.
 """
 
 from __future__ import annotations

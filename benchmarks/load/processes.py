@@ -4,7 +4,8 @@ A client in C sends one recorded request over eight connections to each running 
 texts in its memory cache. The program measures calls with one item and with many:
 - paced: CPU time per item of all server processes, minus idle CPU time, at a rate that all servers can handle;
 - full: CPU time per item including idle time at full speed, and the cores of the server, its busiest Python thread and
-  the client. N processes on N times the cores answer N times as many calls, divided by the ratio of CPU time per item.
+  the client. With enough cores, N processes would answer N times as many calls, divided by the ratio of CPU time per
+  item.
 """
 
 import argparse

@@ -71,7 +71,7 @@ class StateDirectory:
         with exclusive_if_free(self._lock_path) as held:
             if not held:
                 raise TritonStartError(
-                    f"process {self.user()} already runs a Triton server in {self.path}. Stop it, or name another "
+                    f"process {self.user()} already runs a Triton server in {self.path}. Stop it, or use a different "
                     "directory with --state"
                 )
             self._lock_path.write_text(str(os.getpid()), encoding="ascii")

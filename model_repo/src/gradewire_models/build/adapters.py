@@ -199,7 +199,7 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
     try:
         if (size := path.stat().st_size) > MAX_ADAPTER_BYTES:
             raise BuildError(
-                f"{path} has {size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. Name an adapter, not a whole model"
+                f"{path} has {size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. Use an adapter, not a whole model"
             )
         with safe_open(str(path), framework="np") as file:
             names = set(file.keys())
@@ -215,7 +215,7 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
                 if tensor.get_dtype() not in _TENSOR_TYPES or tuple(tensor.get_shape()) != shape:
                     raise BuildError(
                         f"{path}: {name} must be F16 or F32 {list(shape)}, found {tensor.get_dtype()} "
-                        f"{list(tensor.get_shape())}. {ADAPTER_CONFIG} names a different rank or base"
+                        f"{list(tensor.get_shape())}. {ADAPTER_CONFIG} has a different rank or base"
                     )
             tensors = {name: file.get_tensor(name).astype(np.float64) for name in expected}
     except (OSError, SafetensorError) as error:
@@ -252,7 +252,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     if base.base or base.adapter:
         own = base.base or (base.adapter.base if base.adapter else "")
         raise BuildError(
-            f"{base.name} is built from {own}, and adapters need the weights of {own}. Name {own} as the base"
+            f"{base.name} is built from {own}, and adapters need the weights of {own}. Use {own} as the base"
         )
     _check_files(directory)
     config = read_adapter_config(directory / ADAPTER_CONFIG)
@@ -260,7 +260,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     path = directory / ADAPTER_METADATA
     said = _read(_ModelFields, read_json_object(path), path) if path.exists() else _ModelFields()
     if said.base not in {None, base.name}:
-        raise BuildError(f"{path}: the adapter belongs to {said.base!r}, not {base.name}. Name {said.base} as the base")
+        raise BuildError(f"{path}: the adapter belongs to {said.base!r}, not {base.name}. Use {said.base} as the base")
     if said.base_sha256 not in {None, base.files["model.safetensors"]}:
         raise BuildError(f"{path}: base_sha256 does not match the weights of {base.name} in the catalog")
     kind = "grader" if said.text_form == "grader" else "encoder"
@@ -317,7 +317,7 @@ def _check_files(directory: Path, names: Iterable[str] = (ADAPTER_CONFIG, ADAPTE
         if path.stat().st_size > MAX_ADAPTER_BYTES:
             raise BuildError(
                 f"{path} has {path.stat().st_size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. "
-                "Name an adapter, not a whole model"
+                "Use an adapter, not a whole model"
             )
 
 
@@ -325,6 +325,6 @@ def _check_base(path: Path, config: AdapterConfig, base: CatalogModel) -> None:
     said = config.base_model_name_or_path or ""
     if said.rstrip("/") not in {"", base.origin} and said.rstrip("/").rpartition("/")[2] != base.name:
         raise BuildError(
-            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Name the base that the "
+            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Use the base that the "
             f"adapter was trained on, or correct the field if that is {base.origin}"
         )

@@ -162,7 +162,7 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
     if status != 0:
         said = log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_SHOWN_LINES:]
         raise DownloadError(
-            f"pip could not download {command[-1]}. Without a network, name a directory of wheels with --wheels. "
+            f"pip could not download {command[-1]}. Without a network, use a directory of wheels (--wheels). "
             "pip's output:\n" + "\n".join(said)
         )
 

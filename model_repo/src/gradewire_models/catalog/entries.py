@@ -178,7 +178,7 @@ class Source:
 
     Attributes:
         requirement: Pip requirement with an exact version, for example ``"some-package==1.0"``.
-        member: Path in the wheel or the joined archive. For a model, the directory with its files, with a final slash;
+        member: Path in the wheel or the joined archive. For a model, the directory of its files, with a final slash;
             for a judge, its file or a part of the file. Parts are joined in the order of the sources.
         archive_part: Path in the wheel to a part of a split zip archive; "" if the wheel directly contains the files.
             Parts are joined in the order of the sources.

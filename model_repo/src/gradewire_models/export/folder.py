@@ -92,7 +92,7 @@ def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
             counts_prompt = bool(settings.get("include_prompt", True))
         elif kind != "Normalize" or transformer is None:
             raise ExportError(
-                f"{path} has a module {kind!r} at {where or '.'!r}, which cannot be exported. A graph is one "
+                f"{path} has a module {kind!r} at {where or '.'!r}, which cannot be exported. A graph has one "
                 "Transformer, one Pooling and one normalisation"
             )
     if transformer is None:

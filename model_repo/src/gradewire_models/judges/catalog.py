@@ -84,7 +84,7 @@ class CatalogJudge:
         """The command that builds this judge, or the backends that can serve it."""
         if self.buildable:
             return f"gradewire models build {self.name}"
-        return f"serve {self.origin} with vLLM, Triton or another OpenAI-compatible server, and name that backend"
+        return f"serve {self.origin} with vLLM, Triton or another OpenAI-compatible server, and choose this backend"
 
 
 @cache

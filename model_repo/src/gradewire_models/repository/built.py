@@ -224,7 +224,7 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
         if metadata.kind not in _REQUIRED_OUTPUTS:
             raise _broken(
                 directory,
-                f"{CONFIG_FILE} describes a model of kind {metadata.kind!r}, which this release does not know",
+                f"{CONFIG_FILE} describes a model of kind {metadata.kind!r}, which this release does not support",
             )
         version = newest_version(directory) or int(FIRST_VERSION)
         onnx_path, tokenizer_path = directory / str(version) / GRAPH_FILE, directory / TOKENIZER_FILE

@@ -151,7 +151,7 @@ def _load(folder: EncoderFolder, base: Base, max_tokens: int) -> TrainedEncoder:
     if not path.is_file():
         raise TrainingError(f"{folder.directory} has no tokenizer.json. Load and save the model with transformers")
     if folder.pooling is None:
-        raise TrainingError(f"{folder.directory} does not name a pooling in modules.json")
+        raise TrainingError(f"{folder.directory} has no pooling in modules.json")
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.enable_truncation(min(max_tokens, folder.max_tokens or max_tokens))
@@ -202,8 +202,8 @@ def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> Non
     if missing or not wanted:
         known = ", ".join(sorted({name.rpartition(".")[2] for name in linear}))
         raise TrainingError(
-            f"targets, first_layer: no linear layer {missing or ends} from layer {training.first_layer} on. "
-            f"This encoder has {known} in {model.config.num_hidden_layers} layers"
+            f"targets, first_layer: there is no linear layer {missing or ends} from layer {training.first_layer} on. "
+            f"The encoder has {known} in {model.config.num_hidden_layers} layers"
         )
     shape = peft.LoraConfig(
         r=training.rank,

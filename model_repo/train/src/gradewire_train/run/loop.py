@@ -38,7 +38,7 @@ class Plan:
 def train(
     encoder: TrainedEncoder, plan: Plan, report: Callable[[StepReport], None], stop: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """Train an `encoder` from `load_base` in place; at the end, it has the best step's weights.
+    """Train an `encoder` from `load_base` in place; at the end, the encoder has the best step's weights.
 
     `report` and `stop` are called after every step. If `stop` returns True, the training stops and leaves a checkpoint.
     The result is deterministic.
