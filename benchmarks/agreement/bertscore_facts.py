@@ -66,7 +66,7 @@ async def agreement(engine: Backends, rows: Sequence[Row], layers: Sequence[int]
 
 async def baselines(engine: Backends, rows: Sequence[Row], layers: Sequence[int], pairs: int) -> dict[int, list[float]]:
     """Return mean precision, recall and F1 by layer, over pairs of predictions to different questions."""
-    draw = random.Random(_SEED)  # noqa: S311 - a sample, not a secret
+    draw = random.Random(_SEED)  # noqa: S311 - no secret
     drawn: list[tuple[str, str]] = []
     while len(drawn) < pairs:
         one, other = draw.sample(rows, 2)

@@ -44,7 +44,7 @@ def read_rows(path: Path, models: tuple[str, ...] = HEADLINE_MODELS) -> list[Row
 
 def sample_rows(rows: list[Row], count: int, seed: int) -> list[Row]:
     """Draw `count` rows without replacement; the same seed gives the same rows."""
-    return random.Random(seed).sample(rows, count)  # noqa: S311 - a sample, not a secret
+    return random.Random(seed).sample(rows, count)  # noqa: S311 - no secret
 
 
 def items_of(rows: Iterable[Row]) -> list[Row]:

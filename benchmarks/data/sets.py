@@ -78,7 +78,7 @@ def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
     """Return the paths of a set's sources in a user's folder, in the table's order.
 
     Raises:
-        DownloadError: Sources are missing; the message lists the missing files.
+        DownloadError: Sources are missing.
         DigestMismatchError: A source differs from its pinned digest.
     """
     paths = [directory / source.name for source in labelled.sources]

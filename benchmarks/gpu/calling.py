@@ -117,7 +117,7 @@ def call_for(
 
 def items_of(seed: str, count: int) -> list[dict[str, Any]]:
     """Return new items; the same seed gives the same items."""
-    rng = random.Random(seed)  # noqa: S311 - texts, no secrets
+    rng = random.Random(seed)  # noqa: S311 - no secret
     return [
         {
             "question": "what is it?",

@@ -91,7 +91,7 @@ def judged_per_s(
     server needs a key, set GRADEWIRE_JUDGE_TOKEN.
 
     Raises:
-        RuntimeError: No item was rated; the message states the reason.
+        RuntimeError: No item was rated.
     """
     flags = {
         "device": "cpu",

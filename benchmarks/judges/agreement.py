@@ -65,7 +65,7 @@ def test_rows(rows: Sequence[Row]) -> list[Row]:
     """Return the 600 rows for reports, 100 from each cell, drawn independently of the labels."""
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
-        draw = random.Random(f"gradewire judge {dataset} {model}")  # noqa: S311 - a sample, not a secret
+        draw = random.Random(f"gradewire judge {dataset} {model}")  # noqa: S311 - no secret
         chosen += draw.sample(cell, ROWS_OF_A_CELL)
     return chosen
 
@@ -77,7 +77,7 @@ def development_rows(rows: Sequence[Row], each: int = 16) -> list[Row]:
     for (dataset, model), cell in _cells(rows).items():
         for label in (0, 1):
             free = [row for row in cell if row["label"] == label and (dataset, row["question"]) not in taken]
-            draw = random.Random(f"dev {dataset} {model} {label}")  # noqa: S311 - a sample, not a secret
+            draw = random.Random(f"dev {dataset} {model} {label}")  # noqa: S311 - no secret
             # Always draw 64 rows, so that a larger `each` only adds rows.
             chosen += draw.sample(free, min(len(free), 64))[:each]
     return chosen

@@ -40,7 +40,7 @@ def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
 class Load:
     """A sender of requests for the encoder and the judge that records the encoder's latencies.
 
-    Every row is sent cold once, every `interval_s`.
+    Every row is sent cold once, at intervals of `interval_s`.
     """
 
     def __init__(self, score: Score, rows: list[Row], interval_s: float) -> None:

@@ -67,7 +67,7 @@ def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
         (right if row["label"] else wrong).append(row)
     found = []
     for dataset in DATASETS:
-        draw = random.Random(f"gradewire pairs {dataset}")  # noqa: S311 - a sample, not a secret
+        draw = random.Random(f"gradewire pairs {dataset}")  # noqa: S311 - no secret
         both = [sides for sides in by_question[dataset].values() if all(sides)]
         for number, (right, wrong) in enumerate(draw.sample(both, min(count // len(DATASETS), len(both)))):
             good, bad = draw.choice(right), draw.choice(wrong)

@@ -79,7 +79,7 @@ def keep_calling(port: int, ended: threading.Event) -> None:
 def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
     """Return the seconds of every call, by way and items; each round uses a new order."""
     taken: dict[tuple[str, int], list[float]] = defaultdict(list)
-    source = random.Random(1)  # noqa: S311 - an order, not a secret
+    source = random.Random(1)  # noqa: S311 - no secret
     for number in range(rounds + _WARM_UP):
         for items in SIZES:
             order = list(ways)

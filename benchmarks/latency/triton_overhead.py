@@ -91,7 +91,7 @@ def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
 
 def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
     """Yield distinct, uncached texts of 4 to 40 words, cut from real predictions and numbered."""
-    source = random.Random(seed)  # noqa: S311 - a sample, not a secret
+    source = random.Random(seed)  # noqa: S311 - no secret
     for number in range(1 << 30):
         words = source.choice(rows)["prediction"].split()
         yield " ".join([*words[: source.randint(4, 40)], str(number)])
@@ -100,7 +100,7 @@ def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
 def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[str, list[float]]:
     """Return the seconds of every call, by kind; each round sends new texts, in a new order."""
     taken: dict[str, list[float]] = defaultdict(list)
-    source = random.Random(1)  # noqa: S311 - an order, not a secret
+    source = random.Random(1)  # noqa: S311 - no secret
     for number in range(rounds):
         for size, times in ((1, 8), (_BATCH, 1)):
             for _ in range(times):

@@ -70,7 +70,7 @@ class Texts:
     """A source of serialized requests with one new answer each."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._source = random.Random(seed)  # noqa: S311 - test data, not a secret
+        self._source = random.Random(seed)  # noqa: S311 - no secret
         self._made = 0
 
     def next(self) -> bytes:

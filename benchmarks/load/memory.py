@@ -40,7 +40,7 @@ WORDS = [
 
 def texts(count: int, seed: int) -> list[str]:
     """Return texts of 1 to 12 words, each made unique by a running number."""
-    source = random.Random(seed)  # noqa: S311 - test data, not a secret
+    source = random.Random(seed)  # noqa: S311 - no secret
     return [" ".join([*source.choices(WORDS, k=source.randint(0, 11)), str(number)]) for number in range(count)]
 
 

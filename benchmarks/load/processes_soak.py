@@ -96,7 +96,7 @@ class CountedTransport(GrpcTransport):
 
 def make_rows(count: int, seed: int = 0) -> list[Row]:
     """Return distinct rows with a question, two references, and an answer of 3 to 12 words."""
-    source = random.Random(seed)  # noqa: S311 - test data, not a secret
+    source = random.Random(seed)  # noqa: S311 - no secret
     rows = []
     for number in range(count):
         words = source.choices(WORDS, k=source.randint(2, 11))
@@ -137,7 +137,7 @@ class Soak:
         self._rows = rows
         self._truth = truth
         self._out = out
-        self._source = random.Random(1)  # noqa: S311 - test data, not a secret
+        self._source = random.Random(1)  # noqa: S311 - no secret
         self._began_s = time.monotonic()
         self.transport = CountedTransport(server.address)
         self.tally = Tally()

@@ -43,7 +43,7 @@ class Requests:
     """An endless source of requests with texts of 1 to 24 words; allocators grow with the variety of shapes."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._source = random.Random(seed)  # noqa: S311 - test data, not a secret
+        self._source = random.Random(seed)  # noqa: S311 - no secret
         self._recent: deque[str] = deque(maxlen=_RECENT)
         self._made = 0
 

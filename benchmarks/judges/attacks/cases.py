@@ -137,14 +137,14 @@ def other_keys(row: Row, rows: Iterable[Row]) -> list[str]:
     keys = dict.fromkeys(key_of(other).strip() for other in rows if other["question"] != row["question"])
     fit = [key for key in keys if _form(key) == _form(key_of(row)) and words.isdisjoint(key.casefold().split())]
     rest = [key for key in keys if words.isdisjoint(key.casefold().split()) and key not in fit]
-    draw = random.Random(f"others {row['id']}")  # noqa: S311 - a sample, not a secret
+    draw = random.Random(f"others {row['id']}")  # noqa: S311 - no secret
     chosen = draw.sample(fit, min(_OTHERS, len(fit)))
     return chosen + draw.sample(rest, _OTHERS - len(chosen))
 
 
 def _drawn(rows: Iterable[Row], seed: str, label: int, count: int) -> list[Row]:
     fit = [row for row in rows if row["label"] == label and _is_asked(row)]
-    draw = random.Random(f"attacks {seed}")  # noqa: S311 - a sample, not a secret
+    draw = random.Random(f"attacks {seed}")  # noqa: S311 - no secret
     # Draw one answer per question, so that the rows are independent.
     first: dict[str, Row] = {}
     for row in draw.sample(fit, len(fit)):

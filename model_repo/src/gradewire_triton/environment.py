@@ -38,7 +38,7 @@ def check_machine() -> None:
     """Check that tritonserver's wheel supports this machine.
 
     Raises:
-        EnvironmentBrokenError: The machine is not supported; the message lists the requirements.
+        EnvironmentBrokenError: The machine is not supported.
     """
     system, machine = platform.system(), platform.machine()
     libc, version = platform.libc_ver()
@@ -129,7 +129,7 @@ def ensure_environment(directory: Path | None = None, *, report: Report) -> Trit
     Concurrent installations wait for each other.
 
     Raises:
-        EnvironmentBrokenError: The installation failed; the message states the reason and the remedy.
+        EnvironmentBrokenError: The installation failed.
     """
     libpython = libpython_directory()
     target = (directory or default_environment()).absolute()

@@ -48,10 +48,7 @@ def default_state() -> Path:
 
 
 class StateDirectory:
-    """A directory that only one process at a time can use.
-
-    The process holds a lock on a file in the directory, which ends with the process.
-    """
+    """A directory that only one process at a time can use; the process holds a lock on a file in the directory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()

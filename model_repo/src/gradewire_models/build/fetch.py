@@ -74,7 +74,7 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
     """Return the paths of a model's wheels in a user's directory, in the catalog's order.
 
     Raises:
-        DownloadError: Wheels are missing; the message lists them.
+        DownloadError: Wheels are missing.
         DigestMismatchError: A wheel differs from the pinned file.
     """
     paths = [directory / source.file for source in model.sources]

@@ -61,7 +61,7 @@ def build_model(  # noqa: PLR0913 - keyword options with defaults
     the directory with the wheels.
 
     Raises:
-        BuildError: The build failed; the message states the reason and the remedy.
+        BuildError: The build failed.
     """
     try:
         serving = serving_of_class(model.numeric_class, copies)

@@ -127,7 +127,7 @@ def write_model(
 
 
 def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
-    """Copy a tokenizer, with padding off, which slows down short texts, and truncation at `max_tokens`.
+    """Copy a tokenizer with truncation at `max_tokens` and without padding, because padding slows down short texts.
 
     Raises:
         BuildError: `source` is not a tokenizer file.

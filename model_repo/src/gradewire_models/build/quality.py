@@ -104,7 +104,7 @@ def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]
     Return no checks if the model is broken or not a variant.
 
     Raises:
-        ModelNotBuiltError: The model or its base is missing; the message states how to build it.
+        ModelNotBuiltError: The model or its base is missing.
         BuildError: The rows are not readable.
     """
     try:
@@ -120,7 +120,7 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
     """Compare the scores of the models `name` and `base` on a CPU; run a bf16 model in bf16.
 
     Raises:
-        ModelNotBuiltError: A model is missing; the message states how to build it.
+        ModelNotBuiltError: A model is missing.
         ModelBrokenError: A model is broken.
     """
     variant, original = load_built(repository, name), load_built(repository, base)

@@ -91,7 +91,7 @@ def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tu
     """Renew an exported model; return the model, and True if files were rewritten. Wait for a running export.
 
     Raises:
-        ModelError: The model is missing or broken; the message states the remedy.
+        ModelError: The model is missing or broken.
     """
     try:
         with workspace(repository, name, ignore):

@@ -204,8 +204,8 @@ def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[C
 def token_error(found: Rows, expected: Rows) -> float:
     """Return the largest error of a component of token vectors, float32 [tokens, dims].
 
-    If the layer's root mean square is above 1, divide the error by it, because values grow in layers without a final
-    normalisation, for example in decoders.
+    The error is divided by the layer's root mean square if this is above 1, because values grow in layers without a
+    final normalisation, for example in decoders.
     """
     size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
     return float(np.max(np.abs(found - expected))) / max(1.0, size)

@@ -196,7 +196,7 @@ def find_model(name: str) -> CatalogModel:
     """Look a model up by name.
 
     Raises:
-        CatalogError: The catalog has no such model; the message lists the known models.
+        CatalogError: The catalog has no such model.
     """
     return find(load_catalog(), name, "model")
 
@@ -204,9 +204,7 @@ def find_model(name: str) -> CatalogModel:
 def require_free_name(name: str, error: type[ModelError]) -> None:
     """Raise `error` if `name` is malformed or in the catalog, so that a user's model cannot have this name."""
     if not re.fullmatch(NAME_PATTERN, name):
-        raise error(
-            f"{name!r} is no valid model name (use letters, digits, '.', '_', '-'). Choose a name with --name"
-        )
+        raise error(f"{name!r} is no valid model name (use letters, digits, '.', '_', '-'). Choose a name with --name")
     if name in load_catalog():
         raise error(f"{name!r} is the name of a catalog model. Choose a different name with --name")
 

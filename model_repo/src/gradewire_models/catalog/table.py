@@ -70,7 +70,7 @@ def read_entry(entry: dict[str, Any], reader: Callable[[dict[str, Any]], T], pat
     """Read an entry of the catalog `path` with `reader`.
 
     Raises:
-        CatalogError: `reader` raised ValueError; the message states the entry and the file.
+        CatalogError: `reader` raised ValueError.
     """
     try:
         return reader(entry)
@@ -99,7 +99,7 @@ def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
     """Look an entry up by name.
 
     Raises:
-        CatalogError: The name is unknown; the message lists the known names.
+        CatalogError: The name is unknown.
     """
     if name not in entries:
         raise CatalogError(f"the catalog has no {kind} {name!r}. It has: {', '.join(entries)}")

@@ -53,8 +53,8 @@ def build_judges(
     with needs("judge", "building a judge"):
         from rich.console import Console  # noqa: PLC0415 - this import takes a second, and `list` does not need it
 
-        from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - for the same reason
-        from gradewire_models.judges.build.install import build_judge  # noqa: PLC0415 - for the same reason
+        from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - as above
+        from gradewire_models.judges.build.install import build_judge  # noqa: PLC0415 - as above
     console = Console(stderr=True)
     forms: tuple[Form, ...] = FORMS if form == "both" else tuple(known for known in FORMS if known == form)
     for name in names:

@@ -274,7 +274,7 @@ def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
 
 def _download(hub_id: str, revision: str) -> SourceFolder:
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - local directories do not need it
-    from huggingface_hub.errors import (  # noqa: PLC0415 - for the same reason
+    from huggingface_hub.errors import (  # noqa: PLC0415 - as above
         GatedRepoError,
         LocalEntryNotFoundError,
         RepositoryNotFoundError,

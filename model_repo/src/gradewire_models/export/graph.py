@@ -184,7 +184,7 @@ def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
         DEFAULT_OP_BLOCK_LIST,
         convert_float_to_float16,
     )
-    from onnxruntime.transformers.onnx_model import OnnxModel  # noqa: PLC0415 - for the same reason
+    from onnxruntime.transformers.onnx_model import OnnxModel  # noqa: PLC0415 - as above
 
     half: onnx.ModelProto = convert_float_to_float16(
         encoder, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *_WRITTEN_OUT]

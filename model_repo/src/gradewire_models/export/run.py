@@ -37,7 +37,7 @@ def export_model(
     The graph is compared with torch before it is published. After a failure, the repository is unchanged.
 
     Raises:
-        ExportError: The model cannot be exported with these options; the message states the reason and the remedy.
+        ExportError: The model cannot be exported with these options.
         DownloadError: The model cannot be downloaded from the hub.
         VerificationError: The graph's results differ from torch's.
         BuildError: The repository is not writable.

@@ -108,7 +108,7 @@ def find_judge(name: str) -> CatalogJudge:
     """Look a judge up by name.
 
     Raises:
-        CatalogError: The catalog has no such judge; the message lists the known judges.
+        CatalogError: The catalog has no such judge.
     """
     return find(catalog_judges(), name, "judge")
 

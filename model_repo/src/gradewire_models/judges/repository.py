@@ -74,8 +74,8 @@ def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> Buil
     If `every_byte` is True, also check the weights' digests, which takes seconds instead of milliseconds.
 
     Raises:
-        ModelNotBuiltError: The judge is missing; the message states how to build it.
-        ModelBrokenError: The files do not match the description; the message states how to replace the judge.
+        ModelNotBuiltError: The judge is missing.
+        ModelBrokenError: The files do not match the description.
     """
     directory = find_directory(repository, name, DESCRIPTION_FILE)
     if directory is None:

@@ -176,8 +176,8 @@ def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel
     If `graph` is False, check only the tokenizer, because the graph may be missing.
 
     Raises:
-        ModelNotBuiltError: The model is missing; the message states how to build it.
-        ModelBrokenError: The files do not match the description; the message states how to replace the model.
+        ModelNotBuiltError: The model is missing.
+        ModelBrokenError: The files do not match the description.
     """
     directory = find_directory(repository, name, CONFIG_FILE)
     if directory is None:

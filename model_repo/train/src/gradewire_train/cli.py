@@ -129,7 +129,7 @@ def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, An
     """Train with a command's options; options that are not fields of `request` become `settings`.
 
     Raises:
-        click.ClickException: The training failed; the message states the remedy.
+        click.ClickException: The training failed.
         click.exceptions.Exit: The training was interrupted and left a checkpoint.
     """
     own = {each.name: given.pop(each.name) for each in fields(request) if each.name in given}

@@ -117,7 +117,7 @@ def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report:
 
     Raises:
         TrainingError: The model or folder is unknown, or has no tokenizer.json.
-        ModelError: The model cannot be downloaded or loaded; the message states the reason.
+        ModelError: The model cannot be downloaded or loaded.
     """
     entry = load_catalog().get(name)
     if entry is None:

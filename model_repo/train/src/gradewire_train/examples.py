@@ -41,8 +41,7 @@ def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
     """Yield each line's position ("FILE, line 3") and content; skip blank lines.
 
     Raises:
-        TrainingError: The file is not readable, or a line is not a JSON object with the fields of the dataclass `kind`;
-            the message states the line and the field.
+        TrainingError: The file is not readable, or a line is not a JSON object with the fields of the dataclass `kind`.
     """
     for number, line in numbered_lines(path):
         where = f"{path}, line {number}"

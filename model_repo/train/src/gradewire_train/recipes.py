@@ -184,8 +184,7 @@ def read_recipe(path: Path, kind: type[K]) -> K:
     """Read a recipe of the class `kind`; missing settings get their defaults.
 
     Raises:
-        TrainingError: The file is not readable, or a setting is unknown or out of range; the message states the file,
-            the line and the field.
+        TrainingError: The file is not readable, or a setting is unknown or out of range.
     """
     try:
         source = path.read_text(encoding="utf-8")
@@ -226,7 +225,7 @@ def with_settings(recipe: K, given: dict[str, Any]) -> K:
     """Return a copy of the recipe with the settings in `given`, by name; names are unique across tables.
 
     Raises:
-        TrainingError: A value is out of range; the message states the command's option.
+        TrainingError: A value is out of range.
     """
     tables = sections(type(recipe))
     changed: dict[str, Any] = {

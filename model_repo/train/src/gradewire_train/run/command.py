@@ -49,7 +49,7 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
     `prepare` reads all inputs before training starts.
 
     Raises:
-        ModelError: An input cannot be read, downloaded or used; the message states the remedy.
+        ModelError: An input cannot be read, downloaded or used.
         OSError: The directory is not writable.
     """
     console = Console(stderr=True, highlight=False)

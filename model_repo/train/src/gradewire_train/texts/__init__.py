@@ -31,8 +31,7 @@ def make_examples(
     by default `usual_directory`.
 
     Raises:
-        TrainingError: A WordNet file or a user's file cannot be read or used; the message states the place and the
-            remedy.
+        TrainingError: A WordNet file or a user's file cannot be read or used.
     """
     if unknown := set(counts) - set(TASKS):
         raise TrainingError(f"unknown task {', '.join(sorted(unknown))}. Tasks are {', '.join(TASKS)}")

@@ -20,8 +20,7 @@ def read_examples(path: Path) -> list[Example]:
     """Read examples from JSON lines.
 
     Raises:
-        TrainingError: The file is not readable or is empty, or a line is invalid or fails `contradiction`; the message
-            states the line.
+        TrainingError: The file is not readable or is empty, or a line is invalid or fails `contradiction`.
     """
     found = []
     for where, example in json_lines(path, Example):
@@ -60,7 +59,7 @@ def user_examples(
         questions = read_questions(files, 3 * most, seed=seed)
         draws = [draw for each in question_draws(questions, lexicon(), seed=seed) if (draw := checked(each))]
         for task in asking:
-            rng = Random(f"{seed}/user/{task}")  # noqa: S311 - texts, not secrets
+            rng = Random(f"{seed}/user/{task}")  # noqa: S311 - no secret
             made = [example for example in _made(rng, task, draws) if sound(example)]
             found[task] = made[: counts.get(task, 0)]
     if files.nli_pairs and "nli" in only and (asked := counts.get("nli", 0)):

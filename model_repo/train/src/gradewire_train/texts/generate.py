@@ -58,7 +58,7 @@ class Generator:
         Raises:
             TrainingError: WordNet's files do not contain enough words for an example.
         """
-        rng = Random(f"{seed}/{task}/{number}")  # noqa: S311 - texts, not secrets
+        rng = Random(f"{seed}/{task}/{number}")  # noqa: S311 - no secret
         for _ in range(_TRIES):
             draw = self._draw(rng, task)
             if draw is not None:

@@ -164,7 +164,7 @@ def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
         for _, pair in read(path, lambda row: _pair(row, files.columns), skip_bad_lines=files.skip_bad_lines):
             sample.add(pair.premise, pair)
     groups = list(sample.groups())
-    rng = Random(f"{seed}/nli")  # noqa: S311 - texts, not secrets
+    rng = Random(f"{seed}/nli")  # noqa: S311 - no secret
     elsewhere = [(group[0].premise, each) for group in groups for pair in group for each in pair.entailed]
     for group in groups:
         premise = group[0].premise
@@ -236,7 +236,7 @@ def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int
 
     Source: Ji, Si, Lin et al. 2024, section 4.1.
     """
-    rng = Random(f"{seed}/questions")  # noqa: S311 - texts, not secrets
+    rng = Random(f"{seed}/questions")  # noqa: S311 - no secret
     alike: dict[str, list[str]] = {}
     for question in questions:
         alike.setdefault(_opening(question.text), []).append(question.answers[0])
