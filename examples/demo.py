@@ -82,7 +82,7 @@ def score(client: Client, rows: list[dict[str, object]], title: str, console: Co
 
 
 def end_of(text: str) -> str:
-    """Return a text, shortened to its end if it is long, because the answers differ at their ends."""
+    """Return a text, shortened to its end if it is long, because the answers differ there."""
     return text if len(text) <= SHOWN_CHARACTERS else "…" + text[1 - SHOWN_CHARACTERS :]
 
 

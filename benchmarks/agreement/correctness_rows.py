@@ -1,4 +1,4 @@
-"""Read labelled rows with the server's `correctness` features and SMILE scores, and fit several sources' rows."""
+"""Read labelled rows with the server's `correctness` features and SMILE scores, and fit them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ScoredRows:
         return replace(self, smile_of_others={**self.smile_of_others, model: other.smile})
 
     def half(self, half: Half) -> ScoredRows:
-        """Return the rows in a half: "a" is the fit split, "b" the held-out split."""
+        """Return the rows in the fit split "a" or the held-out split "b"."""
         return self.where(lambda row: half_of(row["question"]) == half)
 
     @property
@@ -145,7 +145,7 @@ class ScoredRows:
         return [question_key(question) for question in self.questions]
 
     def column(self, name: str) -> list[str]:
-        """Return a field of all rows, "" for a row that lacks the field."""
+        """Return a field of all rows; "" if missing."""
         return [row.get(name, "") for row in self.rows]
 
 
@@ -159,7 +159,7 @@ def sha256_of(*parts: ScoredRows) -> str:
 
 
 def together(*parts: ScoredRows) -> LabelledFeatures:
-    """Join several sources' rows for a fit with equal weights; drawn rows count half because nobody labelled them."""
+    """Join several sources' rows for a fit with equal weights; drawn rows count half."""
     rows = checked(
         parts[0].columns,
         np.concatenate([part.values for part in parts]),

@@ -97,7 +97,7 @@ def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class Read:
-    """Rows, and a fit on other questions or, in some cases, other sources."""
+    """Rows, and a fit on other questions or other sources."""
 
     name: str
     rows: ScoredRows

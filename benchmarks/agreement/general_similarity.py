@@ -142,7 +142,7 @@ def correlation(found: NDArray[np.float64], pairs: SimilaritySet) -> float:
 
 
 def resampled(found: NDArray[np.float64], pairs: SimilaritySet) -> NDArray[np.float64]:
-    """Return `correlation` for `RESAMPLES` draws of whole groups; every model gets the same draws."""
+    """Return `correlation` for `RESAMPLES` draws of whole groups, the same for every model."""
     groups = np.zeros(int(pairs.groups.max()) + 1, dtype=np.intp)
     weights = draws(groups, resamples=RESAMPLES, seed=SEED)
     return np.concatenate([_correlations(each[:, pairs.groups], found, pairs) for each in weights])
@@ -151,7 +151,7 @@ def resampled(found: NDArray[np.float64], pairs: SimilaritySet) -> NDArray[np.fl
 def _correlations(
     weights: NDArray[np.float64], found: NDArray[np.float64], pairs: SimilaritySet
 ) -> NDArray[np.float64]:
-    # Cosines of equal texts differ in the last bits. Without rounding, these bits would decide their ranks.
+    # Without rounding, the last bits would decide the ranks of equal texts' cosines.
     return spearman(weights, Ordering.of(np.round(found, 6)), Ordering.of(pairs.grades))
 
 

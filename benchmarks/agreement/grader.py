@@ -71,7 +71,7 @@ def held_out(rows: Sequence[Row]) -> list[Row]:
 
 
 def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]], results: Path) -> str:
-    """Return the output of `gradewire agree` in Markdown, with paired differences between metrics."""
+    """Return the output of `gradewire agree` in Markdown."""
     data = write_rows(results / f"{name}.rows.jsonl", rows)
     scores = [score_rows(data, metrics, results / name) for metrics in groups]
     report = results / f"{name}.md"
@@ -84,7 +84,7 @@ def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]],
 
 
 def cost_table(rows: Sequence[Row], results: Path) -> str:
-    """Return each metric's CPU seconds per row with an empty store, the minimum over several rounds."""
+    """Return each metric's CPU seconds per row with an empty store."""
     load = os.getloadavg()[0]
     least = dict.fromkeys(COST_ROWS, float("inf"))
     for number in range(COST_ROUNDS):
@@ -101,7 +101,7 @@ def cost_table(rows: Sequence[Row], results: Path) -> str:
 
 
 def cpu_seconds(data: Path, metric: str, results: Path) -> float:
-    """Return the CPU seconds for scoring a file with an empty store, including child processes."""
+    """Return the CPU seconds for scoring a file with an empty store, with child processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with TemporaryDirectory(dir=results) as empty:
         run_gradewire(

@@ -116,7 +116,7 @@ class Scored:
 
 def _score(data: Path, name: str, group: str, options: argparse.Namespace) -> Scored:
     metrics = ",".join(METRICS[group])
-    # Different metrics get a different file. After any other change, --resume refuses to mix scores.
+    # Different metrics get a different file; otherwise, --resume refuses to mix scores.
     out = options.results / f"{name}-{group}-{hashlib.blake2b(metrics.encode(), digest_size=4).hexdigest()}.jsonl"
     kept = out.exists() and not options.overwrite
     stale = kept and not same_sources(out)

@@ -29,7 +29,7 @@ def by_question(rows: Iterable[Row], questions: int) -> list[dict[str, Row]]:
 
 
 def write_files(asked: list[dict[str, Row]], answers: Path, votes: Path) -> None:
-    """Write the answers, and a vote for each pair of models according to the labels."""
+    """Write the answers, and a vote for each pair of models."""
     with answers.open("w") as answer_lines, votes.open("w") as vote_lines:
         for number, models in enumerate(asked):
             for row in models.values():

@@ -29,7 +29,7 @@ def width(matches: Matches, resamples: int) -> float:
 
 
 def costs(field: Field, options: argparse.Namespace, seed: int, target: float) -> tuple[int, int]:
-    """Return the number of judgements for a narrow enough interval, against all 12 models and with chosen pairs."""
+    """Return the number of judgements for a narrow interval, against all 12 models and with chosen pairs."""
     new = len(field.strengths) - 1
     world = World(field, options.instructions, seed)
     pool = PairPool(new + 1, {str(number): range(new + 1) for number in range(options.instructions)})

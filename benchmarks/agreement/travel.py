@@ -50,7 +50,7 @@ EVOUNA, NQ301 = (Path(file).stem for file in FILES.values())
 
 
 def pearson(found: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return Pearson's correlation, or NaN if either side is constant, which happens in draws of few rows."""
+    """Return Pearson's correlation, or NaN if either side is constant."""
     return float(np.corrcoef(found, right)[0, 1]) if np.ptp(found) and right.any() and not right.all() else np.nan
 
 
@@ -107,7 +107,7 @@ def ways_table(sets: Sequence[ReadSet]) -> str:
 
 
 def changes_table(sets: Sequence[ReadSet]) -> str:
-    """Return a Markdown table of the changes since the first version, with 95 % intervals over questions."""
+    """Return a Markdown table of the changes since the first version, with 95 % intervals."""
     lines = [f"| | | {' | '.join(CHANGES)} |", f"|---|---|{'---:|' * len(CHANGES)}"]
     for each in sets:
         for way in each.ways[1:]:
@@ -140,7 +140,7 @@ def change(
 
 
 def main() -> None:
-    """Score missing rows, fit with each source left out, and replace the document's blocks."""
+    """Score missing rows, fit, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="directory with the results of the release before")
     parser.add_argument("--drawn-evaluation", type=Path, required=True, help="drawn rows of the held-back vocabulary")
@@ -158,7 +158,7 @@ def main() -> None:
     plain = Namespace(**{**vars(options), "grader": "", "logits": []})
     runs = [("version 2", plain)]
     if options.grader:
-        # The grader was trained on these drawn rows, so its logits for them would be too good.
+        # The grader was trained on these rows, so its logits for them would be too good.
         graded = Namespace(**{**vars(options), "drawn": options.drawn_evaluation})
         runs.append((f"with {options.grader}", graded))
     sets: dict[str, ReadSet] = {}

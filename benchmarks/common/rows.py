@@ -17,7 +17,7 @@ HEADLINE_MODELS = ("gpt35", "gpt4")
 Row = dict[str, Any]
 WARM_UP: Final[Row] = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
 ROOT = Path(__file__).resolve().parents[2]
-# Scores depend on this code, but a metric's version does not change with every line of code.
+# Scores depend on this code, but a metric's version does not change with every line.
 SOURCES = tuple(ROOT / "server" / "src" / "gradewire_server" / part for part in ("metrics", "scoring"))
 
 
@@ -73,7 +73,7 @@ def same_sources(out: Path) -> bool:
 
 
 def resume_or_overwrite(out: Path) -> str:
-    """Return --resume if the current code started the file, else --overwrite, for `gradewire score`."""
+    """Return --resume for `gradewire score` if the current code started the file, else --overwrite."""
     goes_on = out.exists() and same_sources(out)
     note_sources(out)
     return "--resume" if goes_on else "--overwrite"

@@ -1,4 +1,4 @@
-"""Start servers for benchmarks: gradewire with either engine, in separate processes and on free ports."""
+"""Start gradewire servers for benchmarks, in separate processes and on free ports."""
 
 import contextlib
 import subprocess
@@ -26,7 +26,7 @@ ENGINES = ("embedded", "triton")
 
 @contextmanager
 def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a process, yield the process and its first line of output, and finally stop the process."""
+    """Start a process, yield the process and its first line of output, and stop the process."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

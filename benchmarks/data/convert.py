@@ -20,7 +20,7 @@ class ConversionError(Exception):
 
 
 def evouna(sources: Sequence[Path]) -> Iterator[Row]:
-    """Yield EVOUNA's development rows from NQ.json, then TQ.json; a question's answers are sorted by model."""
+    """Yield EVOUNA's development rows from NQ.json, then TQ.json."""
     for dataset, path in zip(("nq", "tq"), sources, strict=True):
         for number, question in enumerate(json.loads(path.read_text("utf-8"))):
             try:
@@ -50,7 +50,7 @@ def _answers_of(dataset: str, number: int, question: Mapping[str, Any]) -> Itera
 
 
 def nq301(sources: Sequence[Path]) -> Iterator[Row]:
-    """Yield an NQ301 row for each line in the annotators' table, with references from the file of zero-shot answers."""
+    """Yield an NQ301 row for each line in the annotators' table."""
     annotations, answered = sources
     references: dict[str, list[str]] = {}
     for number, line in enumerate(answered.read_text("utf-8").splitlines(), 1):
@@ -83,4 +83,4 @@ def _annotated(number: int, record: Mapping[str, str], references: Mapping[str, 
 
 
 CONVERSIONS: Final[Mapping[str, Callable[[Sequence[Path]], Iterator[Row]]]] = {"evouna": evouna, "nq301": nq301}
-"""Each set's conversion by the set's name; it accepts the set's sources in the table's order."""
+"""Conversions by the set's name; a conversion accepts the set's sources in the table's order."""

@@ -1,4 +1,4 @@
-"""Download the labelled sets in sets.toml, check their pinned SHA-256, and write their rows to a folder."""
+"""Download the labelled sets in sets.toml, check their SHA-256, and write their rows."""
 
 import http.client
 import json

@@ -109,7 +109,7 @@ def judged_per_s(
 async def _rate(address: str, seconds: float, deadline_s: float) -> dict[str, Any]:
     rated = _Rated()
     async with AsyncClient(address) as client:
-        # For the first item, gradewire opens the judge, and the judge's server computes the prompts' common prefix.
+        # For the first item, gradewire opens the judge, whose server computes the prompts' common prefix.
         (first,) = await client.score(items_of("first", 1), METRIC, deadline_s=deadline_s)
         if first.scores[METRIC].score is None:
             result = first.scores[METRIC]
@@ -150,7 +150,7 @@ def _said(failures: Counter[str]) -> str:
 
 
 def vllm_command() -> list[str]:
-    """Return the command that serves a model, either `vllm` or this Python's module; return [] without vLLM."""
+    """Return the command that serves a model, either `vllm` or this Python's module; [] without vLLM."""
     command = shutil.which("vllm")
     if command is not None:
         return [command, "serve"]

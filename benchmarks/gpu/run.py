@@ -44,7 +44,7 @@ def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str,
 
 
 def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> JudgeChoice:
-    """Return the judge from the options; exit if the options contradict each other."""
+    """Return the judge from the options; exit if they contradict each other."""
     url, model, weights = given.judge_url, given.judge_model, given.judge_weights
     if bool(url) != bool(model):
         parser.error("give --judge-url and --judge-model together")
@@ -56,7 +56,7 @@ def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Judg
 
 
 def exit_on_sigterm() -> None:
-    """Exit on SIGTERM, so that this process stops its servers when `timeout` ends the run."""
+    """Exit on SIGTERM, so that this process stops its servers."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 

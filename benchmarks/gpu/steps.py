@@ -1,4 +1,4 @@
-"""Measure parity and speed; each step yields rows of a table, or raises an error that says why it cannot run."""
+"""Measure parity and speed; each step yields rows of a table, or raises an error with the reason."""
 
 import importlib.util
 import time
@@ -26,7 +26,7 @@ VOCABULARY: Final = 30_000
 CPU_SHAPES: Final = ((1, 8), (32, 8), (16, 64), (4, 256))
 GPU_SHAPES: Final = ((1, 8), (64, 8), (256, 16), (256, 64), (64, 256))
 GPU_SERVING: Final = ((1, 1), (1, 8), (1, 32), (2, 32), (4, 32))
-"""Pairs of server processes and concurrent calls. `--workers` does not matter because two workers feed a GPU."""
+"""Pairs of server processes and concurrent calls; two encoder workers always feed a GPU."""
 CALLS_AT_A_TIME: Final = 8
 _CALLS_A_CLIENT: Final = 8
 _JUDGE_OPTIONS: Final = "--judge-url URL and --judge-model NAME (an OpenAI-compatible server, such as vLLM)"
@@ -98,7 +98,7 @@ class Steps:
                 yield {"CUDA graphs": graphs, **row}
 
     def cpu_serving(self) -> Iterator[Row]:
-        """Measure how many distinct answers per second a server on the CPU scores, by number of workers."""
+        """Measure how many answers per second a server on the CPU scores, by number of workers."""
         workers = 1
         while workers <= self._machine.cores:
             flags = {"workers": str(workers), "device": "cpu", "default-model": self._cpu.name}
@@ -106,14 +106,14 @@ class Steps:
             workers *= 2
 
     def gpu_serving(self) -> Iterator[Row]:
-        """Measure the answers per second on the GPU, by number of server processes and concurrent calls."""
+        """Measure how many answers per second a server on the GPU scores, by server processes and concurrent calls."""
         self._need_gpu()
         for processes, callers in GPU_SERVING:
             flags = {"processes": str(processes), "device": "cuda", "default-model": self._gpu.name}
             yield {"server processes": processes, **self._served(flags, callers)}
 
     def judge(self) -> Iterator[Row]:
-        """Measure how many items per second the user's judge rates, on its server or on this machine's vLLM."""
+        """Measure how many items per second the user's judge rates."""
         chosen, command = self._judge, vllm_command()
         if chosen.server is None and chosen.weights is None:
             there = "is" if command else "is not"
@@ -185,7 +185,7 @@ def _texts(lengths: NDArray[np.int64]) -> list[NDArray[np.int32]]:
 
 
 def run_step(step: Callable[[], Iterator[Row]]) -> tuple[list[Row], str]:
-    """Return a step's rows, and the reason if it failed; raise no error."""
+    """Return a step's rows, and the reason if it failed."""
     rows: list[Row] = []
     try:
         rows.extend(step())

@@ -44,14 +44,14 @@ DIRECT = (
     ("judge_grade?value=expected", "judge_grade?value=most_probable"),
     ("judge_similarity",),
 )
-# Run these together with the metrics without a reason, so that each metric has a unique name.
+# Run these together with the metrics without a reason, for unique names.
 REASONED = (
     *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
     "judge_grade?style=extract&value=expected",
 )
 GUARDED = ("lave", "lave?guard=other_key")
 SYNTHETIC = ("smile:v1?synthetic=none", "smile:v1?synthetic=prepared")
-# Use only every third row and only its first references, because the judge writes a sentence for each synthetic answer.
+# Use only every third row and its first references, because synthetic answers take long.
 EVERY_WRITTEN = 3
 WRITTEN = 3
 BINARY = tuple(
@@ -71,7 +71,7 @@ def test_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def development_rows(rows: Sequence[Row], each: int = 16) -> list[Row]:
-    """Return rows for choosing prompts and thresholds: `each` right and wrong rows per cell, none from `test_rows`."""
+    """Return rows for choosing prompts and thresholds: `each` right and wrong rows per cell."""
     taken = {(row["dataset"], row["question"]) for row in test_rows(rows)}
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
@@ -176,7 +176,7 @@ def score_rows(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> 
     The store keeps the judge's answers, so a new start takes seconds.
     """
     wanted = ",".join(metrics)
-    # Different metrics or prompts get a different file. After any other change, --resume refuses to mix scores.
+    # Different metrics or prompts get a different file; otherwise, --resume refuses to mix scores.
     asked = wanted.encode() + b"".join(path.read_bytes() for path in sorted(PROMPTS.glob("*.toml")))
     out = base.with_name(f"{base.name}-{hashlib.blake2b(asked, digest_size=4).hexdigest()}.jsonl")
     run_gradewire(

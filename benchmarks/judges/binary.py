@@ -32,7 +32,7 @@ _Z = 1.959963985
 
 
 def vqa_items() -> Iterator[Item]:
-    """Yield the rows in an order that keeps the four answers to a question far apart."""
+    """Yield the rows, with the four answers to a question far apart."""
     for answer in range(4):
         for question, said, *predictions in _QUESTIONS:
             counted = (each.rpartition(" ") for each in said.split(", "))

@@ -119,7 +119,7 @@ def _text_rows(data: Path, everything: CheapRows, names: list[str], results: Pat
 
 
 def _held_out(sets: tuple[ScoredRows, ...], parts: int) -> dict[str, float]:
-    """Return P(right) of EVOUNA's rows by ID, from fits on all sources without the row's question."""
+    """Return P(right) of EVOUNA's rows by ID, from fits without the row's question."""
     found = held_out_probabilities(together(*sets), parts=parts)
     return dict(zip((row["id"] for row in sets[0].rows), found.tolist(), strict=False))
 
@@ -129,7 +129,7 @@ def _unjudged(rows: CheapRows) -> CascadeRows:
 
 
 def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Namespace) -> str:
-    """Return the block about the catalog's fit: bands from the fit half, judge values from a tenth of this half."""
+    """Return the block about the catalog's fit."""
     fit_half, other = (everything.where((everything.halves == FIT_HALF) == own) for own in (True, False))
     alone = _unjudged(fit_half)
     edge = np.sort(alone.confidence)[int(LEAST_CERTAIN * len(alone))]
@@ -187,7 +187,7 @@ def _provenance(rows: CheapRows, judge_line: str, date: str) -> dict[str, Any]:
 
 
 def _visual_block(results: Path) -> str:
-    """Return the block about fits on the development half of visual items, evaluated on the held-out half."""
+    """Return the block about fits on one half of the visual items, evaluated on the other half."""
     found: dict[str, dict[str, CascadeRows]] = {}
     for half in ("development", "held_out"):
         rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == half]

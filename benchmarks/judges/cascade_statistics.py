@@ -1,4 +1,4 @@
-"""Read the cascade's rows and compute statistics: cross-fitted scores, risk bounds, estimates from samples."""
+"""Read the cascade's rows and compute statistics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CheapRows:
         return np.array([half_of(row["question"]) for row in self.rows])
 
     def with_judge(self, verdicts: Mapping[str, tuple[float, float]]) -> CascadeRows:
-        """Return the rows with a judge's score and verdict by row ID; rows without a verdict get NaN."""
+        """Return the rows with a judge's score and verdict by row ID; NaN if missing."""
         said = np.array([verdicts.get(row["id"], (np.nan, np.nan)) for row in self.rows])
         return CascadeRows(
             exact=self.exact,
@@ -142,7 +142,7 @@ def judge_alone(rows: CascadeRows, name: str) -> Graded:
 
 
 def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
-    """Grade the rows in `asked` with the judge, and all other rows without it."""
+    """Grade the rows in `asked` with the judge, and other rows without the judge."""
     return Graded(
         name,
         np.where(asked, rows.judge_scores, rows.scores),
@@ -152,7 +152,7 @@ def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
 
 
 def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Return bool[rows]: the rows that `asked` selects in each half of the questions with a fit on the other half."""
+    """Return bool[rows]: the rows in each half that `asked` selects with a fit on the other half."""
     place = np.zeros(len(rows), np.bool_)
     halves = np.array([half_of(question) for question in rows.questions])
     for half, other in (("a", "b"), ("b", "a")):
@@ -195,7 +195,7 @@ def difference(
     rows: CascadeRows,
     statistic: Callable[[Graded, NDArray[np.bool_], NDArray[np.float64]], float],
 ) -> tuple[float, float, float]:
-    """Return the difference between two methods, or one method's value, with a 95 % interval by draws of questions."""
+    """Return the difference between two methods, or one method's value, with a 95 % interval."""
     clusters = rows.clusters
 
     def value(weights: NDArray[np.float64]) -> float:

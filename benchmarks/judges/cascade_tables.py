@@ -41,7 +41,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ways_table(judges: Mapping[str, CascadeRows]) -> str:
-    """Return a table of `auto`, `correctness` and every judge alone, with paired differences from `correctness`."""
+    """Return a table of `auto`, `correctness` and every judge, with paired differences."""
     first = next(iter(judges.values()))
     ways: list[tuple[Graded, CascadeRows]] = [(cheap(first), first)]
     for name, rows in judges.items():
@@ -102,7 +102,7 @@ def budget_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def gains_table(gains: Sequence[JudgeGain]) -> str:
-    """Return a table that compares verdicts with and without the judge on the least certain rows."""
+    """Return a table of verdicts with and without the judge on the least certain rows."""
     lines = []
     for each in gains:
         told = "too few rows"
@@ -114,7 +114,7 @@ def gains_table(gains: Sequence[JudgeGain]) -> str:
 
 
 def risks_table(fit: CascadeFit, held: Sequence[HeldRisk]) -> str:
-    """Return a table of the bands and their results on rows that the fit did not use."""
+    """Return a table of the bands on rows that the fit did not use."""
     lines = [
         [
             f"{each.risk:g}",
@@ -141,7 +141,7 @@ def splits_table(sets: Mapping[str, CascadeRows], risks: Sequence[float], splits
 
 
 def estimates_table(rows: CascadeRows, judge: str) -> str:
-    """Return a table of the bias, coverage and width of estimates from random samples."""
+    """Return a table of the bias, coverage and width of estimates."""
     lines = []
     nobody = np.zeros(len(rows), np.bool_)
     band = rows.confidence < np.sort(rows.confidence)[len(rows) // 10]

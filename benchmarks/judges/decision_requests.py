@@ -112,7 +112,7 @@ class Way:
 
 
 async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_time: int) -> tuple[Way, Way]:
-    """Score the same rows with single-question and with shared requests, in alternating blocks of rows."""
+    """Score the same rows with single-question and shared requests, in alternating blocks."""
     ways = []
     for most in (1, SHARED):
         seen = Requests()

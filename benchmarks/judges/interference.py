@@ -80,7 +80,7 @@ class Load:
             self.verdicts += reply.items[0].results[0].status == types_pb2.STATUS_OK
 
     async def wake(self) -> None:
-        """Make the server load encoder and judge, and cache the vectors for the warm item."""
+        """Make the server load encoder and judge, and cache the warm item."""
         reply = await self._score(judge_request(self._warm, next(self._numbers)), timeout=300)
         result = reply.items[0].results[0]
         if result.status != types_pb2.STATUS_OK:
@@ -89,7 +89,7 @@ class Load:
 
 
 async def measure(address: str, rows: list[Row], arguments: argparse.Namespace, server: psutil.Process) -> Load:
-    """Load the models, pin the judge's worker to its core, and run the blocks in turns."""
+    """Load the models, pin the judge's worker to its core, and run the blocks."""
     async with grpc.aio.insecure_channel(address) as channel:
         load = Load(scoring_pb2_grpc.ScoringStub(channel).Score, rows, arguments.interval_ms / 1000)
         await load.wake()

@@ -154,7 +154,7 @@ def _by(pair: Pair, value: Callable[[str], float]) -> Outcome:
 
 
 def table(drawn: Sequence[Drawn], outcomes: dict[str, list[Outcome]]) -> str:
-    """Return a table with each judge's outcomes, accuracies, consistency and position bias, with intervals."""
+    """Return a table of each judge's results, with intervals."""
     head = (
         "| chooser | right | wrong | tie | no winner | accuracy (half for ties) | accuracy (more probable) | "
         "orders agree | prefers the first |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
@@ -188,7 +188,7 @@ def _points(winner: str | None, right: str) -> float:
 
 
 def _estimate(values: NDArray[np.float64]) -> str:
-    """Return the mean with its 95 % interval (percentiles of 5 000 bootstrap draws of the pairs)."""
+    """Return the mean with its 95 % bootstrap interval."""
     draw = np.random.default_rng(0)
     means = values[draw.integers(0, len(values), (_DRAWS, len(values)))].mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))

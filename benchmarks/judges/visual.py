@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _with_votes(rows: Sequence[Row], judged: Sequence[str], base: Path) -> Iterable[str]:
-    """Yield tables on the annotators' votes: all metrics compared with `lave`, and accuracy by failure mode."""
+    """Yield tables of all metrics compared with `lave`, and of accuracy by failure mode."""
     data = _written(rows, base.with_name(f"{base.name}.rows.jsonl"))
     scores = [score_rows(data, metrics, base) for metrics in (PLAIN, *((metric,) for metric in judged))]
     pairs = [(metric, judged[0]) for metric in (*judged[1:], "smile")]
@@ -89,7 +89,7 @@ def distinct(references: Iterable[str]) -> list[str]:
 def _agreement(
     data: Path, scores: Sequence[Path], pairs: Iterable[tuple[str, str]], base: Path
 ) -> tuple[dict[str, Any], str]:
-    """Return the result of `gradewire agree` as JSON, and the tables over all rows as Markdown."""
+    """Return the result of `gradewire agree` as JSON, and its tables as Markdown."""
     result = base.with_name(f"{base.name}.agree.json")
     markdown = result.with_suffix(".md")
     compared = [word for pair in pairs for word in ("--compare", *pair)]

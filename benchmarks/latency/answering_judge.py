@@ -1,4 +1,4 @@
-"""Run a judge's server that replies immediately, to measure the time around a judge's work."""
+"""Run a judge's server that replies immediately."""
 
 import json
 import threading

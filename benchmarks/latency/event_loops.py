@@ -100,7 +100,7 @@ def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, An
 
 
 class Hold(NamedTuple):
-    """A loop's longest hold, and the longest CPU times of the loop's thread and of its process."""
+    """The longest hold, and the longest CPU times of the loop's thread and of its process."""
 
     ms: float
     cpu_ms: float
@@ -120,7 +120,7 @@ class Watched:
                 file.write(bytes(_FIGURES.size))
 
     def longest(self) -> dict[str, Hold]:
-        """Return the longest holds since `reset`, by role, as the maximum over a role's processes."""
+        """Return the longest holds since `reset`, by role."""
         found: dict[str, Hold] = {}
         for path in self._directory.iterdir():
             role = path.name.partition("-")[0]

@@ -43,7 +43,7 @@ def request_of(items: int) -> scoring_pb2.ScoreRequest:
 
 
 def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
-    """Return a function that sends a request with the given number of items over gRPC."""
+    """Return a function that sends the given number of items over gRPC."""
     score = scoring_pb2_grpc.ScoringStub(stack.enter_context(grpc.insecure_channel(address))).Score
     requests = {items: request_of(items) for items in SIZES}
 
@@ -54,7 +54,7 @@ def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
 
 
 def over_http(port: int, stack: ExitStack) -> Callable[[int], None]:
-    """Return a function that sends this request as JSON over an open HTTP connection."""
+    """Return a function that sends the given number of items as JSON over an open HTTP connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     stack.callback(connection.close)
     bodies = {items: json_format.MessageToJson(request_of(items)) for items in SIZES}
@@ -77,7 +77,7 @@ def keep_calling(port: int, ended: threading.Event) -> None:
 
 
 def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
-    """Return the seconds of every call, by way and items; each round uses a new order."""
+    """Return the seconds of every call, by way and items."""
     taken: dict[tuple[str, int], list[float]] = defaultdict(list)
     source = random.Random(1)  # noqa: S311 - no secret
     for number in range(rounds + _WARM_UP):

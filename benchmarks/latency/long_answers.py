@@ -66,7 +66,7 @@ class LongAnswers:
         self._rows = iter(read_lines(data / "evouna_dev.jsonl"))
 
     def next(self, words: int, *, says_none: bool = False) -> dict[str, Any]:
-        """Return an item with a new row's references; if `says_none`, the answer contains no reference."""
+        """Return an item with a new row's references; with `says_none`, the answer contains no reference."""
         while True:
             item = self._next(words)
             said = item["prediction"].casefold()
@@ -150,7 +150,7 @@ async def hostile(options: argparse.Namespace) -> None:
 
 
 async def ratios(options: argparse.Namespace, answers: LongAnswers) -> None:
-    """Print the CPU ratios of `fast` to `v1` at 40 words, and of 400 words to 40, with cached references."""
+    """Print the CPU ratios of `fast` to `v1`, and of 400 words to 40, with cached references."""
     used_s: dict[tuple[str, int], float] = {}
     async with (
         AsyncScorer.embedded(**settings_of(options)) as one,

@@ -47,7 +47,7 @@ class Samples:
 
 
 class OpenLoop:
-    """A sender of calls on a schedule; a call's time counts from the moment when the call is due."""
+    """A sender of calls on a schedule; times count from the moment when a call is due."""
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
@@ -91,7 +91,7 @@ class Targets:
         ]
 
     def cold(self, rows: Rows, number: int) -> list[tuple[str, Call]]:
-        """Return a rotation: every pool with both presets, each followed by the bare forward of the same texts."""
+        """Return a rotation: every pool with both presets, each followed by the bare forward."""
         calls: list[tuple[str, Call]] = []
         for name, pool in rows.cold.items():
             for offset, preset in enumerate(PRESETS):

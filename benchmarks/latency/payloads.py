@@ -1,4 +1,4 @@
-"""Make payloads for `open_loop`: rows, requests, and the texts that a cold request must encode."""
+"""Make payloads for `open_loop`: rows, requests, and the texts to encode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def prepare_request(rows: list[Row]) -> references_pb2.PrepareRequest:
 
 
 def cold_texts(row: Row, preset: str) -> list[str]:
-    """Return the texts to encode if references are prepared; preset `fast` encodes only its shortlist of windows."""
+    """Return the texts to encode if references are prepared."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     prepared = {*texts.sentences, *(keyword.text for keyword in texts.keywords)}
     windows: list[str] = []

@@ -72,7 +72,7 @@ class Way:
 
 
 def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
-    """Score the same rows with both engines and empty caches; print the largest score difference."""
+    """Score the same rows with both engines and print the largest score difference."""
     answers = [(row["prediction"], row["references"]) for row in rows]
     found: dict[str, np.ndarray] = {}
     counted = ways["triton"].server.triton_metric(_COUNT)

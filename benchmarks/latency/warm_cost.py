@@ -115,7 +115,7 @@ def main() -> None:
 
 
 def report(targets: Mapping[str, Target], metrics: Sequence[str], load_before: float) -> None:
-    """Print the CPU microseconds for an item in a batch, a call with one item, and an empty call."""
+    """Print the CPU microseconds for an item in a batch, a single item, and an empty call."""
     print(f"server CPU, µs; load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| metrics | server | short, of 64 | verbose, of 64 | short alone | verbose alone | empty call |")
     print("|---|---|---:|---:|---:|---:|---:|")

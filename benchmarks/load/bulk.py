@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MODEL = "fid"
-"""Model under test. Its answers are short, so the run measures the work per row instead of the work for windows."""
+"""Model under test. Its short answers keep the work for windows low."""
 
 METRICS = "smile:fast,exact_match"
 GRADEWIRE: Final = (str(Path(sys.executable).with_name("gradewire")),)
@@ -141,7 +141,7 @@ def watched(command: Sequence[str | Path], log: Path) -> Iterator[Watched]:
 
 
 def run(command: Sequence[str | Path], log: Path) -> Watched:
-    """Run a command; if the command fails, exit with the last lines of its log."""
+    """Run a command; if it fails, exit with the last lines of its log."""
     with watched(command, log) as found:
         pass
     if found.process.returncode:
@@ -189,12 +189,12 @@ def measured(command: str, folder: Path, rows: int, first: int, given: argparse.
 
 
 def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Measure both commands over few and many rows; in every second round, start with `bulk`."""
+    """Measure both commands over few and many rows, in alternating order."""
     found: dict[str, dict[str, Cost]] = {"score": {}, "bulk": {}}
     commands = ("score", "bulk") if number % 2 == 0 else ("bulk", "score")
     for name, rows in (("few", given.few), ("many", given.many)):
         for command in commands:
-            # Different row numbers make different predictions; the references are the same for both commands.
+            # Different row numbers make different predictions.
             found[command][name] = measured(command, folder, rows, 1_000_000 * number + rows, given)
     return {
         command: {

@@ -30,7 +30,7 @@ def parts_in(folder: Path) -> int:
 
 
 def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[int]:
-    """Kill the driver or an actor after `parts` parts; return the IDs of the scoring and reading processes."""
+    """Kill the driver or an actor after `parts` parts; return the IDs of all processes except Ray's."""
     while parts_in(folder) < parts:
         if found.process.poll() is not None:
             raise SystemExit("the run ended before it was killed. Use more rows: --rows")
@@ -60,7 +60,7 @@ def compared(straight: Path, resumed: Path) -> dict[str, Any]:
 
 
 def memory_over_time(found: Watched) -> list[int]:
-    """Return the mean resident MiB of driver, reader and actors in each quarter of the run, from the first sample."""
+    """Return the mean resident MiB of driver, reader and actors in each quarter of the run."""
     samples = [rss / (1 << 20) for _, rss in found.rss_bytes]
     begin = len(samples) // 5
     quarter = max(1, (len(samples) - begin) // 4)

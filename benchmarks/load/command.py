@@ -1,4 +1,4 @@
-"""Run a benchmark from the command line: start a server, load it, and measure promised values."""
+"""Run a benchmark from the command line: start a server, load it, and measure."""
 
 import argparse
 import asyncio

@@ -30,7 +30,7 @@ _ITEMS = 128
 
 @contextmanager
 def streaming(address: str, count: int) -> "Iterator[Synchronized[int]]":
-    """Run endless streams at full speed in a separate process; yield the number of scored items so far."""
+    """Run endless streams in a separate process; yield the number of scored items."""
     context = multiprocessing.get_context("spawn")
     scored: Synchronized[int] = context.Value("q", 0)
     process = context.Process(target=_send_streams, args=(address, count, scored), daemon=True)
@@ -93,7 +93,7 @@ def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float)
 
 
 async def measure(server: Server, options: argparse.Namespace) -> list[Measurement]:
-    """Measure each number of streams with and without calls; return the promised values."""
+    """Measure each number of streams with and without calls."""
     measurements: list[Measurement] = []
     alone_s = float("nan")
     generator = await Generator.open(server.address, 1, options.deadline_s)

@@ -73,7 +73,7 @@ class FramedConnection(asyncio.Protocol):
         return connection
 
     def call(self, message: bytes) -> asyncio.Future[Ended]:
-        """Start a call, or queue it until the server allows another stream; the deadline starts now."""
+        """Start a call, or queue it until the server allows another stream."""
         answer: asyncio.Future[Ended] = self._loop.create_future()
         self._waiting.append((message, answer))
         self._send_waiting()

@@ -1,4 +1,4 @@
-"""Send calls with one cold item each, at full speed or on a schedule, and record the results."""
+"""Send calls with one cold item each, and record the results."""
 
 import asyncio
 import ctypes

@@ -40,7 +40,7 @@ def measure(engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any
 
 
 def measure_with(processes: int, engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the JSON of a run with `processes` client processes on a new server with empty caches."""
+    """Return a run's JSON with `processes` client processes on a new server."""
     stem = options.out / f"{engine}-{mix}"
     sys.stderr.write(f"{engine}, {mix}\n")
     duration = ("--duration", options.duration_s) if options.duration_s else ()
@@ -56,7 +56,7 @@ def measure_with(processes: int, engine: str, mix: str, options: argparse.Namesp
 
 
 def is_client_late(document: dict[str, Any]) -> bool:
-    """Return True if the client was the bottleneck, at the knee or at twice the knee's load."""
+    """Return True if the client was the bottleneck."""
     over = (step for step in document["steps"] if step["over_knee"])
     return bool(document["knee"]["client_limited"]) or any(step["outcome"] == "void" for step in over)
 
@@ -83,7 +83,7 @@ def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
 
 
 def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
-    """Return Markdown with date, machine and settings, then a row for each run."""
+    """Return Markdown with date, machine, settings and a row for each run."""
     steps = f"{options.duration_s:g} s" if options.duration_s else "10 s or 500 calls"
     said = (
         f"{datetime.now(UTC).date().isoformat()}, {machine()}, server and client on the same cores, "

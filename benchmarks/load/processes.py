@@ -34,7 +34,7 @@ _DONE: Final = re.compile(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) 
 _METHOD: Final = "gradewire.v1.Scoring/Score"
 _WARM_UP_S: Final = 3
 _WARM_CALLS: Final = 200
-"""Number of calls within `_WARM_UP_S` after which every process has all texts in memory."""
+"""Number of calls after which every process has all texts in memory."""
 
 
 @dataclass(frozen=True, slots=True)

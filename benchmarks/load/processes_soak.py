@@ -257,7 +257,7 @@ class Soak:
 
 
 def anonymous_mib(pid: int) -> float:
-    """Return a process's memory in MiB, without mapped files because the store's map is in the page cache."""
+    """Return a process's memory in MiB, without mapped files such as the store's."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 

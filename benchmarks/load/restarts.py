@@ -76,8 +76,7 @@ def main() -> None:
                     loop.run("without", arguments.steps)
                     loop.run("up", arguments.steps)
                 loop.run("dead", arguments.steps)
-                # The first block has no submissions, so that the dead server's backlog does not slow down the next
-                # server.
+                # The first block has no submissions, so the dead server's backlog does not slow down the next server.
             with _server(address, Path(directory)):
                 everything = client.flush(120)
     medians = {way: statistics.median(steps) for way, steps in loop.steps_s.items()}

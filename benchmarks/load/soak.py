@@ -48,7 +48,7 @@ class Requests:
         self._made = 0
 
     def next(self) -> scoring_pb2.ScoreRequest:
-        """Return the next request; half of its items are new, the other half repeat recent ones, if any."""
+        """Return the next request; half of its items are new."""
         new = [self._text() for _ in range(ITEMS // 2)]
         seen = self._source.sample(self._recent, ITEMS // 2) if len(self._recent) == _RECENT else []
         self._recent.extend(new)
@@ -84,7 +84,7 @@ class Sender:
         self._requests = requests
 
     async def closed_loop(self, duration_s: float, in_flight: int) -> Tally:
-        """Keep `in_flight` calls open for `duration_s`; the answers per second are the capacity."""
+        """Keep `in_flight` calls open for `duration_s`, to measure capacity."""
         tally, end_s = Tally(), time.monotonic() + duration_s
 
         async def one_after_another() -> None:
@@ -228,7 +228,7 @@ async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> lis
 
 
 def main() -> int:
-    """Start the servers, load them and print the summary; return 1 if a goal was missed."""
+    """Run the soak and print the summary; return 1 if a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=ENGINES, default="embedded")
     parser.add_argument("--minutes", type=float, default=30)

@@ -71,7 +71,7 @@ class Training:
     late: int = 0
 
     def block(self, steps: int, validation: ValidationScorer | None) -> tuple[float, float]:
-        """Run a block; return its seconds, and the process's CPU seconds until all scores have arrived."""
+        """Run a block; return its seconds and CPU seconds until all scores have arrived."""
         began, cpu_began = time.perf_counter(), time.process_time()
         items = self.answer(self.steps)
         if validation is not None:

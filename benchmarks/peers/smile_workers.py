@@ -48,7 +48,7 @@ def row_texts(row: Row) -> list[str]:
 
 
 def texts_that_matter(row: Row) -> list[str]:
-    """Return the texts that `v1` embeds; omit windows if the answer contains a reference verbatim (docs/adr/0007)."""
+    """Return the texts that `v1` embeds; no windows if the answer contains a reference (docs/adr/0007)."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     if texts.held:
         return [texts.prediction, *texts.sentences]
@@ -73,7 +73,7 @@ def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
 
 
 def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -> Callable[[list[Row]], Answer]:
-    """Return a worker that embeds each block with one `encode()`, as a script with sentence-transformers does."""
+    """Return a worker that embeds each block with one `encode()`."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -113,7 +113,7 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
 
 def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
-    """Return a worker that times only `session.run` for `v1`'s unique texts, sorted by length, without tokenization."""
+    """Return a worker that times only `session.run` for `v1`'s unique texts, sorted by length."""
     from benchmarks.latency.payloads import open_session, padded
     from tokenizers import Tokenizer
 

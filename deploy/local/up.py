@@ -107,7 +107,7 @@ class Supervisor:
             self._running.pop()
 
     def kill(self) -> None:
-        """Kill everything without waiting, because the signal may have interrupted a wait for a part."""
+        """Kill everything without waiting, because the signal may have interrupted a wait."""
         for _, process in reversed(self._running):
             process.kill()
 

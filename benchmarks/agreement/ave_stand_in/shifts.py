@@ -1,4 +1,4 @@
-"""Write part 3: rewrite a reference with inflections, synonyms or other value formats, keeping its meaning."""
+"""Write part 3: rewrite a reference with inflections, synonyms or other value formats."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class WordForms:
         return lemmas[0] if lemmas else None
 
     def is_plural(self, word: str) -> bool:
-        """Return True for a plural noun, except for unchanging forms such as "sheep"."""
+        """Return True for a plural noun, but not for unchanging forms such as "sheep"."""
         lemma = self.lemma(word, "NOUN")
         return lemma is not None and lemma != word.lower()
 
@@ -108,7 +108,7 @@ class WordForms:
         return lemma is not None and lemma != word.lower() and word.lower() in self._inflected(lemma, "VBN", "VBD")
 
     def verb_form(self, word: str, tag: str) -> str | None:
-        """Return a verb inflected for a Penn Treebank tag (VBD, VBG), or None if this form is missing or unchanged."""
+        """Return a verb inflected for a Penn Treebank tag (VBD, VBG), or None if the form is missing or unchanged."""
         if (lemma := self.lemma(word, "VERB")) is None:
             return None
         return next((form for form in self._inflected(lemma, tag) if form != word.lower()), None)
@@ -227,7 +227,7 @@ def _is_common(split: Sequence[str], head: int, words: WordForms, thesaurus: The
 
 
 def _synonym(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | None:
-    """Return a singular or plural synonym that fits the phrase, or None unless the phrase has exactly one sense."""
+    """Return a synonym in the phrase's number, or None unless the phrase has exactly one sense."""
     article, _, bare = text.rpartition(" ") if text.count(" ") == 1 else ("", "", text)
     if article.lower() not in {"", "a", "an", "the"}:
         article, bare = "", text

@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[str, Verdicts]]:
-    """Return each run's verdicts by metric, followed by the judges' verdicts combined with `BESIDE`."""
+    """Return each run's verdicts by metric, then the judges' verdicts combined with `BESIDE`."""
     data = base.with_name(f"{base.name}.rows.jsonl")
     data.write_text("".join(json.dumps(case.item, ensure_ascii=False) + "\n" for case in cases), "utf-8")
     scored = [

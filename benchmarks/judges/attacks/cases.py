@@ -1,4 +1,4 @@
-"""Make cases from real answers: right answers, and wrong answers unchanged and in every family of attacks."""
+"""Make cases from real answers: right answers, and wrong answers unchanged and attacked."""
 
 import random
 import re
@@ -16,17 +16,17 @@ from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
 WORDINGS: Final = Path(__file__).with_name("wordings.toml")
 RIGHT: Final = "right"
-"""Name of the table with wordings for right answers, which are not attacks."""
+"""Name of the table with wordings for right answers."""
 _FIELD: Final = re.compile(r"\{(answer|question|reference|other[1-9])\}")
 TEXTS: Final = "evouna_dev.jsonl"
 _MOST_WORDS: Final = 40
-"""Maximum words in an answer. In a longer answer, the attack is only a small part and judging takes long."""
+"""Maximum words in an answer; in a longer answer, the attack is only a small part."""
 _OTHERS: Final = 9
 PLAIN: Final = "plain"
 
 
 class Half(StrEnum):
-    """The half of the wordings for developing guards, or the half for reports."""
+    """The half of the wordings for developing guards or for reports."""
 
     DEVELOPMENT = "development"
     HELD_BACK = "held_back"
@@ -113,13 +113,13 @@ def read_texts(data: Path) -> list[Row]:
 
 
 def text_rows(rows: Sequence[Row], half: Half, label: int, count: int) -> list[Row]:
-    """Return answers with this label to `count` different questions about texts, the same in every run."""
+    """Return answers with this label to `count` different questions about texts."""
     chosen = development_rows(rows) if half is Half.DEVELOPMENT else test_rows(rows)
     return _drawn(chosen, f"text {half} {label}", label, count)
 
 
 def visual_rows(half: Half, label: int, count: int) -> list[Row]:
-    """Return answers with this label to `count` different questions about pictures, with captions."""
+    """Return answers with this label to `count` different questions about pictures."""
     named = "development" if half is Half.DEVELOPMENT else "held_out"
     rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == named]
     return _drawn(rows, f"visual {half} {label}", label, count)
@@ -131,7 +131,7 @@ def key_of(row: Row) -> str:
 
 
 def other_keys(row: Row, rows: Iterable[Row]) -> list[str]:
-    """Return right answers to nine other questions; prefer answers like the row's in words and use of digits."""
+    """Return right answers to nine other questions, preferably similar in words and use of digits."""
     own = {text.casefold() for text in row["references"]}
     words = {word for text in own for word in text.split()}
     keys = dict.fromkeys(key_of(other).strip() for other in rows if other["question"] != row["question"])
@@ -237,7 +237,7 @@ class Counts:
 
 
 def cases_of(half: Half, data: Path, counts: Counts) -> tuple[list[Case], list[Case]]:
-    """Return a half's cases in two lists: attacks in answers, with right answers; and attacks in captions."""
+    """Return a half's attacks in answers, with right answers, and its attacks in captions."""
     families, rows = read_families(), read_texts(data)
     in_answer = [family for family in families if not family.in_caption]
     in_caption = [family for family in families if family.in_caption]

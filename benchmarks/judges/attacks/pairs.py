@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CHOOSERS: Final = ("compare", "compare?references=true")
 RIGHT, WRONG = "a", "b"
-# The server rejects an answer without words, and a rejected answer does not win.
+# The server rejects an answer without words, so this answer does not win.
 _ENDED: Final = {Status.OK, Status.INCONSISTENT, Status.UNPARSABLE, Status.INVALID_INPUT, Status.EMPTY_PREDICTION}
 
 

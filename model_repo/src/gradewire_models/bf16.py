@@ -98,7 +98,7 @@ class Bf16Graph:
         try:
             self._compiled = core.compile_model(core.read_model(path), "CPU", settings)
         except RuntimeError as error:
-            # OpenVINO's message contains file paths, so show our message and keep OpenVINO's error as the cause.
+            # OpenVINO's message contains file paths, so show our message.
             raise Bf16UnavailableError(f"OpenVINO {version('openvino')} cannot compile the graph") from error
         self._requests = threading.local()
 

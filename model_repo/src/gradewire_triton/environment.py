@@ -98,7 +98,7 @@ class TritonEnvironment:
         return self._triton / "python_backend_stubs" / version / "triton_python_backend_stub"
 
     def variables(self) -> dict[str, str]:
-        """Return this process's environment variables, with paths to the server's libraries and interpreter."""
+        """Return this process's environment variables with the server's library paths."""
         # The interpreter's library must be first. With the system's library, a stub would load the wrong standard
         # library.
         libraries = (self.libpython_directory, self.site_packages / "nvidia_pytriton.libs")
@@ -192,7 +192,7 @@ def _is_ready(target: Path) -> bool:
 
 
 def fingerprint() -> str:
-    """Return a SHA-256 of the packages and the interpreter, because an environment works only with its interpreter."""
+    """Return a SHA-256 of the packages and the interpreter."""
     return hashlib.sha256(f"{lock_text()} {sys.base_prefix} {sys.version_info[:3]}".encode()).hexdigest()
 
 

@@ -124,7 +124,7 @@ def start_child(
         started.set_result(child)
         child.wait()
 
-    # The kernel sends SIGINT when the thread that started the child ends, so this thread waits for the child.
+    # The kernel sends SIGINT when the starting thread ends, so this thread waits for the child.
     threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
     return started.result()
 
@@ -156,7 +156,7 @@ class TritonProcess:
         self.state = state.absolute()
         self.log_path = self.state / "triton.log"
         self._environment = environment
-        # The prefix depends only on the path, so that the next start in this directory finds leftovers.
+        # The prefix depends only on the path, so that the next start finds leftovers.
         self._shm_prefix = f"gradewire_{hashlib.sha256(str(self.state).encode()).hexdigest()[:12]}_"
         self._process: subprocess.Popen[bytes] | None = None
 

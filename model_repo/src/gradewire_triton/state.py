@@ -1,4 +1,4 @@
-"""Manage the directory in which one Triton server at a time stores its log, backends and addresses."""
+"""Manage the directory with a Triton server's log, backends and addresses."""
 
 import http.client
 import json

@@ -28,7 +28,7 @@ from gradewire_models.repository.digest import file_sha256
 
 MAX_CONFIG_BYTES = 1 << 20
 
-# These fields describe the training, or contain versions and paths. They do not affect the adapter's output.
+# These fields do not affect the adapter's output.
 _IGNORED_FIELDS = frozenset(
     {
         "auto_mapping",
@@ -56,7 +56,7 @@ MAX_ADAPTER_BYTES = 1 << 28
 
 _TENSOR_PREFIX = "base_model.model."
 _TENSOR_TYPES = frozenset({"F16", "F32"})
-# Some checkpoints contain a pooler (a dense layer over the first token), which our vectors do not use.
+# Some checkpoints contain a pooler, which our vectors do not use.
 _UNREAD_TENSORS = f"{_TENSOR_PREFIX}pooler."
 
 _PICKLE = "adapter_model.bin"
@@ -175,7 +175,7 @@ def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mappin
 
 
 def _merge(weight: Array, narrow: Low, wide: Low, scale: float) -> Array:
-    # Sum rank by rank, because a BLAS sums in a machine-dependent order, and the bytes must not depend on the machine.
+    # Sum rank by rank, because a BLAS sums in a machine-dependent order.
     total = np.zeros(weight.shape, np.float64)
     for row, column in zip(narrow, wide.T, strict=True):
         total += column[:, None] * row

@@ -1,4 +1,4 @@
-"""Make calibration texts, and compute the inputs of each matrix product in numpy and float64."""
+"""Make calibration texts, and compute the inputs of each matrix product in float64."""
 
 import hashlib
 import math
@@ -118,7 +118,7 @@ def _gelu(rows: Array64) -> Array64:
 
 
 def _erf(values: Array64) -> Array64:
-    # Abramowitz and Stegun 1964, 7.1.26: an error of at most 1.5e-7, with the same rounding on every machine.
+    # Abramowitz and Stegun 1964, 7.1.26: an error of at most 1.5e-7.
     size = np.abs(values)
     t = 1 / (1 + 0.3275911 * size)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))

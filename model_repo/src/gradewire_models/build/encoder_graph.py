@@ -1,4 +1,4 @@
-"""Write encoders and graders as ONNX graphs of standard operators, including pooling and normalisation."""
+"""Write encoders and graders as ONNX graphs of standard operators."""
 
 import math
 from collections.abc import Mapping
@@ -71,7 +71,7 @@ def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogM
 
     `layout` determines the rows. The model's `token_layers` become outputs.
     """
-    # The biases of all residuals, in order. The last layer has no next residual, so its bias is zero.
+    # The last layer has no next residual, so its bias is zero.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]
     biases.append(np.zeros(model.dims, np.float32))
     hidden = _write_norm(nodes, "embedding", embedded, encoder.embedding_norm, biases[0], model)

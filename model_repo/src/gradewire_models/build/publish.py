@@ -1,4 +1,4 @@
-"""Publish a finished model, with its fingerprint and description, either completely or not at all."""
+"""Publish a finished model, either completely or not at all."""
 
 import ctypes
 import errno

@@ -41,7 +41,7 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """At least one row, the rows' origin for display, and their SHA-256, 64 hex characters."""
+    """At least one row, the rows' origin, and their SHA-256, 64 hex characters."""
 
     rows: tuple[AnswerRow, ...]
     origin: str
@@ -192,7 +192,7 @@ def rank_correlation(first: Scores, second: Scores) -> float:
 
 
 def spearman(left: Scores, right: Scores) -> float:
-    """Return Pearson's correlation of average ranks, or NaN if all values on one side are equal."""
+    """Return Pearson's correlation of average ranks, or NaN if one side is constant."""
     centred = [ranks - ranks.mean() for ranks in map(_average_ranks, (left, right))]
     lengths = [float(np.linalg.norm(each)) for each in centred]
     return math.nan if 0.0 in lengths else float(centred[0] @ centred[1] / (lengths[0] * lengths[1]))

@@ -1,4 +1,4 @@
-"""Rewrite graphs to multiply matrices in 8-bit integers, or to store their weights in 8 bits."""
+"""Rewrite graphs to multiply in 8-bit integers, or to store weights in 8 bits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ Places: TypeAlias = NDArray[np.intp]
 # A bias, or the name of the tensor to add.
 Added: TypeAlias = Array64 | NDArray[np.float32] | str
 
-# Means and scales are rounded to multiples of 1 / grid because their last bits differ between machines.
+# Means and scales are rounded because their last bits differ between machines.
 _MEAN_GRID = 1024.0
 _SCALE_GRID = 8.0
 

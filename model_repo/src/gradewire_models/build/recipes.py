@@ -106,7 +106,6 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
             graph = make_int8_graph(encoder, model, source)
         case unknown:
             raise BuildError(f"{model.name}: unknown method {unknown!r}. Known methods: gpu, bf16, matmul-nbits, int8")
-    # Variants can have the same graph but different numeric classes. Store the class, so that their fingerprints
-    # differ.
+    # Variants can have the same graph. Store the numeric class, so that their fingerprints differ.
     onnx.helper.set_model_props(graph, {"numeric_class": model.numeric_class})
     return graph

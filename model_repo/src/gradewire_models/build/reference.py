@@ -1,4 +1,4 @@
-"""Run encoders and graders in plain numpy and float64, to compute golden vectors for `verify`."""
+"""Run encoders and graders in plain float64, to compute golden vectors for `verify`."""
 
 import json
 import math
@@ -20,7 +20,7 @@ Array64 = NDArray[np.float64]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
-# Tokens in each piece's question, reference and answer: none, few as in most answers, and up to the limit.
+# Tokens in a piece's question, reference and answer: none, few, and up to the limit.
 _GRADER_LENGTHS: Final = (
     (0, 1, 1),
     (7, 1, 1),
@@ -67,7 +67,7 @@ def reference_vectors(
     ends = [len(ids) for ids in texts] if starts is None else starts
     texts_rows = [weights.embed(ids, end) for ids, end in zip(texts, ends, strict=True)]
     by_layer: list[dict[int, Array64]] = [{} for _ in texts]
-    # Process all texts layer by layer, so that each matrix is converted to float64 only once.
+    # Process all texts layer by layer, to convert each matrix to float64 only once.
     for number in range(model.layers):
         encode = weights.layer(number)
         texts_rows = [encode(rows) for rows in texts_rows]

@@ -1,4 +1,4 @@
-"""Compare a built model's description with the one that a build would write today, and rewrite the description."""
+"""Compare a built model's description with a fresh one, and rewrite an outdated description."""
 
 import hashlib
 from dataclasses import replace
@@ -80,7 +80,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
         return False
     config = _meant(model, expected, copies)
     write_warmup(model.directory, model.max_tokens)
-    # Replace the file in one step, so that readers see either the old or the new file.
+    # Replace the file in one step, for concurrent readers.
     written = model.directory / f".{CONFIG_FILE}.new"
     write_config(written, config)
     written.replace(model.directory / CONFIG_FILE)

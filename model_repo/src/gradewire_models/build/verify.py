@@ -28,7 +28,7 @@ Ids: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.float32]
 
 ERRORS_ONLY = 3
-"""Log level of onnxruntime that shows errors but no warnings, for graphs from other exporters."""
+"""Log level of onnxruntime without warnings, for graphs from other exporters."""
 
 _BATCH_TEXTS = 7
 _MAX_LENGTH_ERROR = 1e-5
@@ -37,7 +37,7 @@ _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
 def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
-    """Open a graph with two threads that do not spin; `severity` is onnxruntime's log level, None for the default."""
+    """Open a graph with two threads that do not spin; `severity` is onnxruntime's log level."""
     options = cpu_session_options(2)
     if severity is not None:
         options.log_severity_level = severity
@@ -155,7 +155,7 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
 
 
 def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
-    """Compare mixed batches with golden vectors, and each text's vector alone with its vector in a batch."""
+    """Compare mixed batches with golden vectors, and single texts with batches."""
     layers = sorted(golden.tokens_by_layer)
     batches = _batches(session, [model.sentence_output, *map(model.token_output, layers)], golden)
     sentences = np.concatenate([batch[0] for batch in batches])
@@ -187,7 +187,7 @@ def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: 
 
 
 def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[Check]:
-    """Compare mixed batches with golden logits, and each piece's logit alone with its logit in a batch."""
+    """Compare mixed batches with golden logits, and single pieces with batches."""
     logits = np.concatenate([batch[0] for batch in _batches(session, [model.sentence_output], golden)])
     error = float(np.max(np.abs(logits - golden.sentences)))
     return [

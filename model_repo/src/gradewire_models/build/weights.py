@@ -1,4 +1,4 @@
-"""Read the weights of BERT-like encoders and graders into classes common to all architectures."""
+"""Read the weights of BERT-like encoders and graders."""
 
 import json
 from collections.abc import Mapping
@@ -182,8 +182,7 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
 
     def bucket(distance: int) -> int:
         size = abs(distance)
-        # Compare (size / exact)^steps >= (farthest / exact)^step in integers, so that all machines find the same
-        # bucket.
+        # Compare (size / exact)^steps >= (farthest / exact)^step in integers, for the same bucket on all machines.
         reached = [step for step in range(1, steps) if size**steps * exact**step >= _MAX_DISTANCE**step * exact**steps]
         return (half if distance > 0 else 0) + (size if size < exact else exact + len(reached))
 

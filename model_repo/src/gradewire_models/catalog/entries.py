@@ -1,4 +1,4 @@
-"""Entries of the catalog as typed values: models, variants, adapters and their metadata."""
+"""Entries of the catalog: models, variants, adapters and their metadata."""
 
 import hashlib
 import shlex
@@ -17,7 +17,7 @@ ADAPTER_CONFIG = "adapter_config.json"
 HEAD_WEIGHTS = "head.safetensors"
 """Name of the file with the linear layer that follows a grader's encoder."""
 ADAPTER_METADATA = "gradewire.json"
-"""Name of the file in which gradewire's training describes an adapter, next to PEFT's two files."""
+"""Name of the file in which gradewire's training describes an adapter."""
 
 Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 
@@ -134,7 +134,7 @@ def adapter_files(kind: str) -> tuple[str, ...]:
 
 
 def shipped_adapter(name: str) -> Path:
-    """Return the directory of an adapter in gradewire's package; the directory may be missing."""
+    """Return the directory of an adapter in gradewire's package, which may be missing."""
     return Path(__file__).with_name("adapters") / name
 
 

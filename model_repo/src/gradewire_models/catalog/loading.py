@@ -202,7 +202,7 @@ def find_model(name: str) -> CatalogModel:
 
 
 def require_free_name(name: str, error: type[ModelError]) -> None:
-    """Raise `error` if `name` is malformed or in the catalog, so that a user's model cannot have this name."""
+    """Raise `error` if `name` is malformed or in the catalog."""
     if not re.fullmatch(NAME_PATTERN, name):
         raise error(f"{name!r} is no valid model name (use letters, digits, '.', '_', '-'). Choose a name with --name")
     if name in load_catalog():

@@ -44,7 +44,7 @@ _VERIFY_EXAMPLES = """
 
 
 class _TrainGroup(click.Group):
-    """A group that imports `gradewire_train` only when a user runs a training command or requests help."""
+    """A group that imports `gradewire_train` only when needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -56,7 +56,7 @@ class _TrainGroup(click.Group):
 
 
 def _commands() -> click.Group:
-    # Import by name, because the training package is a separate distribution and may be missing.
+    # Import by name, because the training package may be missing.
     found = find_spec("gradewire_train")
     # Byte code from an older checkout makes a namespace package, which has no origin.
     if found is None or found.origin is None:

@@ -54,7 +54,7 @@ def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Comman
 
 
 class ExampleCommand(cloup.Command):
-    """A command with `examples` before the options in its help, and options in groups."""
+    """A command with `examples` and grouped options in its help."""
 
     def __init__(self, *arguments: Any, examples: str, **attributes: Any) -> None:
         super().__init__(*arguments, formatter_settings={"col1_max_width": 27}, **attributes)
@@ -93,7 +93,7 @@ def without_traceback(*further: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def needs(extra: str, doing: str) -> Iterator[None]:
-    """Run the imports for `doing`, such as "building"; if an import fails, the error states the `extra` to install."""
+    """Run the imports for `doing`, such as "building"; if one fails, report the `extra` to install."""
     try:
         yield
     except ImportError as error:
@@ -124,7 +124,7 @@ class Target:
 
 
 def target_options(argument: str, precision_help: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds --target, --precision and --accelerator to a command as one `Target`."""
+    """Return a decorator that adds the options of `Target` to a command."""
     return grouped(
         argument,
         Target,

@@ -1,4 +1,4 @@
-"""Export encoders with optimum or torch, and compute reference vectors for the exported graphs."""
+"""Export encoders with optimum or torch, and compute reference vectors."""
 
 import logging
 import tempfile
@@ -230,7 +230,7 @@ def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProt
 
 
 EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
-"""The exporters in the order of the attempts. torch's exporter is for models that optimum cannot export."""
+"""The exporters in the order of the attempts."""
 
 
 def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.ModelProto:
@@ -252,8 +252,7 @@ def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.
     except (ValueError, onnx.checker.ValidationError) as error:
         raise ExportError(f"{exporter} exports no valid graph: {error}") from error
     if metadata.numeric_class != CPU_CLASS:
-        # Variants can have the same graph but different numeric classes. Store the class, so that their fingerprints
-        # differ.
+        # Variants can have the same graph. Store the numeric class, so that their fingerprints differ.
         helper.set_model_props(graph, {"numeric_class": metadata.numeric_class})
     return graph
 

@@ -1,4 +1,4 @@
-"""Read an encoder's folder, local or from the hub, and reject models that cannot be exported."""
+"""Read an encoder's folder or download it, and reject models that cannot be exported."""
 
 import json
 import re
@@ -38,7 +38,7 @@ _LICENCE_LINE = re.compile(r"^license:[ \t]*[\"']?([A-Za-z0-9.+-]+)", re.MULTILI
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# Files that an export reads from the directories in modules.json: no pickles, other frameworks' weights or code.
+# Files that an export reads: no pickles, other frameworks' weights or code.
 _WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "README.md"]
 _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 

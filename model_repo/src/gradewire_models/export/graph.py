@@ -1,4 +1,4 @@
-"""Complete an exported graph with the repository's inputs, pooling and normalisation, on request in float16."""
+"""Complete an exported graph with the repository's inputs, pooling and normalisation."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -189,7 +189,7 @@ def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
     half: onnx.ModelProto = convert_float_to_float16(
         encoder, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *_WRITTEN_OUT]
     )
-    # The converter appends the same cast once for each node that reads the value. Keep one cast.
+    # The converter appends the same cast once for each reader. Keep one cast.
     once = {tuple(node.output): node for node in half.graph.node}
     del half.graph.node[:]
     half.graph.node.extend(once.values())

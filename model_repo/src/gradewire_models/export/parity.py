@@ -1,4 +1,4 @@
-"""Check that a graph and torch compute the same results, whatever other texts are in the batch."""
+"""Check that a graph and torch compute the same results, whatever texts are in the batch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +86,7 @@ def _check_tokens(found: dict[int, Rows], golden: Golden, tolerance: Tolerance) 
 
 
 def _check_empty(session: onnxruntime.InferenceSession, tolerance: Tolerance) -> Check:
-    # A server fills batches with zeros. The results of these rows are unused, but must not change other rows.
+    # A server fills batches with zeros, which must not change other rows.
     ids = np.zeros((2, 3), np.int64)
     mask = np.array([[1, 1, 1], [0, 0, 0]], np.int64)
     (found,) = run(session, [SENTENCE_OUTPUT], ids, mask)

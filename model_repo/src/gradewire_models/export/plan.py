@@ -10,7 +10,7 @@ from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, Sou
 
 CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512
-"""The largest default for max_tokens, because answers are short and memory grows with the square of the tokens."""
+"""The largest default for max_tokens: memory grows with the square of the tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

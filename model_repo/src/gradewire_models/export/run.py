@@ -22,7 +22,7 @@ from gradewire_models.repository.serving import serving_of_class
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """An exported model in the repository, the verification's results, and notes for the user."""
+    """An exported model, the verification's results, and notes for the user."""
 
     model: BuiltModel
     checks: tuple[Check, ...]

@@ -1,4 +1,4 @@
-"""Write and read ``judge.json``, which contains a built judge's description and the digest of each form."""
+"""Write and read ``judge.json``, a built judge's description with its digests."""
 
 import hashlib
 import json

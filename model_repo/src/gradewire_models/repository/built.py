@@ -35,11 +35,11 @@ from gradewire_models.repository.digest import FileRecord, record_fault
 T = TypeVar("T")
 
 _MAX_NAME_BYTES = 255
-"""Maximum length of a directory name on usual file systems; system calls fail on longer names."""
+"""Maximum length of a directory name on usual file systems."""
 
 _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
-"""Each broken directory's last warning, so that repeated listings do not log it again."""
+"""Each broken directory's last warning, to log it only once."""
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 
@@ -187,7 +187,7 @@ def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel
         try:
             return _load(directory, graph=graph)
         except ModelBrokenError:
-            # Another process may replace the model between two reads. The model is then not broken, so read it again.
+            # Another process may replace the model between two reads, so read it again.
             if _stamp(directory) == stamp:
                 raise
 

@@ -91,7 +91,7 @@ class Described:
 def to_parameters(
     calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
 ) -> dict[str, str]:
-    """Return calibrations as a description's parameters, by short name; `unreadable` calibrations keep their text."""
+    """Return calibrations as a description's parameters, by short name."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))

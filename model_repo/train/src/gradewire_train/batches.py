@@ -72,7 +72,7 @@ def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives:
 def ids_by_text(
     distinct: Iterable[str], tokenize_some: Callable[[Sequence[str]], Iterable[TokenIds]]
 ) -> dict[str, TokenIds]:
-    """Return each distinct text's token ids; tokenize a few thousand texts at a time to limit memory."""
+    """Return each distinct text's token ids; limit memory by tokenizing in parts."""
     waiting = sorted(distinct)
     ids: dict[str, TokenIds] = {}
     for start in range(0, len(waiting), _TOKENIZE_AT_ONCE):
@@ -96,7 +96,7 @@ class Batches:
 
     @property
     def per_epoch(self) -> int:
-        """The number of full batches in an epoch. Each epoch skips leftover texts, which differ between epochs."""
+        """The number of full batches in an epoch."""
         return len(self._lengths) // self._size
 
     def __getitem__(self, step: int) -> NDArray[np.int64]:

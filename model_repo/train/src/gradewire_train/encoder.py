@@ -1,4 +1,4 @@
-"""Load an encoder, make all its weights or low-rank matrices trainable, and save the trained weights."""
+"""Load an encoder, make it trainable, and save the trained weights."""
 
 import hashlib
 import json
@@ -157,7 +157,7 @@ def _load(folder: EncoderFolder, base: Base, max_tokens: int) -> TrainedEncoder:
     tokenizer.enable_truncation(min(max_tokens, folder.max_tokens or max_tokens))
     model = load_encoder(folder)
     if folder.pooling != "pooler" and getattr(model, "pooler", None) is not None:
-        # The pooling does not use the pooler, so an adapter for the pooler would only store noise.
+        # The pooling does not use the pooler, so an adapter for it would only store noise.
         model.pooler = None
     return TrainedEncoder(model, folder.pooling, tokenizer, base)
 
@@ -220,7 +220,7 @@ def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> Non
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    # PEFT warns about a property that transformers will rename, and about a missing file for added tokens.
+    # PEFT warns about a property that transformers will rename, and about a missing file.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)

@@ -1,4 +1,4 @@
-"""Read a user's labelled rows for a grader, convert drawn rows, and weight all rows by source."""
+"""Read labelled rows for a grader, convert drawn rows, and weight all rows."""
 
 import hashlib
 import json

@@ -77,7 +77,7 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """A judge in the repository. `built` is True if this build added a form; `checks` are the checks' results."""
+    """A judge in the repository; `built` is True if this build added a form."""
 
     judge: BuiltJudge
     built: bool

@@ -1,4 +1,4 @@
-"""Write a judge's 8-bit layers: rounding, attention over a shared prefix, and weights in a separate file."""
+"""Write a judge's 8-bit layers: rounding, attention, and weights in a separate file."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.judges.build.weights import LayerWeights, Matrix, Sizes
 
-# The size of a memory page. Weights that start at a multiple of the page size can be memory-mapped.
+# The size of a memory page, for memory-mapped weights.
 _ALIGNMENT = 4096
 
 MICROSOFT = "com.microsoft"
@@ -158,7 +158,7 @@ class Part:
 
 
 def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
-    """Add the attention constants that all layers share: shapes, each sequence's span, and the causal mask."""
+    """Add the attention constants that all layers share."""
     nodes.ints("grouped", sizes.kv_heads, -1, sizes.head_dim)
     nodes.ints("by_head", sizes.heads, -1, sizes.head_dim)
     nodes.ints("one_by_head", sizes.heads, -1, 1)
@@ -214,7 +214,7 @@ def _attend_to_prefix(nodes: JudgeNodes, name: str, index: int, queries: str) ->
     score = nodes.op("Reshape", top_score, "one_by_head", name=f"{name}.score")
     return Part(
         mixed=nodes.op("Reshape", mixed, "by_head", name=f"{name}.mixed_by_head"),
-        # The graph always needs a prefix. For a placeholder, this bias removes the prefix's weight.
+        # The graph always needs a prefix; this bias removes a placeholder's weight.
         score=nodes.op("Add", score, "prefix_bias", name=f"{name}.biased_score"),
         share=nodes.op("Reshape", top_share, "one_by_head", name=f"{name}.share"),
     )
@@ -324,7 +324,7 @@ def write_layer_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
 
 
 def write_norm(nodes: JudgeNodes, inputs: str, scale: Matrix, name: str, sizes: Sizes) -> str:
-    """Write a root-mean-square normalisation (Zhang and Sennrich 2019, equation 4) with onnxruntime's own operator."""
+    """Write a root-mean-square normalisation (Zhang and Sennrich 2019, equation 4)."""
     weight = nodes.floats(f"{name}.scale", scale)
     return nodes.op("SimplifiedLayerNormalization", inputs, weight, name=name, axis=-1, epsilon=sizes.norm_epsilon)
 

@@ -25,7 +25,7 @@ TEXTS = (
 
 
 class ReferencePass:
-    """A judge's computation for some texts, layer by layer, without rounding and without the graph's code."""
+    """A judge's computation for some texts, layer by layer and without rounding."""
 
     def __init__(self, weights: JudgeWeights, texts: Sequence[Sequence[int]]) -> None:
         self._sizes = weights.sizes

@@ -1,4 +1,4 @@
-"""Check a built judge's files, its tokenizer, and its logits against plain float32."""
+"""Check a built judge's files, tokenizer and logits."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Draw answers that evade the question or add statements: denials, corrections, doubts, long texts."""
+"""Draw answers that evade the question or add statements."""
 
 from gradewire_train.graded.parts import PartRandom
 from gradewire_train.graded.wording import Drawn, any_of, references, remarks

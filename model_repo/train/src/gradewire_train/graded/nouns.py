@@ -104,7 +104,7 @@ class Nouns:
         return Drawn(question, (reference,), prediction, "same", "same" if right else "other")
 
     def _reworded(self, rng: PartRandom, gloss: str) -> str:
-        """Replace up to three words in a gloss with synonyms in their most common sense, and vary common phrases."""
+        """Replace up to three words in a gloss with synonyms, and vary common phrases."""
         found = gloss.split()
         places = [at for at, word in enumerate(found) if word.isalpha() and len(word) > 3]
         rng.shuffle(places)

@@ -1,4 +1,4 @@
-"""Split all words, names and templates into two disjoint parts, one for training and one for evaluation."""
+"""Split all words, names and templates into disjoint parts for training and evaluation."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ class Part:
             return known[1]
         own = self._split(items, [_text(item) or "" for item in items])
         if len(items) >= _WORTH_KEEPING:
-            # Also keep a reference to the list, so that no other list can get the same id.
+            # Keep a reference to the list, so that no other list can get the same id.
             self._kept[id(items)] = (items, own)
         return own
 

@@ -1,4 +1,4 @@
-"""Define drawn rows, and word their answers: bare, in a sentence, or in a text with filler sentences."""
+"""Define drawn rows, and word their answers."""
 
 import json
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class DrawnRow:
 
 
 def wrapped(rng: PartRandom, statement: str, said: str) -> str:
-    """Return `said` bare, in the question's statement, in a general sentence, or among filler sentences."""
+    """Return `said` bare, in a sentence, or among filler sentences."""
     drawn = rng.random()
     if drawn < _BARE:
         return answer_style(rng, said)

@@ -64,7 +64,7 @@ def write_account(
 
 
 def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
-    """Return the model card in Markdown, without paths and times, so that runs can be compared."""
+    """Return the model card in Markdown, without paths and times."""
     licence = base.licence or "unknown"
     training = recipe.training
     command = f"gradewire models train {account.command} --recipe recipe.toml{account.options} --out DIR"
@@ -97,7 +97,7 @@ def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
 
 
 def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcome: Outcome, dev: str = "") -> Account:
-    """Return the `Account` of an `sfve` encoder, without options and files; `dev` describes the dev rows."""
+    """Return the `Account` of an `sfve` encoder; `dev` describes the dev rows."""
     sha256 = examples_digest(examples)
     counts = Counter(example.task for example in examples)
     rows = [

@@ -1,4 +1,4 @@
-"""Define the grader, an encoder over question, reference and answer with a linear layer, and its loss."""
+"""Define the grader, an encoder with a linear layer, and its loss."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
         if encoder.model.config.max_position_embeddings < MAX_TOKENS:
             raise TrainingError(f"base: {encoder.base.name} accepts too few tokens. A grader needs {MAX_TOKENS}")
         for module in encoder.model.modules():
-            # Disable the base's dropout, which takes a fifth of the time; training reads each row only once or twice.
+            # Disable the base's dropout, which takes a fifth of the time.
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
         prepare(encoder, training)

@@ -191,7 +191,7 @@ class Steps:
                 "cosines are equal. Use different rows, or train without --dev"
             )
         known = [row[MEAN] for row in self._state.curve if row.get(MEAN, math.nan) > -1 and row["step"] > 0]
-        # Never select the base (step 0), because the user wants trained weights. The card shows both results.
+        # Never select the base (step 0), because the user wants trained weights.
         if self._state.step and found[MEAN] > max(known, default=-2.0):
             self._state.best_step, self._state.best = self._state.step, trained_weights(self._task.model)
         return found

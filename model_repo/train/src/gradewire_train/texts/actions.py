@@ -14,7 +14,7 @@ _MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL 
 _TOPICS = frozenset({_MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL})
 
 _USUAL = 5
-"""Minimum count in WordNet's tagged texts for most drawn adjectives, because WordNet contains many rare adjectives."""
+"""Minimum count in WordNet's tagged texts for most drawn adjectives."""
 
 
 class Activities:

@@ -1,4 +1,4 @@
-"""Find synonyms in WordNet, find words that are certainly not synonyms, and draw sentence pairs."""
+"""Find synonyms and words that are not synonyms in WordNet, and draw sentence pairs."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

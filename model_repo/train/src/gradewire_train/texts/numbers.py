@@ -1,4 +1,4 @@
-"""Draw questions about numbers (counts, amounts and ranks), with answers in digits, words and Roman numerals."""
+"""Draw questions about numbers (counts, amounts and ranks)."""
 
 from random import Random
 from typing import Final
@@ -137,7 +137,7 @@ def _forms(value: int) -> list[str]:
 
 
 def _near(rng: Random, value: int) -> list[int]:
-    """Return wrong numbers: a near number, a number of similar size and, for large values, one with a changed digit."""
+    """Return a near number, a number of similar size, and one with a changed digit."""
     step = max(1, value // 10)
     found = [value + rng.choice((-1, 1)) * rng.randrange(1, step + 1), value + rng.randrange(2, 9) * step]
     if value >= 10:

@@ -1,4 +1,4 @@
-"""Vary the wording of questions and answers with styles, misspellings, and sentences around an answer."""
+"""Vary the wording of questions and answers."""
 
 import re
 from random import Random
@@ -68,7 +68,7 @@ def _slip(rng: Random, word: str) -> str:
 
 
 def sentence(rng: Random, statement: str) -> str:
-    """Return a sentence with "{}" in place of the answer: the question's statement, or a sentence for any question."""
+    """Return the question's statement or a general sentence, with "{}" in place of the answer."""
     drawn = f"{statement}." if statement and rng.random() < 0.5 else rng.choice(ANSWERS["sentences"])
     if rng.random() < 0.12:
         drawn = " ".join([drawn, rng.choice(ANSWERS["asides"])])
