@@ -244,7 +244,7 @@ def _add(sets: dict[str, ReadSet], judged: _Judged, before: Mapping[str, tuple[f
 
 
 def read_before(file: Path) -> dict[str, tuple[float, bool]]:
-    """Return P(right) and True for UNCERTAIN, by row ID, from a release's output.
+    """Return P(right) and the flag UNCERTAIN, by row ID, from a release's output.
 
     Raises:
         ValueError: A row has no probability.

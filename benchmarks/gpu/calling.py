@@ -1,4 +1,4 @@
-"""Start a gradewire server, and several client processes because one is slower than a GPU."""
+"""Start a gradewire server, and several client processes because a single client is slower than a GPU."""
 
 import asyncio
 import random

@@ -213,8 +213,8 @@ class SplitStatistics:
     """The results for a risk bound over random splits of the questions.
 
     Attributes:
-        held: Share of splits that keep the bound on wrong verdicts among accepted ones.
-        wrong: Mean share of wrong verdicts among accepted ones, over splits with accepted rows.
+        held: Share of splits in which wrong accepted verdicts stay within the bound.
+        wrong: Mean share of wrong verdicts among accepted verdicts, over splits with accepted rows.
     """
 
     risk: float

@@ -65,7 +65,7 @@ def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> lis
     """Return `count` rows with distinct predictions whose number of words is in `words`; exit if fewer rows fit.
 
     Unless the range starts with 1, longer predictions are cut. `said` is True if predictions must contain a reference
-    verbatim, False if they must not, None for both.
+    verbatim, False if they must not, and None to allow both.
     """
     picked: dict[str, Row] = {}
     for row in rows:

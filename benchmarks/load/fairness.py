@@ -74,7 +74,7 @@ def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float)
         count: Number of streams.
         tally: Results of the calls.
         alone_s: p99 of calls without streams.
-        throughput: The streams' throughput during the calls, divided by that without calls.
+        throughput: The streams' throughput during the calls, divided by the throughput without calls.
     """
 
     def figure(name: str, value: float, unit: str, bound: str) -> Measurement:

@@ -40,7 +40,7 @@ class Duel:
 
 
 def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
-    """Pair wrong answers, unchanged and attacked, with a right answer to the same question in `pool`, if any."""
+    """Pair wrong answers, unchanged and attacked, with a right answer to the same question from `pool`."""
     right: dict[tuple[str, str], str] = {}
     for row in pool:
         if row["label"] and row["prediction"].strip():

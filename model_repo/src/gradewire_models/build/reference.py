@@ -57,7 +57,7 @@ def reference_vectors(
     """Encode `texts`, each int64 [tokens] of token ids, with the weights in a safetensors file.
 
     An adapter's matrices, in the same directory, are multiplied with the activations instead of merged. `starts`
-    contains the index of each text's first token with token type 1; None means that no text has such a token.
+    contains the index of each text's first token with token type 1; None means that no text has this token type.
 
     Raises:
         KeyError: A tensor is missing.

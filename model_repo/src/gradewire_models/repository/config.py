@@ -82,7 +82,7 @@ class UnreadableCalibration:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A description's readable calibrations, sorted by metric, version and parameters, and its unreadable ones."""
+    """A description's readable calibrations, sorted by `key`, and its unreadable calibrations."""
 
     readable: tuple[StoredCalibration, ...] = ()
     unreadable: tuple[UnreadableCalibration, ...] = ()
