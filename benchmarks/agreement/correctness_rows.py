@@ -1,4 +1,4 @@
-"""Read labelled rows with the server's `correctness` features and SMILE scores, and fit them."""
+"""Read labelled rows with the server's `correctness` features and SMILE scores, and fit the rows."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def main() -> None:
         rows, why = run_step(step)
         results[title] = rows, why, time.monotonic() - began_s
         print(f"{title}: {why or 'done'}", flush=True)
-        # Write the report after each step, so that it survives an early end.
+        # Write the report after each step, so that the report survives an early end.
         arguments.output.mkdir(parents=True, exist_ok=True)
         text = report(machine, results)
         (arguments.output / "report.md").write_text(text, "utf-8")

@@ -3,8 +3,8 @@
     .venv-ray/bin/python -m benchmarks.load.bulk_kills --data .data/evouna_dev.jsonl --json kills.json
 
 The program kills (SIGKILL) the driver after a quarter of the parts, resumes the run, and kills an actor after half of
-the parts. It prints whether every row has exactly one result, the largest difference between scores, and memory over
-time.
+the parts. The program prints whether every row has exactly one result, the largest difference between scores, and
+memory over time.
 """
 
 import argparse

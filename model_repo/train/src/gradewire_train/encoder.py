@@ -288,7 +288,7 @@ def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, d
 
 
 def _plain_adapter_config(path: Path, base: str) -> None:
-    # PEFT writes a set in random order, and the base's path on this machine. Make them reproducible.
+    # PEFT writes a set in random order, and the base's path on this machine. Make both fields reproducible.
     found = json.loads(path.read_text(encoding="utf-8"))
     found["target_modules"] = sorted(found["target_modules"])
     found["base_model_name_or_path"] = base

@@ -189,8 +189,8 @@ def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
 def write_attention(nodes: JudgeNodes, name: str, index: int, heads: Heads) -> str:
     """Write a layer's attention; return the name of the mixed values, float32 [tokens, heads * head_dim].
 
-    Layer `index` reads the graph's inputs for this layer, such as ``prefix_keys_N``, and writes its outputs, such as
-    ``own_keys_N``.
+    The layer reads the graph's inputs ``prefix_keys_N``, ``prefix_values_N``, ``own_past_keys_N`` and
+    ``own_past_values_N``, and writes the graph's outputs ``own_keys_N`` and ``own_values_N``, where N is `index`.
     """
     prefix = _attend_to_prefix(nodes, f"{name}.prefix", index, heads.queries)
     body = _body(nodes.inner(), f"{name}.each", index, heads, prefix)
@@ -353,7 +353,7 @@ def _write_heads(  # noqa: PLR0913, PLR0917 - as write_layer
     nodes: JudgeNodes, name: str, normed: str, weights: LayerWeights, angles: Angles, sizes: Sizes
 ) -> Heads:
     rounded, scales = quantize(nodes, normed, f"{name}.attention_rounding")
-    # Fold the scores' factor, 1 / sqrt(head_dim), into the queries, because it commutes with the rotation.
+    # Fold the scores' factor, 1 / sqrt(head_dim), into the queries, because this factor commutes with the rotation.
     queries, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
     fold = np.repeat(np.array([1 / math.sqrt(sizes.head_dim), 1], np.float32), [queries, keys])
     units = product(nodes, rounded, weights.query_key, f"{name}.query_key", fold=fold)

@@ -148,7 +148,7 @@ def described(rng: Random, draw: Draw) -> Example:
     """Return an example whose positive is a sentence with the answer; a negative is the sentence with a wrong answer.
 
     The second negative is usually the bare wrong answer, so that the encoder learns to score answers with and without a
-    sentence alike. In some examples, it is a refusal or a sentence that swaps right and wrong.
+    sentence alike. In some examples, the second negative is a refusal or a sentence that swaps right and wrong.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1, "Generated descriptions".
     """
