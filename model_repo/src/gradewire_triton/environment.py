@@ -45,9 +45,9 @@ def check_machine() -> None:
     glibc = tuple(int(part) for part in version.split(".")[:2]) if libc == "glibc" else (0, 0)
     if (system, machine) != ("Linux", "x86_64") or glibc < _MINIMUM_GLIBC:
         raise EnvironmentBrokenError(
-            f"tritonserver's wheel needs Linux on x86-64 with glibc 2.35 or newer, but this is {system} on "
-            f"{machine} with {libc or 'another C library'} {version}. Use NVIDIA's container: see "
-            "docs/operate/triton.md"
+            f"tritonserver's wheel needs Linux on x86-64 with glibc 2.35 or newer, but this machine has {system} on "
+            f"{machine} with {libc or 'another C library'} {version}. Use NVIDIA's container (see "
+            "docs/operate/triton.md)"
         )
 
 

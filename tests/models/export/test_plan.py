@@ -66,7 +66,7 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
     assert plan.max_tokens == 512
     cut, prompts, licence = notes_on(folder, ExportOptions())
     assert [
-        "may have 8192" in cut,
+        "Allow up to 8192" in cut,
         "prompts for query" in prompts,
         "licence is unknown" in licence,
     ] == [True] * 3

@@ -310,7 +310,7 @@ def _check_files(directory: Path, names: Iterable[str] = (ADAPTER_CONFIG, ADAPTE
     for name in names:
         path = directory / name
         if not path.is_file():
-            refused = f"; {_PICKLE} is a pickle, which we never load. Save it as safetensors"
+            refused = f"; {_PICKLE} is a pickle, which is never loaded. Save the adapter as safetensors"
             hint = refused if name == ADAPTER_WEIGHTS and (directory / _PICKLE).exists() else ""
             of = " of a grader" if name == HEAD_WEIGHTS else ""
             raise BuildError(f"{directory} is not an adapter in PEFT's format{of}: {name} is missing{hint}")
@@ -326,5 +326,5 @@ def _check_base(path: Path, config: AdapterConfig, base: CatalogModel) -> None:
     if said.rstrip("/") not in {"", base.origin} and said.rstrip("/").rpartition("/")[2] != base.name:
         raise BuildError(
             f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Use the base that the "
-            f"adapter was trained on, or correct the field if that is {base.origin}"
+            f"adapter was trained on, or correct the field if the base is {base.origin}"
         )

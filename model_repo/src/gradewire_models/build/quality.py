@@ -129,7 +129,7 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
         whose += f", {note}"
     checks = [_check_operators(variant)]
     if len(rows.rows) < ROWS:
-        checks.append(Check("rows", passed=False, detail=f"{len(rows.rows)} rows are too few; {ROWS} are needed"))
+        checks.append(Check("rows", passed=False, detail=f"there are {len(rows.rows)} rows, but {ROWS} are needed"))
     before, after = row_scores(original, rows.rows), row_scores(variant, rows.rows)
     for score in before:
         change = float(np.abs(after[score] - before[score]).max())

@@ -171,7 +171,7 @@ def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
         )
         known = make(model.config)
     except (KeyError, ValueError) as error:
-        raise ExportError(f"optimum's ONNX exporter does not know {model.config.model_type}") from error
+        raise ExportError(f"optimum's ONNX exporter does not support {model.config.model_type}") from error
     # The tracer names outputs in order, so list all layers.
     wanted = OrderedDict([(LAST_HIDDEN_STATE, {0: "batch", 1: "tokens"})])
     if pooler:

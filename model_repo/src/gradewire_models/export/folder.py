@@ -224,15 +224,15 @@ def _prompts(directory: Path) -> tuple[dict[str, str], str]:
 def _weights(directory: Path) -> dict[str, str]:
     if (directory / "adapter_config.json").is_file():
         raise ExportError(
-            f"{directory} contains an adapter. Merge it into its base model, save the merged model and export it"
+            f"{directory} contains an adapter. Merge the adapter into its base model, and export the merged model"
         )
     files = sorted(directory.glob("model*.safetensors"))
     if files:
         return {path.name: file_sha256(path) for path in files}
     if list(directory.glob("*.bin")) or list(directory.glob("*.pt")):
         raise ExportError(
-            f"{directory} contains weights only as a pickle, which can run any code when loaded. If you trust it, "
-            "save the weights as model.safetensors (transformers: save_pretrained)"
+            f"{directory} contains weights only as a pickle, which can run any code when loaded. If you trust the "
+            "file, save the weights as model.safetensors (transformers: save_pretrained)"
         )
     raise ExportError(f"{directory} contains no weights (model.safetensors)")
 
@@ -303,5 +303,5 @@ def _download(hub_id: str, revision: str) -> SourceFolder:
     # In the hub's cache, the directory's name is the commit.
     commit = Path(path).name
     if not _COMMIT.fullmatch(commit):
-        raise DownloadError(f"the download of {hub_id} does not show its commit ({path})")
+        raise DownloadError(f"the download of {hub_id} has no commit in its path ({path})")
     return SourceFolder(Path(path), hub_id, commit)

@@ -86,9 +86,7 @@ def notes_on(folder: EncoderFolder, options: ExportOptions) -> list[str]:
     """Return one-line notes on defaults that the caller may want to change."""
     notes = []
     if options.max_tokens is None and (folder.max_tokens or 0) > DEFAULT_MAX_TOKENS:
-        notes.append(
-            f"texts are cut at {DEFAULT_MAX_TOKENS} tokens, but may have {folder.max_tokens} with --max-tokens"
-        )
+        notes.append(f"texts are cut at {DEFAULT_MAX_TOKENS} tokens. Allow up to {folder.max_tokens} with --max-tokens")
     offered = [name for name, text in folder.prompts.items() if text]
     if options.prefix is None and offered and not folder.default_prompt:
         notes.append(f"inputs get no prompt; the model has prompts for {', '.join(offered)}. Choose one with --prefix")
