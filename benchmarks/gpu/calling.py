@@ -70,12 +70,7 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The result of a calling process.
-
-    Attributes:
-        seconds: Seconds from the start of the first call to the end of the last call.
-        cpu_s: CPU seconds of the process in these seconds.
-    """
+    """The result of a calling process; seconds count from the first call's start to the last call's end."""
 
     scored: int
     failed: int
@@ -88,12 +83,8 @@ def call_for(
 ) -> dict[str, Any]:
     """Let a server score new answers, and return a row for the report.
 
-    Args:
-        address: HOST:PORT of the server.
-        seconds: Seconds during which new calls start.
-        callers: Number of concurrent calls, summed over all processes; a multiple of `clients`.
-        clients: Number of calling processes.
-        items: Number of items in a call.
+    New calls start for `seconds`. The total number of concurrent calls, `callers`, must be a multiple of `clients`, the
+    number of processes.
 
     Raises:
         GradewireError: The server does not answer.

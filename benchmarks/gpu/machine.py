@@ -22,7 +22,6 @@ class Machine:
     """The available hardware and software.
 
     Attributes:
-        cores: Number of cores that this process may use.
         gpu_name: Name, driver and memory from nvidia-smi; "" without a GPU.
         libraries: NVIDIA libraries that the system's loader finds.
     """

@@ -51,10 +51,8 @@ def wilson(right: int, rows: int) -> tuple[float, float]:
 def binary_table(rows: Path, scores: Path, metrics: Sequence[str]) -> str:
     """Return a Markdown table with each metric's accuracy, overall and by kind of answer.
 
-    Args:
-        rows: JSON lines with id, label, and the kind of answer as `dataset`.
-        scores: Output of `gradewire score` for these rows; a failed metric counts as wrong.
-        metrics: The metrics' names in the scores, without default parameters.
+    `rows` contain the kind of answer as `dataset`. `scores` is the output of `gradewire score`; a failed metric counts
+    as wrong.
     """
     truth = {row["id"]: row for row in read_lines(rows)}
     found = {row["id"]: row["scores"] for row in read_lines(scores)}

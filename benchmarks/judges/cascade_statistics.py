@@ -35,7 +35,6 @@ class CheapRows:
         exact: bool[rows], True for an exact match.
         probability: float64[rows], P(right) from trees that were fitted without the row's question.
         denied: bool[rows], True if the answer denies.
-        fit: Identity of the `correctness` fit.
         encoder: NAME@DIGEST with 12 digits, followed by the remaining metric identifier.
     """
 
@@ -255,10 +254,8 @@ class EstimateStatistics:
     """Statistics of estimates from many samples of the same rows.
 
     Attributes:
-        truth: The judge's mean over all rows.
         error: Mean of (estimate - truth).
         error_of_mean: Standard error of `error`.
-        coverage: Share of intervals that contain the truth.
         plain_width: Mean width of intervals without the help of cheap scores.
     """
 

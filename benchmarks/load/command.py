@@ -28,13 +28,7 @@ def run_with_server(
     add_options: Callable[[argparse.ArgumentParser], None],
     measure: Callable[[Server, argparse.Namespace], Awaitable[list[Measurement]]],
 ) -> None:
-    """Read the options, start a server, measure and print the results.
-
-    Args:
-        description: Description for --help.
-        add_options: Function that adds the benchmark's options.
-        measure: Function that measures the server and returns values.
-    """
+    """Read the options, start a server, call `measure` and print the returned values."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
     parser.add_argument("--server", nargs="*", default=[], help="flags for the server, NAME=VALUE")

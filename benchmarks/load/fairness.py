@@ -70,11 +70,7 @@ async def _send(address: str, number: int, scored: "Synchronized[int]") -> None:
 def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float) -> list[Measurement]:
     """Return the promised values for calls during `count` streams, and for the streams.
 
-    Args:
-        count: Number of streams.
-        tally: Results of the calls.
-        alone_s: p99 of calls without streams.
-        throughput: The streams' throughput during the calls, divided by the throughput without calls.
+    `alone_s` is the p99 of calls without streams; `throughput` is the streams' throughput relative to no calls.
     """
 
     def figure(name: str, value: float, unit: str, bound: str) -> Measurement:

@@ -93,8 +93,6 @@ class Tally:
     Attributes:
         scored_s: Latencies of scored calls, from the scheduled time.
         refused_s: Latencies of refused calls, from the time of sending.
-        hinted: Number of refusals that said when to retry.
-        ends: Number of calls by status.
     """
 
     scored_s: list[float] = field(default_factory=list)

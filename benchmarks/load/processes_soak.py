@@ -49,12 +49,7 @@ Scores = tuple[float | None, ...]
 
 
 class CountedTransport(GrpcTransport):
-    """A transport that counts attempts of `score` and `score_stream`.
-
-    Attributes:
-        failed: Number of failed attempts by gRPC code.
-        said: The first message for each code.
-    """
+    """A transport that counts attempts of `score` and `score_stream`, with failures by gRPC code."""
 
     def __init__(self, address: str) -> None:
         super().__init__(Endpoint(address))
@@ -119,7 +114,6 @@ class Tally:
     Attributes:
         wrong: Descriptions of items with a wrong or missing score.
         lost: Messages of calls that failed despite retries.
-        longest_s: Duration of the longest call in seconds.
     """
 
     right: int = 0

@@ -17,17 +17,9 @@ class PackageMissingError(RuntimeError):
 
 
 def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Path:
-    """Unpack a package and its `dependencies` once; concurrent calls are safe.
+    """Unpack a package and its `dependencies` once, and return the tree's root; concurrent calls are safe.
 
     No package is configured and no script runs. To run a program from the tree, set its library path.
-
-    Args:
-        package: Debian name of the package.
-        dependencies: Names of other packages for the same tree.
-        cache: Directory for the trees; by default the user's cache directory.
-
-    Returns:
-        Root of the tree; the files are below it as below "/".
 
     Raises:
         PackageMissingError: apt is missing or cannot download a package.

@@ -181,12 +181,7 @@ def _noun_words(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Description(NamedTuple):
-    """A sentence that describes an answer.
-
-    Attributes:
-        text: The sentence.
-        form: "plain", "wordy", "restated" (with the question's words) or "quoted" (with the question).
-    """
+    """A sentence that describes an answer; `form` is "plain", "wordy", "restated" or "quoted"."""
 
     text: str
     form: str

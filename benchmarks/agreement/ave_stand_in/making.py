@@ -46,9 +46,6 @@ class StandInRow:
         descriptions: Sentences that describe the prediction, for part 2.
         shifted_references: The references rewritten, for part 3.
         half: The question's half (`gradewire_stats.calibration.labelled_rows`).
-        question_kind: Kind of answer that the question asks for.
-        description_forms: Method of each description.
-        shifts: Method of each rewritten reference.
         made: Version and seed of the generator.
     """
 
@@ -69,14 +66,7 @@ class StandInRow:
 
 @dataclass(slots=True)
 class StandIn:
-    """The stand-in's rows, with statistics.
-
-    Attributes:
-        left_out: Number of skipped labelled rows, by reason.
-        shifts: Number of references, by method.
-        kept_rows: Number of rows with only unchanged references.
-        forms: Number of descriptions, by method.
-    """
+    """The stand-in's rows, with statistics: skipped rows by reason, references and descriptions by method."""
 
     rows: list[StandInRow] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)

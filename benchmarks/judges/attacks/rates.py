@@ -43,12 +43,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """A metric's verdicts on all answers.
-
-    Attributes:
-        line: Metric identifier, with its models.
-        by_item: True for an answer called right, by item ID; None without a verdict.
-    """
+    """A metric's verdicts by item ID: True for right, None without a verdict."""
 
     line: str
     by_item: Mapping[str, bool | None]

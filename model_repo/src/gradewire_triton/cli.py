@@ -106,9 +106,7 @@ def stop_detached(state: StateDirectory) -> bool:
     give_up = time.monotonic() + _STOP_S
     while state.user() == pid:
         if time.monotonic() > give_up:
-            raise TritonStartError(
-                f"process {pid} still runs {_STOP_S:g} s after SIGTERM. Run: kill -9 {pid}"
-            )
+            raise TritonStartError(f"process {pid} still runs {_STOP_S:g} s after SIGTERM. Run: kill -9 {pid}")
         time.sleep(_POLL_S)
     return True
 

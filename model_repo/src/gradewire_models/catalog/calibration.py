@@ -32,14 +32,11 @@ class StoredCalibration:
     Attributes:
         metric_version: Version of the metric's definition, from 1, for which the calibration is valid.
         model_digest: Digest of the model whose scores the calibration was fitted on, 64 hex characters.
-        origin: The calibration's source: the catalog, or a user of this repository.
         parameters: Metric parameters for which the calibration is valid, as (name, value) pairs, sorted by name.
         threshold: Minimum score of a correct answer; None if `fit` decides.
         sentence_weight: For `smile`, the weight of the sentence term in the fit, 0 to 1; None for other metrics.
         fit: JSON object for the metric `correctness` or `auto`; "" for other metrics.
         rows_sha256: SHA-256 of the labelled answers, 64 hex characters; "" if unknown.
-        date: ISO date of the fit; "" if unknown.
-        figures: Quality measures of the fit, by name, for display.
 
     Raises:
         ValueError: Both or neither of threshold and fit are set, or the fit is not a JSON object.

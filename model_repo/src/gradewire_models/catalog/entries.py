@@ -70,14 +70,11 @@ class EncoderMetadata:
     """The description of an encoder or grader in its config.pbtxt.
 
     Attributes:
-        architecture: Architecture of the weights, for example ``"bert"``.
         earlier_layers: Layers before the last (1 is the first) whose token vectors are also outputs.
         max_tokens: Maximum input length in tokens, including special tokens.
         pooling: Method that turns token vectors into a vector, which is then L2-normalised. A grader's method, ``"mean,
             linear, / TEMPERATURE"``, returns a logit.
         numeric_class: Arithmetic for the vectors. The name ends with the device: ``-cpu``, ``-cuda`` or ``-tensorrt``.
-        origin: Original publication of the weights.
-        source: The copy of the weights that was used.
         catalog_version: Version of the catalog that lists the model; 0 if no catalog lists it.
         base: A variant's base model; "" for other models.
         calibrations: Thresholds and fits for metrics. A user's calibration applies only if it was fitted on this model.

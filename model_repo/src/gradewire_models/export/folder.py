@@ -137,10 +137,8 @@ class EncoderFolder:
     """An encoder from transformers or sentence-transformers. Unknown fields are None or empty.
 
     Attributes:
-        default_prompt: Text that the folder puts before every input; usually empty.
         counts_prompt: True if pooling includes a prompt's tokens.
         max_tokens: The folder's maximum input length in tokens, including special tokens.
-        weight_sha256: SHA-256 of every weights file, by file name.
     """
 
     directory: Path

@@ -33,19 +33,14 @@ class CatalogJudge:
     """A judge's entry in the catalog.
 
     Attributes:
-        origin: Hub ID of the weights' original publication.
-        licence: SPDX identifier of the weights' licence.
         architecture: Architecture in GGUF's spelling, for example ``"qwen2"`` or ``"llama"``.
         chat_template: Format of a conversation; only ``"chatml"`` so far.
         context_tokens: Maximum total length of prompt and answer, in tokens.
         default: True only for the judge that is used if the caller chooses no judge.
         test_only: True if the judge is only for tests, because its verdicts are no better than chance.
-        remarks: Notes for users, one sentence each.
         sources: Wheels with the GGUF file; () for a judge that only vLLM, Triton or an OpenAI-compatible server can
             run.
-        file: Published name of the GGUF file.
         sha256: Digest of the GGUF file, 64 hex characters; "" without `sources`.
-        bytes: Size of the GGUF file.
         digests: Digests that a build must produce, by form. A form without a digest is not checked.
         numeric_classes: Arithmetic by form. Caches never mix answers from different classes.
     """

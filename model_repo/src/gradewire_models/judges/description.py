@@ -40,10 +40,8 @@ class Description:
     """The content of ``judge.json``.
 
     Attributes:
-        facts: Properties that depend on the weights.
         tokenizer: Size and digest of tokenizer.json.
         forms: Size and digest of each built form's files, by their paths in the judge's directory.
-        numeric_classes: Arithmetic of each built form.
     """
 
     name: str

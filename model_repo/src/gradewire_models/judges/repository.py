@@ -31,9 +31,6 @@ class BuiltJudge:
         gguf_path: The GGUF file; None without this form.
         tokenizer_path: File tokenizer.json: byte-level BPE without padding, truncation or added tokens.
         digests: By form, a SHA-256 of everything that determines an answer, 64 hex characters.
-        eos_ids: Tokens that end an answer.
-        build_hint: Command that builds the judge.
-        bytes: Total size of the judge's files.
     """
 
     name: str

@@ -337,9 +337,8 @@ class ServedModel:
     Attributes:
         tensors: Types and shapes of the inputs and outputs by name, without the batch dimension: ``"TYPE_FP32[-1,
             384]"``.
-        instances: Number of concurrent runs; 0 if unspecified.
         kinds: Device kinds: ``"KIND_CPU"``, ``"KIND_GPU"``, or ``"KIND_AUTO"`` if the server has not chosen yet.
-        accelerators: Accelerators in protobuf's text format; "" without accelerators.
+        accelerators: Accelerators in protobuf's text format.
     """
 
     max_batch_size: int

@@ -56,7 +56,6 @@ class StepReport:
 
     Attributes:
         figures: The loss and its terms, and after an evaluation the result of `Task.evaluate`.
-        examples_per_s: Examples per second since the start or the resumption.
         remaining_s: Estimated remaining seconds; NaN before the first step.
     """
 
