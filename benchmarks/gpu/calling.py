@@ -131,7 +131,7 @@ def _meet_at(barrier: Barrier) -> None:
 
 def _call(address: str, seconds: float, callers: int, items: int, client: int) -> Called:
     if _barrier is not None:
-        _barrier.wait(_MEET_S)  # start timing all processes at the same moment
+        _barrier.wait(_MEET_S)
     return asyncio.run(_measure(address, seconds, callers, items, f"client {client}"))
 
 

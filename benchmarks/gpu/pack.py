@@ -201,7 +201,7 @@ def archive(name: str, directory: Path) -> float:
 
 def gather_judge_client(scratch: Path, room_mb: float) -> Line:
     """Pack the packages for calls to a judge's server if they fit; return the table's line."""
-    wheels, site = scratch / "wheels", scratch / "site"  # unpacked into the same folder as all other packages
+    wheels, site = scratch / "wheels", scratch / "site"
     download(pinned(JUDGE_CLIENT), wheels)
     unpack_wheels(wheels, site)
     size_mb = archive("judge-client", site)

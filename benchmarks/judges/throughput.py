@@ -82,7 +82,7 @@ class Bench:
         self.form = form
         self.worker = worker
         self._config = config
-        self._state = 1_000_000_000  # above the queue's numbers
+        self._state = 1_000_000_000  # the queue's state IDs are lower
         limits = replace(config, max_prefix_tokens=100_000)
         self._queue = EmbeddedQueue(limits, worker.limits, config.max_context_tokens)
 

@@ -32,7 +32,6 @@ JUDGED: Final = (
     *("lave", "lave:paper", "lave?caption=true", "lave:paper?caption=true"),
     *("judge_verdict", "judge_verdict?caption=true", "judge_grade", "judge_similarity"),
 )
-# Choices that only the development half uses.
 CHOSEN: Final = ("lave?shots=0", "lave?binary=judge", "lave?reference_filter=0", "lave?reference_filter=1")
 CHOICES: Final = ("auto", "closest", "all")
 ALIASES: Final = tuple(f"{metric}?references={choice}" for metric in ("lave", "judge_verdict") for choice in CHOICES)

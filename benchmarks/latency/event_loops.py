@@ -186,7 +186,7 @@ def text_cases(calls: Calls) -> Iterator[Case]:
     for item in hostile_items():
         for metric in metrics:
             if item == "1 000 references of 1.3 KB" and metric in embedding:
-                continue  # takes the encoder minutes, and 1 000 shorter references show the same for the loop
+                continue  # the encoder needs minutes, and 1 000 shorter references show the same for the loop
             yield (
                 f"{item}, `{metric}`",
                 lambda mark, item=item, metric=metric: calls.grpc([hostile_items(mark)[item]], metric),  # type: ignore[misc]
@@ -385,7 +385,7 @@ def main() -> None:
         first_judged = [("the judge's first item, `lave`", lambda _: calls.grpc([warm], "lave"))]
         cases = [*text_cases(calls), *http_cases(calls), *judged_cases(calls)]
         cases = [each for each in cases if options.only in each[0]]
-        measure(iter(first_judged), watched, 1, 0)  # opens the judge for the other cases
+        measure(iter(first_judged), watched, 1, 0)
         measure(iter(cases), watched, options.rounds, options.show)
     print(f"\nload average after: {os.getloadavg()[0]:.1f}")
 

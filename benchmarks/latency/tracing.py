@@ -107,7 +107,7 @@ def main() -> None:
                 if port := given.get("http-api-port"):
                     views.enter_context(live_view(int(port)))
             taken = measure(ways, options.rounds)
-        time.sleep(6)  # longer than the batch of spans waits to be sent
+        time.sleep(6)  # wait until the last batch of spans is sent
         spans, events = receiver.communicate("")[0].split()
         print(f"the receiver got {spans} spans and {events} events", file=sys.stderr)
     report(taken)

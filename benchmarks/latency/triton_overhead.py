@@ -30,7 +30,7 @@ _SBERT = types_pb2.MetricSpec(sbert=types_pb2.SbertParameters())
 _SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
 _COMPARED_ROWS = 500
 _BATCH = 64
-_COUNT = "nv_inference_count_total"  # the name from the parser
+_COUNT = "nv_inference_count_total"  # the parsed metric's name
 _COUNTING_S = 3.0
 """Seconds to wait for Triton's metrics, which change every two seconds."""
 

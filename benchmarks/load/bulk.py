@@ -194,7 +194,6 @@ def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict
     commands = ("score", "bulk") if number % 2 == 0 else ("bulk", "score")
     for name, rows in (("few", given.few), ("many", given.many)):
         for command in commands:
-            # Different row numbers make different predictions.
             found[command][name] = measured(command, folder, rows, 1_000_000 * number + rows, given)
     return {
         command: {

@@ -57,7 +57,7 @@ def ask_for_short_slices() -> bool:
         return False  # system call numbers differ on other systems and in 32 bits
     try:
         policy = os.sched_getscheduler(0)
-    except OSError:  # the C library or the container does not support the call
+    except OSError:  # the C library or the container lacks the call
         return False
     if policy != os.SCHED_OTHER:
         return False  # the user chose another policy

@@ -38,7 +38,7 @@ from gradewire_models.repository.config import (
 from gradewire_models.repository.digest import record_file
 from gradewire_models.repository.serving import Serving, write_warmup
 
-_LEAST_OPSET = 15  # Shape with a start and an end
+_LEAST_OPSET = 15  # the first opset whose operator Shape has a start and an end
 
 _AT_FDCWD = -100  # relative paths start at the working directory
 _RENAME_EXCHANGE = 2

@@ -128,7 +128,6 @@ class FieldError(ValueError):
         elif first["type"] in {"value_error", "json_invalid"}:
             self.said = first["msg"].removeprefix("Value error, ")
         else:
-            # For a union, join the expectation of each type.
             wanted = [_wanted(each) for each in errors if _field(each, table) == self.field]
             self.said = f"must {' or '.join(wanted)}, not {first['input']!r:.{_SHOWN_CHARACTERS}}"
         super().__init__(f"{self.field} {self.said}".strip())

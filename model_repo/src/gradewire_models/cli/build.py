@@ -108,7 +108,6 @@ def build(
     build_judges(judges, judge_repository, form=options["form"], **downloads)
     if judges and not encoders:
         return
-    # An adapter needs a catalog model's published weights.
     standing_alone = [] if adapter else [name for name in encoders if name not in load_catalog()]
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]

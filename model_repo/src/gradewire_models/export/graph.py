@@ -18,7 +18,7 @@ HIDDEN_STATES: Final = "hidden_states"
 
 _TYPE_IDS: Final = "token_type_ids"
 _POSITIONS: Final = "position_ids"
-_PREFIX: Final = "encoder/"  # comes before the bare encoder's names
+_PREFIX: Final = "encoder/"  # put before the bare encoder's names
 _IR_VERSION: Final = 9
 _TINY: Final = 1e-12
 

@@ -107,7 +107,7 @@ def deterministic(settings: Optimisation) -> None:
     """Make all further computation in torch deterministic, with the recipe's number of threads."""
     torch.set_num_threads(settings.threads)
     torch.use_deterministic_algorithms(True)  # noqa: FBT003 - torch's own signature
-    # Our code writes all memory before reading it, and filling it first would take a fifth of the time.
+    # Our code writes all memory before reading it; filling the memory first would take a fifth of the time.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 

@@ -49,7 +49,6 @@ def make_examples(
     for task, count in counts.items():
         own = brought.get(task, [])
         examples += own
-        # Load WordNet only if the user's files have too few examples.
         if task in only and count > len(own):
             examples += generator().examples(task, count - len(own), seed=seed)
     return examples

@@ -25,7 +25,7 @@ def dated(rng: Random) -> Draw:
     wrong = [day_forms(other)[shape] for other in _other_days(rng, day)]
     month_year = f"{_MONTHS[day.month - 1]} {day.year}"
     looser = [str(day.year), month_year, f"in {day.year}", f"{forms[0]} ({rng.choice(('premiere', 'in cinemas'))})"]
-    if rng.random() < 0.3:  # the wrong answers are years only
+    if rng.random() < 0.3:  # all wrong answers are years
         wrong = [str(other.year) for other in _other_days(rng, day) if other.year != day.year]
         answer, looser = month_year if rng.random() < 0.5 else answer, [str(day.year), f"in {day.year}"]
     question, statement = _filled(rng, rng.choice(QUESTIONS["date"]))

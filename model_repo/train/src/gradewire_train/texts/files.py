@@ -77,4 +77,4 @@ def _made(rng: Random, task: str, draws: Sequence[Draw]) -> Iterator[Example]:
             drawn = (rng.choice(draws).answer for _ in range(_TRIES))
             yield candidate(rng, draw, next((each for each in drawn if normal(each) not in right), draw.wrong[0]))
         elif task == "synonyms" and draw.same:
-            yield contrasted(rng, task, replace(draw, looser=()))  # candidates uses other annotators' answers
+            yield contrasted(rng, task, replace(draw, looser=()))  # the task candidates uses other annotators' answers
