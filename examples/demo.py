@@ -1,7 +1,6 @@
 """Start gradewire, prepare references, score the examples cold and warm, and print scores and times.
 
-Run it with `make demo`; `--redis` adds a real Redis-compatible server, and a second gradewire reads what the first one
-cached.
+Run it with `make demo`. `--redis` adds a Redis-compatible server, whose cached vectors a second gradewire server reads.
 """
 
 import argparse
@@ -28,7 +27,7 @@ SHOWN = ("synonym", "verbose", "number", "wrong_but_fluent", "several_references
 
 @contextmanager
 def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """Run a process for the block; end it with SIGTERM."""
+    """Run a process for the block, then end it with SIGTERM."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -61,7 +60,7 @@ def gradewire_server(cache: list[str]) -> Iterator[str]:
 
 
 def score(client: Client, rows: list[dict[str, object]], title: str, console: Console) -> ScoreReport:
-    """Score all rows; print where the vectors came from and the time."""
+    """Score all rows; print the time and where the vectors came from."""
     started = time.perf_counter()
     report = client.score(rows, METRICS)
     seconds = time.perf_counter() - started
@@ -75,7 +74,7 @@ def score(client: Client, rows: list[dict[str, object]], title: str, console: Co
     )
     timing = report[0].scores["smile"].timing
     console.print(
-        f"    its calls to the encoder: queue {timing.queue_s * 1e3:.1f} ms, cache {timing.cache_s * 1e3:.1f} ms,"
+        f"    encoder calls: queue {timing.queue_s * 1e3:.1f} ms, cache {timing.cache_s * 1e3:.1f} ms,"
         f" tokenize {timing.tokenize_s * 1e3:.1f} ms, inference {timing.inference_s * 1e3:.1f} ms",
         soft_wrap=True,
     )
@@ -83,12 +82,12 @@ def score(client: Client, rows: list[dict[str, object]], title: str, console: Co
 
 
 def end_of(text: str) -> str:
-    """Return a text, or only its end if it is long, because these answers differ there."""
+    """Return a text, shortened to its end if it is long, because the answers differ there."""
     return text if len(text) <= SHOWN_CHARACTERS else "…" + text[1 - SHOWN_CHARACTERS :]
 
 
 def show(report: ScoreReport, rows: list[dict[str, object]], console: Console) -> None:
-    """Print some rows of each failure mode with the parts of their SMILE scores and the verdicts of `correctness`."""
+    """Print some rows of each failure mode with their SMILE parts and the verdicts of `correctness`."""
     table = Table(
         "mode", "reference", "prediction", "smile", "sentence", "keyword", "best window", "correctness", "label"
     )

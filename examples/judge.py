@@ -1,7 +1,7 @@
-"""Grade the examples by SMILE and by a judge; show where they disagree and the judge's cost.
+"""Grade the examples by SMILE and by a judge; print the judge's cost and where the two disagree.
 
-Build a judge first (`gradewire models build qwen2.5-coder-1.5b-instruct`), then run `python examples/judge.py`.
-`--server HOST:PORT` uses that server's judge instead.
+Build a judge first (`gradewire models build qwen2.5-coder-1.5b-instruct`), then run `python examples/judge.py`. To use
+a server's judge instead, add `--server HOST:PORT`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def disagreement(item: ItemScores) -> float:
-    """Return the distance of the two scores; 0 if one has none."""
+    """Return the distance between the two scores, or 0 if a score is missing."""
     smile, lave = (item.scores[name].score for name in ("smile", "lave"))
     return abs(smile - lave) if smile is not None and lave is not None else 0.0
 

@@ -16,7 +16,7 @@ def generate(output_root: Path) -> None:
     """
     package = output_root / "gradewire_models" / "repository"
     package.mkdir(parents=True, exist_ok=True)
-    # protoc names a module after its file. The mapped path adds an underscore, because the module is private.
+    # protoc names a module after its file. The mapped path adds the underscore of a private module.
     source = f"-I_model_config.proto={ROOT / 'model_config.proto'}"
     outputs = [f"--python_out={package}", f"--mypy_out=quiet:{package}"]
     if protoc.main(["protoc", source, *outputs, "_model_config.proto"]) != 0:

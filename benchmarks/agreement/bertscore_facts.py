@@ -1,8 +1,8 @@
-"""Measure the catalog's BERTScore settings for an encoder: the layer that agrees best with annotators, and baselines.
+"""Find an encoder's BERTScore settings: the layer that agrees best with annotators, and baselines.
 
-The input is JSON lines with question, references, prediction, label (0 or 1), dataset and model. The layer with the
-highest mean agreement over the cells of dataset and model is best. A baseline is the mean over pairs of predictions to
-different questions, like the random sentences in Zhang et al. 2020 (section 5). Prints the lines for catalog.toml.
+The input is JSON lines with question, references, prediction, label (0 or 1), dataset and model. A baseline is the mean
+over pairs of predictions to different questions, like the random sentences in Zhang et al. 2020 (section 5). Prints the
+lines for catalog.toml.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Vectors = dict[int, dict[str, TokenVectors]]
 
 
 async def vectors_of(engine: Backends, texts: Sequence[str], layers: Sequence[int]) -> Vectors:
-    """Return token vectors for the distinct texts, with all layers from one pass."""
+    """Return all layers' token vectors for the distinct texts, from a single pass."""
     found: Vectors = {layer: {} for layer in layers}
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         some = texts[start : start + _TEXTS_AT_ONCE]
@@ -49,7 +49,7 @@ async def vectors_of(engine: Backends, texts: Sequence[str], layers: Sequence[in
 
 
 async def agreement(engine: Backends, rows: Sequence[Row], layers: Sequence[int]) -> dict[int, dict[str, float]]:
-    """Return Pearson's correlation of the best reference's F1 with the label, by layer and cell."""
+    """Return Pearson's correlation of the best reference's F1 with the label, by layer and cell (dataset, model)."""
     values: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         some = rows[start : start + _ROWS_AT_ONCE]
@@ -65,8 +65,8 @@ async def agreement(engine: Backends, rows: Sequence[Row], layers: Sequence[int]
 
 
 async def baselines(engine: Backends, rows: Sequence[Row], layers: Sequence[int], pairs: int) -> dict[int, list[float]]:
-    """Return the mean precision, recall and F1 of pairs of predictions to different questions, by layer."""
-    draw = random.Random(_SEED)  # noqa: S311 - a sample, not a secret
+    """Return mean precision, recall and F1 by layer, over pairs of predictions to different questions."""
+    draw = random.Random(_SEED)  # noqa: S311 - no secret
     drawn: list[tuple[str, str]] = []
     while len(drawn) < pairs:
         one, other = draw.sample(rows, 2)

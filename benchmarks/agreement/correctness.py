@@ -1,10 +1,8 @@
 """Fit `correctness` on the labelled and drawn rows, and report its quality on unseen rows.
 
-A server computes the features (`correctness?features_only=true`), and the server's own code computes probabilities. Two
-results go into docs/research/correctness.md: EVOUNA's held-out split, with a fit on its fit split, NQ301 and drawn
-rows; and NQ301 without EVOUNA's questions, with a fit without NQ301. The written fit uses all rows. Scores are stored
-in --results, so an interrupted run resumes. The labelled rows are not part of the project; `gradewire models train
-grader-texts` writes the drawn rows.
+Two results go into docs/research/correctness.md: EVOUNA's held-out split, with a fit on EVOUNA's fit split, NQ301 and
+drawn rows; and NQ301 without EVOUNA's questions, with a fit without NQ301. The written fit uses all rows. Scores are
+stored in --results, so an interrupted run resumes. `gradewire models train grader-texts` writes the drawn rows.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "correctness"
 
 
 def main() -> None:
-    """Score missing rows, fit, evaluate, and replace the block of the document."""
+    """Score missing rows, fit, evaluate, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "correctness.md")
     parser.add_argument("--beside", metavar="MODEL", help="also compare with `smile:one_pass` with this encoder")
@@ -79,7 +77,7 @@ def row_options(parser: argparse.ArgumentParser) -> None:
 
 
 def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRows, ScoredRows, ScoredRows]:
-    """Return EVOUNA's, NQ301's and the drawn rows; score rows that this code has not scored yet."""
+    """Return the EVOUNA, NQ301 and drawn rows, after scoring missing rows."""
     evouna, nq301 = (options.data / file for file in FILES.values())
     require_files(evouna, nq301, options.drawn, *options.logits)
     return (
@@ -90,7 +88,7 @@ def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRow
 
 
 def scored(data: Path, source: str, options: argparse.Namespace, model: str = "") -> ScoredRows:
-    """Return a file's rows with features from the encoder `model`, by default the encoder in `options`."""
+    """Return a file's rows with features from `model`, by default the encoder in `options`."""
     options.results.mkdir(parents=True, exist_ok=True)
     model = model or options.model
     out = options.results / f"{data.stem}-{model}.jsonl"

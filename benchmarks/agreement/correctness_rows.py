@@ -1,4 +1,4 @@
-"""Read labelled rows with the server's `correctness` features and SMILE scores, and fit rows from several sources."""
+"""Read labelled rows with the server's `correctness` features and SMILE scores, and fit the rows."""
 
 from __future__ import annotations
 
@@ -49,13 +49,11 @@ class ScoredRows:
     """Labelled rows with the server's results.
 
     Attributes:
-        rows: The rows, in the file's order.
-        source: Name of the rows' source.
-        values: float64[rows, features], NaN if a feature does not apply; with a grader its logit comes last.
-        shapes: float64[rows, numbers], the input kind of each item.
-        smile: float64[rows], SMILE scores with preset `one_pass`, which the features also use.
-        line: Metric identifier that reproduces the features and includes the model's digest.
-        smile_of_others: float64[rows], SMILE scores with the same preset, by the names of other encoders.
+        values: float64[rows, features], NaN if a feature does not apply. A grader's logit, if any, is last.
+        shapes: float64[rows, numbers], each item's input kind.
+        smile: float64[rows], SMILE scores with preset `one_pass`.
+        line: Metric identifier for these features, with the model's digest.
+        smile_of_others: float64[rows], other encoders' SMILE scores, by encoder.
     """
 
     rows: list[Row]
@@ -68,7 +66,7 @@ class ScoredRows:
 
     @classmethod
     def read(cls, data: Path, scores: Path, source: str) -> ScoredRows:
-        """Read rows, and the results that `gradewire score` wrote for them.
+        """Read labelled rows, and their results from `gradewire score`.
 
         Raises:
             ValueError: A row has no score, or the files do not belong together.
@@ -104,7 +102,7 @@ class ScoredRows:
         return replace(self, values=np.hstack((self.values[:, : len(COLUMNS)], column)))
 
     def where(self, wanted: Callable[[Row], bool]) -> ScoredRows:
-        """Return the rows that `wanted` accepts."""
+        """Return the rows for which `wanted` returns True."""
         kept = np.array([wanted(row) for row in self.rows])
         rows = [row for row, keep in zip(self.rows, kept, strict=True) if keep]
         others = {model: scores[kept] for model, scores in self.smile_of_others.items()}
@@ -112,11 +110,7 @@ class ScoredRows:
         return ScoredRows(rows, self.source, *columns, self.line, others)
 
     def beside(self, model: str, other: ScoredRows) -> ScoredRows:
-        """Return the same rows, with additional SMILE scores from another encoder.
-
-        Args:
-            model: The encoder's name.
-            other: The rows scored with this encoder.
+        """Return the rows with additional SMILE scores from another encoder.
 
         Raises:
             ValueError: `other` has different rows.
@@ -126,7 +120,7 @@ class ScoredRows:
         return replace(self, smile_of_others={**self.smile_of_others, model: other.smile})
 
     def half(self, half: Half) -> ScoredRows:
-        """Return the rows whose question is in a half: "a" is the fit split, "b" the held-out split."""
+        """Return the rows in the fit split "a" or the held-out split "b"."""
         return self.where(lambda row: half_of(row["question"]) == half)
 
     @property
@@ -136,7 +130,7 @@ class ScoredRows:
 
     @property
     def sources(self) -> list[str]:
-        """Each row's source; in a source with several data sets, each data set counts as a source."""
+        """Each row's source, or its data set if the source has several."""
         several = len(set(self.column("dataset"))) > 1
         return [f"{self.source} {row['dataset']}" if several else self.source for row in self.rows]
 
@@ -147,16 +141,16 @@ class ScoredRows:
 
     @property
     def keys(self) -> list[str]:
-        """A key for each row's question; different spellings of a question have the same key."""
+        """A key for each row's question, which ignores differences in spelling."""
         return [question_key(question) for question in self.questions]
 
     def column(self, name: str) -> list[str]:
-        """Return a field of all rows, "" if a row lacks it."""
+        """Return a field of all rows; "" if missing."""
         return [row.get(name, "") for row in self.rows]
 
 
 def sha256_of(*parts: ScoredRows) -> str:
-    """Return the SHA-256 over the rows' question, references, prediction and label, like `gradewire calibrate`."""
+    """Return the SHA-256 of the rows' question, references, prediction and label, as in `gradewire calibrate`."""
     digest = hashlib.sha256()
     for row in (row for part in parts for row in part.rows):
         said = [row["question"], row["references"], row["prediction"], float(row["label"])]
@@ -165,7 +159,7 @@ def sha256_of(*parts: ScoredRows) -> str:
 
 
 def together(*parts: ScoredRows) -> LabelledFeatures:
-    """Join several sources' rows for a fit with equal weights; drawn rows count half, because nobody labelled them."""
+    """Join several sources' rows for a fit with equal weights; drawn rows count half."""
     rows = checked(
         parts[0].columns,
         np.concatenate([part.values for part in parts]),
@@ -188,9 +182,8 @@ class Fitted:
     """A `correctness` fit in the catalog's and the server's format.
 
     Attributes:
-        form: Fit in the catalog's format; if requested, with results of cross-validation over questions in `figures`.
-        warnings: Warnings of the fit.
-        served: Fit in the format that a server uses.
+        form: Fit in the catalog's format; if requested, with results of cross-validation in `figures`.
+        served: Fit in the server's format.
     """
 
     form: dict[str, Any]
@@ -203,7 +196,7 @@ class Fitted:
         return np.array([self.served(values, place) for values, place in zip(rows.values, places, strict=True)])
 
     def uncertain(self, rows: ScoredRows, confidence: float) -> NDArray[np.bool_]:
-        """Return bool[rows], True if the probability is in the uncertain band at this confidence, or a rule decides."""
+        """Return bool[rows]: True if a rule decides or the probability is in the uncertain band at `confidence`."""
         found = []
         for probability, values, shape in zip(self.probabilities(rows), rows.values, rows.shapes, strict=True):
             place = self.served.position_of(shape)
@@ -213,13 +206,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The names and date that a fit is stored with.
-
-    Attributes:
-        model: The encoder's name in the catalog.
-        date: ISO date of the fit.
-        grader: Catalog name of the grader whose logits are a feature; "" without a grader.
-    """
+    """Names and ISO date to store with a fit; `grader` is "" without a grader."""
 
     model: str
     date: str = ""
@@ -227,14 +214,7 @@ class Recipe:
 
 
 def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures: bool = False) -> Fitted:
-    """Fit `correctness` to all rows.
-
-    Args:
-        parts: Rows of each source.
-        recipe: Names and date of the fit.
-        half: The half that the rows' questions are from, for the provenance.
-        figures: True for cross-validation over questions.
-    """
+    """Fit `correctness` to several sources' rows; with `figures`, cross-validate over questions."""
     provenance = {
         "metric_version": VERSION,
         "model": recipe.model,

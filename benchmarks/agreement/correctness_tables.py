@@ -1,4 +1,4 @@
-"""Compare `correctness` with `smile`, in Markdown: agreement, calibration, abstention, groups of features."""
+"""Compare `correctness` with `smile` in Markdown tables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ GROUPS = {
 STATISTICS: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
 UNSEEN = (
-    "NQ301 is read by a fit on the other sources. No row of what follows was fitted on. In brackets: 95 % intervals "
+    "NQ301 is graded by a fit on the other sources. No fit uses the rows below. Brackets contain 95 % intervals "
     "over questions."
 )
 ABSTENTION = (
@@ -61,10 +61,9 @@ LINE_CHARACTERS: Final = 120
 
 
 def ablation_table(parts: tuple[ScoredRows, ...]) -> str:
-    """Return a table of fits with all features, without each group of features, and with only SMILE's features.
+    """Return a table of fits with all features, without each feature group, and with only SMILE's features.
 
-    It shows the first part's mean Pearson of the four cells and Brier score, cross-validated over questions, and the
-    mean AUC of the sources, each with a fit on all other sources.
+    The first part's values are cross-validated over questions; the mean AUC is over left-out sources.
     """
     lines = [
         "| | mean Pearson of four cells | Brier score | mean AUC of sources left out |",
@@ -87,7 +86,7 @@ def ablation_table(parts: tuple[ScoredRows, ...]) -> str:
 
 
 def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
-    """Return the mean over the cells of data set and headline model of Pearson's correlation with the labels."""
+    """Return Pearson's correlation with the labels, averaged over the cells of data set and headline model."""
     cells = {(row["dataset"], row["model"]) for row in rows.rows if row["model"] in HEADLINE_MODELS}
     found = []
     for cell in sorted(cells):
@@ -98,13 +97,7 @@ def mean_pearson(rows: ScoredRows, scores: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class Read:
-    """Rows, and a fit that was not made on these questions or, in some cases, on this source.
-
-    Attributes:
-        name: The rows' name in tables.
-        rows: The rows, possibly from several models under test.
-        fit: The fit that grades the rows.
-    """
+    """Rows, and a fit on other questions or other sources."""
 
     name: str
     rows: ScoredRows
@@ -117,14 +110,7 @@ class Read:
 
 
 def tables_block(held_out: Read, nq301: Read, parts: tuple[ScoredRows, ...], *, ablation: bool) -> str:
-    """Return all tables, in Markdown.
-
-    Args:
-        held_out: The held-out split, with all models under test.
-        nq301: NQ301 without EVOUNA's questions.
-        parts: Rows that the fit in `held_out` was made on, by source.
-        ablation: True to add a table of fits without each group of features.
-    """
+    """Return all tables in Markdown; `parts` are the fitted rows, by source."""
     cells = held_out.rows.where(lambda row: row["model"] in HEADLINE_MODELS)
     sets = [Read(f"{held_out.name}, gpt35 and gpt4", cells, held_out.fit)]
     sets += [Read(f"{held_out.name}, all five models", held_out.rows, held_out.fit), nq301]
@@ -148,8 +134,8 @@ def _origin(fit: Fitted, parts: tuple[ScoredRows, ...]) -> str:
     rows = fit.form["rows"]
     counts = ", ".join(f"{count} of {name}" for name, count in rows["sources"].items())
     told = (
-        f"Fitted on {rows['count']} rows ({counts}), every source counting the same, drawn rows half; of "
-        f"EVOUNA those of the fit split. {rows['questions']} questions, {rows['right']} right, SHA-256 "
+        f"Fitted on {rows['count']} rows ({counts}), with equal weight for each source and half for drawn rows; "
+        f"EVOUNA's rows are from the fit split. {rows['questions']} questions, {rows['right']} right, SHA-256 "
         f"{rows['sha256'][:12]}, with `{parts[0].line}`. {len(fit.form['features'])} features, "
         f"{len(fit.form['trees']['roots'])} trees and a linear part. Cross-validated there, all rows at once: "
         f"{figures}. {UNSEEN}"
@@ -180,12 +166,7 @@ def _report(rows: ScoredRows, probabilities: NDArray[np.float64]) -> AgreementRe
 
 
 def agreement_table(rows: ScoredRows, probabilities: NDArray[np.float64]) -> str:
-    """Return a table of the cells and their mean, and of the differences from SMILE with each encoder, with intervals.
-
-    Args:
-        rows: The rows.
-        probabilities: P(right), float64[rows].
-    """
+    """Return a table of each cell's results, their mean, and the differences from SMILE, with intervals."""
     report = _report(rows, probabilities)
     cells = [cell for cell in report.metrics[0].cells if cell.level == "cell"]
     names = [f"{cell.dataset} {cell.model}".strip() for cell in cells]

@@ -1,13 +1,13 @@
-"""Measure how a training changes an encoder's similarity for general texts, which are no short answers.
+"""Measure how training changes an encoder's similarities for general texts instead of short answers.
 
 `python -m benchmarks.agreement.general_similarity --model all-MiniLM-L6-v2 --model sfve-mini [--words
-gensim-4.4.0-….whl]` prints Spearman's correlation of cosines with grades for each built model, and each model's
-difference from the first, with 95 % intervals by bootstrap over groups.
+gensim-4.4.0-….whl]` prints each model's Spearman correlation of cosines with grades, and its difference from the first
+model, with 95 % intervals by bootstrap over groups.
 
-- `sentences`: 150 pairs written for this benchmark in general_similarity.tsv, 25 sentences with six others each.
-Grades: 5 for the same in different words, 4 for one more or one less detail, 3 for the same scene with an important
-change, 2 for the same subject in a different event, 1 for only a shared word or thing, 0 for nothing in common. Groups
-are the 25 sentences.
+- `sentences`: 150 pairs in general_similarity.tsv, written for this benchmark: 25 sentences, each with six others.
+  Grades: 5 for the same in different words, 4 for one more or one less detail, 3 for the same scene with an important
+  change, 2 for the same subject in a different event, 1 for only a shared word or thing, 0 for nothing in common.
+  Groups are the 25 sentences.
 - `wordsim353`, `simlex999`: public word pairs graded by annotators (Finkelstein et al. 2002, relatedness; Hill et al.
   2015, similarity), from the tests in gensim's wheel (`pip download --no-deps gensim==4.4.0`). No package has a set of
   sentence similarities. Groups are the pairs.
@@ -57,14 +57,11 @@ WORD_FILES = {
 
 @dataclass(frozen=True)
 class SimilaritySet:
-    """Pairs of texts with annotators' grades of their similarity.
+    """Pairs of texts with annotators' similarity grades.
 
     Attributes:
-        name: Name of the set.
-        first: First text of each pair.
-        second: Second text of each pair.
         grades: float64 [pairs]; a higher grade means more similar.
-        groups: int [pairs], each pair's group, numbered from 0 without gaps. The bootstrap draws whole groups.
+        groups: int [pairs], each pair's group, counted from 0 without gaps.
     """
 
     name: str
@@ -75,11 +72,11 @@ class SimilaritySet:
 
 
 def similarity_sets(words: Path | None = None) -> list[SimilaritySet]:
-    """Return the project's sentences, and with gensim's wheel `words` also the two word sets.
+    """Return the project's sentences and, from gensim's wheel `words`, both sets of word pairs.
 
     Raises:
         OSError: A file cannot be read.
-        ValueError: A file is not the expected one.
+        ValueError: A file has the wrong format or digest.
     """
     sets = [read_sentences(OWN_PAIRS)]
     if words is not None:
@@ -92,13 +89,13 @@ def read_sentences(path: Path) -> SimilaritySet:
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: A line is malformed; the message contains its number.
+        ValueError: A line is malformed; the message contains the line number.
     """
     with path.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     for number, row in enumerate(rows, start=2):
         if not (row["first"] and row["second"] and row["group"].isdecimal() and row["grade"] in set("012345")):
-            raise ValueError(f"{path}, line {number}: should have group, grade (0 to 5), first and second, not {row}")
+            raise ValueError(f"{path}, line {number}: must have group, grade (0 to 5), first and second, not {row}")
     _, groups = np.unique([int(row["group"]) for row in rows], return_inverse=True)
     return SimilaritySet(
         "sentences",
@@ -114,7 +111,7 @@ def read_words(wheel: Path, name: str) -> SimilaritySet:
 
     Raises:
         OSError: The wheel cannot be read.
-        ValueError: The file is not the pinned one.
+        ValueError: The file differs from the pinned digest.
     """
     member, pinned = WORD_FILES[name]
     try:
@@ -130,12 +127,7 @@ def read_words(wheel: Path, name: str) -> SimilaritySet:
 
 
 def cosines(encode: Encode, pairs: SimilaritySet) -> NDArray[np.float64]:
-    """Return the cosine of every pair, float64 [pairs] in [-1, 1].
-
-    Args:
-        encode: Function from texts to vectors, [texts, dims], of any length except 0.
-        pairs: The pairs to compare.
-    """
+    """Return every pair's cosine, float64 [pairs] in [-1, 1]; `encode` returns [texts, dims]."""
     texts = sorted({*pairs.first, *pairs.second})
     positions = {text: position for position, text in enumerate(texts)}
     vectors = np.asarray(encode(texts), dtype=np.float64)
@@ -145,12 +137,12 @@ def cosines(encode: Encode, pairs: SimilaritySet) -> NDArray[np.float64]:
 
 
 def correlation(found: NDArray[np.float64], pairs: SimilaritySet) -> float:
-    """Return Spearman's rho of `found`, float64 [pairs], with the grades, in [-1, 1]; NaN if `found` is constant."""
+    """Return Spearman's rho in [-1, 1] of `found`, float64 [pairs], and the grades, or NaN if `found` is constant."""
     return float(_correlations(np.ones((1, len(found))), found, pairs)[0])
 
 
 def resampled(found: NDArray[np.float64], pairs: SimilaritySet) -> NDArray[np.float64]:
-    """Return `correlation` in `RESAMPLES` draws of whole groups, which are the same for every model."""
+    """Return `correlation` for `RESAMPLES` draws of whole groups, the same for every model."""
     groups = np.zeros(int(pairs.groups.max()) + 1, dtype=np.intp)
     weights = draws(groups, resamples=RESAMPLES, seed=SEED)
     return np.concatenate([_correlations(each[:, pairs.groups], found, pairs) for each in weights])
@@ -159,12 +151,12 @@ def resampled(found: NDArray[np.float64], pairs: SimilaritySet) -> NDArray[np.fl
 def _correlations(
     weights: NDArray[np.float64], found: NDArray[np.float64], pairs: SimilaritySet
 ) -> NDArray[np.float64]:
-    # Cosines of equal texts differ in the last bits. Without rounding, chance would rank them.
+    # Without rounding, the last bits would decide the ranks of equal texts' cosines.
     return spearman(weights, Ordering.of(np.round(found, 6)), Ordering.of(pairs.grades))
 
 
 def report(name: str, encoders: dict[str, Encode], pairs: SimilaritySet) -> list[str]:
-    """Return the table's lines, one for each model; all but the first have the difference from the first."""
+    """Return the table's lines, one per model, with the difference from the first model."""
     lines: list[str] = []
     base: tuple[float, NDArray[np.float64]] | None = None
     for model, encode in encoders.items():
@@ -183,7 +175,7 @@ def _with_interval(value: float, drawn: NDArray[np.float64]) -> str:
 
 def main() -> None:
     """Print a table with every set and model."""
-    # A training program that imports this module may not have onnxruntime.
+    # A training program that imports this module may lack onnxruntime.
     from gradewire_models.build.quality import embed_texts
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])

@@ -1,11 +1,9 @@
 """Compare `grader` with `lave` and `smile` in quality and cost; write docs/research/grader.md.
 
-Only rows whose question is in the held-out split (half b) are used, because the grader was trained on half a. The
-shipped `correctness` fit was made on both halves, so its values would be too good; benchmarks.agreement.correctness has
-held-out values. One table compares all rows of half b without a judge, another the 600 rows of
-benchmarks.judges.agreement with the judge. A cost is the CPU seconds of a command and its children on a few rows minus
-those on one row; the metrics are measured in turns. Scores are stored in --results, so an interrupted run resumes. The
-rows are not part of the project.
+Only half b is used, because the grader was trained on half a. The shipped `correctness` fit used both halves, so its
+results are too good; for held-out values, see benchmarks.agreement.correctness. Cost is a command's CPU seconds, with
+child processes, on a few rows minus its seconds on one row. Scores are stored in --results, so an interrupted run
+resumes.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ MODELS = ("fid", "gpt35", "gpt4")
 WITHOUT_JUDGE = ("smile:v1", "grader")
 JUDGE = "lave?value=expected"
 COST_ROUNDS = 3
-# Compute only features, because the trees cost almost nothing and a fit may be missing.
+# Compute only features: the trees cost almost nothing, and a fit may be missing.
 COST_ROWS = {
     "smile:v1": 150,
     "correctness?features_only=true": 150,
@@ -68,12 +66,12 @@ def main() -> None:
 
 
 def held_out(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows whose question is in the held-out split."""
+    """Return the rows in the held-out split."""
     return [row for row in rows if half_of(row["question"]) == "b"]
 
 
 def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]], results: Path) -> str:
-    """Return the output of `gradewire agree` for all rows in Markdown, with paired differences between metrics."""
+    """Return the output of `gradewire agree` in Markdown."""
     data = write_rows(results / f"{name}.rows.jsonl", rows)
     scores = [score_rows(data, metrics, results / name) for metrics in groups]
     report = results / f"{name}.md"
@@ -86,7 +84,7 @@ def agreement(name: str, rows: Sequence[Row], groups: Sequence[tuple[str, ...]],
 
 
 def cost_table(rows: Sequence[Row], results: Path) -> str:
-    """Return each metric's CPU seconds per row with an empty store, the minimum of several rounds."""
+    """Return each metric's CPU seconds per row with an empty store."""
     load = os.getloadavg()[0]
     least = dict.fromkeys(COST_ROWS, float("inf"))
     for number in range(COST_ROUNDS):
@@ -98,12 +96,12 @@ def cost_table(rows: Sequence[Row], results: Path) -> str:
     base = least["grader"]
     lines = [f"| {metric} | {1000 * spent:.1f} | {spent / base:.2f} |" for metric, spent in least.items()]
     head = ["| metric | CPU ms a row | to `grader` |", "|---|---|---|"]
-    told = f"Least of {COST_ROUNDS} rounds; load average {load:.1f} before, {os.getloadavg()[0]:.1f} after."
+    told = f"Minimum of {COST_ROUNDS} rounds; load average {load:.1f} before, {os.getloadavg()[0]:.1f} after."
     return "\n".join([told, "", *head, *lines])
 
 
 def cpu_seconds(data: Path, metric: str, results: Path) -> float:
-    """Return the CPU seconds, including child processes, that scoring a file with an empty store takes."""
+    """Return the CPU seconds for scoring a file with an empty store, with child processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with TemporaryDirectory(dir=results) as empty:
         run_gradewire(

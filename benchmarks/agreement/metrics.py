@@ -1,7 +1,7 @@
 """Measure how all metrics without an LLM agree with human labels; write docs/research/agreement.md.
 
 Scores and the engine's store are kept in --results. An interrupted run resumes, and a complete run computes no scores
-again; the block says if the metrics' code has changed since then. The rows are not part of the project.
+again; the block states if the metrics' code has changed in the meantime.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "research" / "agreement.md"
 EXIT_NO_WORDNET = 2
 
-# Each group is one run, because a request can have at most 16 metrics. The references are aliases of one answer, not
-# ten annotators' answers, so the VQA metrics count agreeing references instead of leaving each out.
+# Each group is one run because a request can have at most 16 metrics. The references are aliases of one answer instead
+# of ten annotators' answers, so the VQA metrics count agreeing references and do not leave each out in turn.
 METRICS = {
     "encoders": (
         *("smile:v1", "smile:fast", "smile:paper", "smile:reference_code", "sbert", "sfve"),
@@ -40,13 +40,7 @@ METRICS = {
 
 @dataclass(frozen=True)
 class RowSet:
-    """Labelled rows, and their block in the document.
-
-    Attributes:
-        name: Name of the block.
-        file: File in the data directory.
-        title: The set's usual name.
-    """
+    """Labelled rows, and their block in the document."""
 
     name: str
     file: str
@@ -92,7 +86,7 @@ def _tables(rows: RowSet, options: argparse.Namespace) -> str:
         *("--html", base.with_suffix(".html")),
     )
     count = sum(1 for _ in runs[0].out.open("rb"))
-    # If the file already contained the scores, this run did not measure the time for scoring.
+    # If the scores were already in the file, this run did not measure the time.
     scored = "; ".join(f"{group} {run.said}" for group, run in zip(METRICS, runs, strict=True))
     said = f"{rows.title}: {count} rows. Scores: {scored} (load average before {load:.2f})."
     return f"{said}\n\n{base.with_suffix('.md').read_text('utf-8')}"
@@ -103,10 +97,8 @@ class Scored:
     """The scores of a group of metrics.
 
     Attributes:
-        out: File with the scores.
-        seconds: Duration of this run.
         kept: True if an earlier run started the file.
-        stale: True if the metrics' code has changed since then, or the earlier code is unknown.
+        stale: True if the metrics' code has changed since the earlier run, or the earlier code is unknown.
     """
 
     out: Path
@@ -118,13 +110,13 @@ class Scored:
     def said(self) -> str:
         """The origin of the scores, for the block."""
         if self.stale:
-            return "kept from an earlier run, since which the metrics' code has changed (--overwrite scores again)"
+            return "kept from an earlier run; the metrics' code has changed since (use --overwrite to score again)"
         return "kept from an earlier run of the same code" if self.kept else f"in {self.seconds:.0f} s"
 
 
 def _score(data: Path, name: str, group: str, options: argparse.Namespace) -> Scored:
     metrics = ",".join(METRICS[group])
-    # Different metrics get a different file. For all other changes, --resume refuses to mix scores.
+    # Different metrics get a different file; otherwise, --resume refuses to mix scores.
     out = options.results / f"{name}-{group}-{hashlib.blake2b(metrics.encode(), digest_size=4).hexdigest()}.jsonl"
     kept = out.exists() and not options.overwrite
     stale = kept and not same_sources(out)

@@ -1,8 +1,6 @@
 """Rank EVOUNA's five models with several judges of pairs, and compare the leaderboards with annotators' labels.
 
-Writes the answers to `--questions` questions, and a vote for each pair of answers of which annotators call one right
-and one wrong. Then runs `gradewire leaderboard` with `--human`. Options after `--` are passed to this command. Judged
-pairs are stored in `--kept` and reused.
+Runs `gradewire leaderboard` with the options after `--`. Judged pairs are stored in `--kept` and reused.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def by_question(rows: Iterable[Row], questions: int) -> list[dict[str, Row]]:
-    """Return the first questions, each with its answers by model."""
+    """Return the first `questions` questions, each with its answers by model."""
     found: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
         found[row["dataset"], row["question"]][row["model"]] = row
@@ -31,7 +29,7 @@ def by_question(rows: Iterable[Row], questions: int) -> list[dict[str, Row]]:
 
 
 def write_files(asked: list[dict[str, Row]], answers: Path, votes: Path) -> None:
-    """Write the answers, and the annotators' preference for each pair."""
+    """Write the answers, and a vote for each pair of models."""
     with answers.open("w") as answer_lines, votes.open("w") as vote_lines:
         for number, models in enumerate(asked):
             for row in models.values():
@@ -45,7 +43,7 @@ def write_files(asked: list[dict[str, Row]], answers: Path, votes: Path) -> None
 
 
 def main() -> None:
-    """Write the files, and run the command with each way to judge pairs."""
+    """Write the files, and run the command with each judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--questions", type=int, default=200)

@@ -1,10 +1,8 @@
 """Measure how often the intervals of ratings contain the true values, over tournaments with known strengths.
 
-Bradley and Terry's ratings are compared with the strengths that decide the verdicts. With `--spread`, all verdicts on
-an answer depend on its quality, so the ratings are compared with a fit to 200 000 instructions. Elo has no true values,
-because it starts at 1000 and lags behind, so its intervals are compared with Elo's mean over 400 more tournaments.
-Prints, for each model, the number of tournaments in which the interval contained the value, and how well the order was
-recovered.
+With `--spread`, all verdicts on an answer depend on its quality, so Bradley-Terry ratings are compared with a fit to
+200 000 instructions instead of the strengths. Elo has no true values because it starts at 1000 and lags behind, so its
+intervals are compared with Elo's mean over 400 more tournaments.
 """
 
 from __future__ import annotations
@@ -46,10 +44,9 @@ class Field:
 
     Attributes:
         strengths: float64[models], in natural units (400 / ln 10 = 174 points on Elo's scale).
-        spread: Standard deviation of an answer's quality around its model's strength, in the same units. With 0, all
+        spread: Standard deviation of answers' quality around the model's strength, in the same units. With 0, all
             verdicts are independent.
-        twice: Share of matches with two verdicts, like a judge's for both orders; the match is a tie if they differ. A
-            model's expected points stay the same.
+        twice: Share of matches with two verdicts, like a judge's for both orders. Two different verdicts give a tie.
     """
 
     strengths: NDArray[np.float64]
@@ -62,7 +59,7 @@ class Field:
         return [f"model {number}" for number in range(len(self.strengths))]
 
     def answers(self, instructions: int, random: np.random.Generator) -> NDArray[np.float64]:
-        """Return the quality of each model's answer, float64[instructions, models]."""
+        """Return each answer's quality, float64[instructions, models]."""
         noise = random.normal(0.0, 1.0, size=(instructions, len(self.strengths)))
         return np.asarray(self.strengths + self.spread * noise)
 
@@ -74,13 +71,13 @@ class Field:
         b: NDArray[np.intp],
         random: np.random.Generator,
     ) -> NDArray[np.float64]:
-        """Return the scores of the first answers `a` against `b`; `of` contains each match's instruction."""
+        """Return the first answers' scores, model `a` against model `b`; `of` contains each match's instruction."""
         chance = 1 / (1 + np.exp(answers[of, b] - answers[of, a]))
         first, second = (np.asarray(random.random(len(a)) < chance, dtype=np.float64) for _ in range(2))
         return np.where(random.random(len(a)) < self.twice, (first + second) / 2, first)
 
     def tournament(self, instructions: int, pairs: int | None, seed: int) -> Matches:
-        """Return matches of `pairs` drawn pairs of models on every instruction; None means all pairs."""
+        """Return the matches; `pairs` is the number of model pairs drawn for each instruction, None for all."""
         random = np.random.default_rng(seed)
         every = np.array(np.triu_indices(len(self.strengths), 1)).T
         chosen = [
@@ -95,7 +92,7 @@ class Field:
 
 @dataclass(slots=True)
 class World:
-    """All models' answers to all instructions, with a verdict for every pair that is drawn on first use."""
+    """All models' answers to all instructions; each pair's verdict is drawn on first use."""
 
     field: Field
     instructions: int
@@ -125,7 +122,7 @@ class World:
 
 
 def truth_of(field: Field) -> np.ndarray:
-    """Return Bradley and Terry's ratings for the whole population of instructions."""
+    """Return the Bradley-Terry ratings for the whole population of instructions."""
     if not field.spread:
         return np.asarray(1000 + ELO_PER_NAT * (field.strengths - field.strengths.mean()))
     matches = field.tournament(_MANY_INSTRUCTIONS, 4, seed=10**6)

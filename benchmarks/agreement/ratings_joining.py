@@ -1,10 +1,9 @@
 """Measure the cost of adding a new model to a field of 12, with chosen pairs and with all pairs.
 
-All pairs of the 12 models have been judged on `--known` instructions. Then a thirteenth model joins. Three methods give
-its interval the same width: judge it against all 12, instruction by instruction; judge all pairs of the 13, instruction
-by instruction; or choose pairs (`next_pairs`) until the interval is narrow enough. Prints each method's number of
-judgements for several strengths of the new model and several seeds, first for independent verdicts, then for verdicts
-that depend on the quality of the answer (spread 1 in units of strength, which is 174 points).
+All pairs of the 12 models have been judged on `--known` instructions. Three methods give the new model's interval the
+same width: judge the model against all 12, instruction by instruction; judge all pairs of the 13, instruction by
+instruction; or choose pairs (`next_pairs`). Prints the number of judgements for several strengths of the new model and
+spreads of the answers' quality.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def width(matches: Matches, resamples: int) -> float:
 
 
 def costs(field: Field, options: argparse.Namespace, seed: int, target: float) -> tuple[int, int]:
-    """Return the number of judgements until the interval is narrow enough, against all 12 and with chosen pairs."""
+    """Return the number of judgements for a narrow interval, against all 12 models and with chosen pairs."""
     new = len(field.strengths) - 1
     world = World(field, options.instructions, seed)
     pool = PairPool(new + 1, {str(number): range(new + 1) for number in range(options.instructions)})

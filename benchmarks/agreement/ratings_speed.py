@@ -1,4 +1,4 @@
-"""Measure the time that ratings take for 10 000 matches of 12 models, with 1 000 draws of instructions."""
+"""Measure how long ratings take for 10 000 matches of 12 models, with 1 000 draws of instructions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def timed(what: str, call: Callable[[], object]) -> None:
-    """Print the duration of a call."""
+    """Call a function and print its duration."""
     began = time.perf_counter()
     call()
     print(f"{what:<28} {time.perf_counter() - began:6.2f} s")

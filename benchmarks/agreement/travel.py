@@ -1,7 +1,7 @@
 """Measure two versions of `correctness` on sources that they were not fitted on; write docs/research/travel.md.
 
-EVOUNA, NQ301 and the drawn rows are left out in turn. "Before" is version 1 with its fit on EVOUNA's fit split. Write
-that release's results for the same rows into --before, in files with the names of the files in --data and --drawn:
+EVOUNA, NQ301 and the drawn rows are left out in turn. "Before" is version 1 with its fit on EVOUNA's fit split. First
+write version 1's results for the rows into --before, under the file names in --data and --drawn.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ EVOUNA, NQ301 = (Path(file).stem for file in FILES.values())
 
 
 def pearson(found: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return Pearson's correlation; NaN if either side is constant, which happens in draws of few rows."""
+    """Return Pearson's correlation, or NaN if either side is constant."""
     return float(np.corrcoef(found, right)[0, 1]) if np.ptp(found) and right.any() and not right.all() else np.nan
 
 
@@ -64,12 +64,11 @@ CHANGES: dict[str, Statistic] = {
 
 @dataclass(frozen=True)
 class Way:
-    """A version's results for a set's rows.
+    """A version's results for a set of rows.
 
     Attributes:
-        name: The version's name in tables.
         found: P(right), float64[rows].
-        flagged: True for UNCERTAIN at the default confidence, bool[rows].
+        flagged: bool[rows], True for UNCERTAIN at the default confidence.
     """
 
     name: str
@@ -79,13 +78,11 @@ class Way:
 
 @dataclass(frozen=True)
 class ReadSet:
-    """Rows, and several versions' results for them; tables compare all versions with the first.
+    """Rows, and several versions' results; tables compare each version with the first.
 
     Attributes:
-        name: The set's name in tables.
-        right: True for a right answer, bool[rows].
+        right: bool[rows], True for a right answer.
         keys: Key of each row's question; the bootstrap draws whole questions.
-        ways: At least one version's results.
     """
 
     name: str
@@ -110,7 +107,7 @@ def ways_table(sets: Sequence[ReadSet]) -> str:
 
 
 def changes_table(sets: Sequence[ReadSet]) -> str:
-    """Return a Markdown table of each version's changes from the first, with 95 % intervals over questions."""
+    """Return a Markdown table of the changes since the first version, with 95 % intervals."""
     lines = [f"| | | {' | '.join(CHANGES)} |", f"|---|---|{'---:|' * len(CHANGES)}"]
     for each in sets:
         for way in each.ways[1:]:
@@ -128,7 +125,7 @@ def change(
     after: NDArray[np.float64],
     rows: ReadSet,
 ) -> tuple[float, float, float]:
-    """Return `statistic` after minus before, and the ends of its 95 % interval by paired draws of questions."""
+    """Return `after` minus `before` in `statistic`, and its 95 % interval from paired draws of questions."""
     _, clusters = np.unique(np.array(rows.keys, dtype=np.str_), return_inverse=True)
     order = np.argsort(clusters, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1)
@@ -143,7 +140,7 @@ def change(
 
 
 def main() -> None:
-    """Score missing rows, fit with each source left out, and replace the document's blocks."""
+    """Score missing rows, fit, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="directory with the results of the release before")
     parser.add_argument("--drawn-evaluation", type=Path, required=True, help="drawn rows of the held-back vocabulary")
@@ -161,7 +158,7 @@ def main() -> None:
     plain = Namespace(**{**vars(options), "grader": "", "logits": []})
     runs = [("version 2", plain)]
     if options.grader:
-        # The grader was trained on the training part's drawn rows, so its logits for these rows would be too good.
+        # The grader was trained on these rows, so its logits for them would be too good.
         graded = Namespace(**{**vars(options), "drawn": options.drawn_evaluation})
         runs.append((f"with {options.grader}", graded))
     sets: dict[str, ReadSet] = {}
@@ -184,11 +181,9 @@ class Rows:
     """All sources' rows.
 
     Attributes:
-        evouna: Both halves of EVOUNA.
-        unseen: EVOUNA with logits of a grader that was not trained on it; None if these are missing.
-        nq301: All rows of NQ301.
+        unseen: EVOUNA with logits from a grader that was not trained on EVOUNA, or None without them.
         drawn: Drawn rows for fits.
-        evaluation: Drawn rows with the held-back vocabulary; None if fits use them.
+        evaluation: Drawn rows with the held-back vocabulary, or None if fits use these rows.
     """
 
     evouna: ScoredRows
@@ -216,8 +211,6 @@ class Rows:
 
 @dataclass(frozen=True)
 class _Judged:
-    """Rows, and a fit that was not made on these questions or, if left out, on this source."""
-
     title: str
     file: str
     rows: ScoredRows
@@ -251,7 +244,7 @@ def _add(sets: dict[str, ReadSet], judged: _Judged, before: Mapping[str, tuple[f
 
 
 def read_before(file: Path) -> dict[str, tuple[float, bool]]:
-    """Return P(right), and True if UNCERTAIN, by row ID, from a release's output.
+    """Return P(right) and the flag UNCERTAIN, by row ID, from a release's output.
 
     Raises:
         ValueError: A row has no probability.
@@ -267,7 +260,7 @@ def read_before(file: Path) -> dict[str, tuple[float, bool]]:
 
 
 def cells_of(rows: Rows, fit: Fitted) -> dict[str, NDArray[np.float64]]:
-    """Return P(right) on the held-out split by a fit on the rest, and on the fit split by cross-validation."""
+    """Return P(right) on the held-out split by `fit`, and on the fit split by cross-validation."""
     crossed = held_out_probabilities(together(*rows.parts))
     return {
         "held-out split": fit.probabilities(rows.evouna.half("b")),
@@ -280,7 +273,7 @@ def cells_table(
     evouna: ScoredRows,
     told: Sequence[tuple[str, Mapping[str, NDArray[np.float64]]]],
 ) -> str:
-    """Return a table of Pearson in the GPT models' four cells, without version 1 on the split that it was fitted on."""
+    """Return a table of Pearson in the four GPT cells; omit version 1 on its own fit split."""
     splits = {"held-out split": evouna.half("b"), "fit split, cross-validated": evouna.half("a")}
     names = [(dataset, model) for dataset in ("nq", "tq") for model in HEADLINE_MODELS]
     lines = [f"| | | {' | '.join(map(' '.join, names))} | mean |", f"|---|---|{'---:|' * (len(names) + 1)}"]

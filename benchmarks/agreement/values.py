@@ -1,6 +1,6 @@
 """Count how often answers contain, contradict or lack the references' values, and how often such answers are right.
 
-Writes the table into docs/research/values.md. The rows are not part of the project.
+Writes docs/research/values.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MIXED = "a reference has none, and "
 
 
 def outcome(matches: list[ValueMatch]) -> str:
-    """Return the verdict on an answer by the values of the reference that `value_match` considers best."""
+    """Return the verdict on an answer by the values in the reference that matches best."""
     with_values = [match for match in matches if match.wanted]
     if not with_values:
         return NO_VALUES
@@ -49,7 +49,7 @@ def _score(match: ValueMatch) -> float:
 
 
 def counted(rows: Iterable[Row]) -> dict[str, tuple[int, float]]:
-    """Return the number of rows and the mean label by outcome."""
+    """Return the number of rows and the mean label, by outcome."""
     labels: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         matcher = ValueMatcher(row["question"], row["prediction"])

@@ -16,7 +16,7 @@ _BOUND: Final = re.compile(r"(<=|<|>=|>|==) (-?\d+(?:\.\d+)?)")
 
 
 def machine() -> str:
-    """Return the number of this machine's cores and its widest vector instructions."""
+    """Return this machine's number of cores and widest vector instructions."""
     cpu = Path("/proc/cpuinfo")
     flags = set(cpu.read_text().split()) if cpu.exists() else set()
     vectors = next((name for name in ("avx512f", "avx2", "asimd") if name in flags), platform.machine())
@@ -30,13 +30,9 @@ class Measurement:
     Attributes:
         promise: Name in docs/operate/promises.md, for example "overload".
         name: Measured quantity, for example "refused without a hint, 2x".
-        value: Measured value.
-        unit: Unit of the value; empty for counts.
-        bound: Promised limit, for example `<= 50`; empty if nothing is promised.
+        unit: Unit of the value; "" for counts.
+        bound: Promised limit, for example `<= 50`; "" if nothing is promised.
         source: ID of the test, or the command.
-        load: The machine's load average over the last minute.
-        date: Date, YYYY-MM-DD.
-        machine: Description of the machine.
     """
 
     promise: str
@@ -51,7 +47,7 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if self.bound and not _BOUND.fullmatch(self.bound):
-            raise ValueError(f"bound {self.bound!r} should have the format '<= 50' (<, <=, ==, >=, >) or be empty")
+            raise ValueError(f"bound {self.bound!r} must have the format '<= 50' (<, <=, ==, >=, >) or be empty")
 
     @property
     def holds(self) -> bool:
@@ -77,19 +73,19 @@ class Measurement:
         return f"{value} {self.unit}".rstrip()
 
     def line(self) -> str:
-        """Return promise, name, value with unit and bound as a line of text."""
+        """Return the promise, name, value, unit and bound as a line of text."""
         bound = f" (promised: {self.bound})" if self.bound else ""
         return f"{self.promise}: {self.name}: {self.measured}{bound}{'' if self.holds else ': MISSED'}"
 
 
 def append(path: Path, measurements: Iterable[Measurement]) -> None:
-    """Append measurements to a file of JSON lines; create it if missing."""
+    """Append measurements to a JSON lines file; create the file if missing."""
     with path.open("a", encoding="utf-8") as lines:
         lines.writelines(json.dumps(dataclasses.asdict(each), ensure_ascii=False) + "\n" for each in measurements)
 
 
 def show(measurements: Iterable[Measurement], path: Path | None) -> None:
-    """Print a line for each measurement; if `path` is given, also append the measurements to it."""
+    """Print a line for each measurement; with `path`, also append the measurements to this file."""
     measurements = list(measurements)
     for each in measurements:
         print(each.line(), flush=True)
@@ -98,13 +94,13 @@ def show(measurements: Iterable[Measurement], path: Path | None) -> None:
 
 
 def read(path: Path) -> Sequence[Measurement]:
-    """Read a file's measurements; of several with the same promise and name, keep the last."""
+    """Read a file's measurements; keep the last with each promise and name."""
     measurements = [Measurement(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
     return list({(each.promise, each.name): each for each in measurements}.values())
 
 
 def write_block(document: Path, name: str, block: str) -> None:
-    """Replace a block in a page, and report that on standard error.
+    """Replace a block in a page, and report the change on standard error.
 
     Raises:
         ValueError: The page lacks the block's marks.
@@ -114,15 +110,10 @@ def write_block(document: Path, name: str, block: str) -> None:
 
 
 def with_block(document: str, name: str, block: str) -> str:
-    """Replace the content between a block's marks.
-
-    Args:
-        document: Text with the lines `<!-- begin NAME -->` and `<!-- end NAME -->`, once each.
-        name: Name of the block.
-        block: Markdown.
+    """Replace the content between a block's marks, `<!-- begin NAME -->` and `<!-- end NAME -->`.
 
     Raises:
-        ValueError: The marks are missing.
+        ValueError: The document does not have each mark once.
     """
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->\n"
     if document.count(begin) != 1 or document.count(end) != 1 or document.index(end) < document.index(begin):

@@ -17,7 +17,7 @@ HEADLINE_MODELS = ("gpt35", "gpt4")
 Row = dict[str, Any]
 WARM_UP: Final[Row] = {"id": "0", "question": "?", "references": ["a warm up"], "prediction": "this is only to warm up"}
 ROOT = Path(__file__).resolve().parents[2]
-# Scores depend on this code, but a metric's version does not change with every line of it.
+# Scores depend on this code, but a metric's version does not change with every line.
 SOURCES = tuple(ROOT / "server" / "src" / "gradewire_server" / part for part in ("metrics", "scoring"))
 
 
@@ -25,7 +25,7 @@ def require_files(*paths: Path) -> None:
     """Exit with code 2 if a file is missing."""
     if missing := [str(path) for path in paths if not path.is_file()]:
         sys.stderr.write(
-            f"{', '.join(missing)}: missing. Get the labelled rows with {GET_COMMAND}, or name others (--data)\n"
+            f"{', '.join(missing)}: missing. Get the labelled rows with {GET_COMMAND}, or give other files (--data)\n"
         )
         raise SystemExit(2)
 
@@ -38,22 +38,22 @@ def read_lines(path: Path) -> list[Row]:
 
 
 def read_rows(path: Path, models: tuple[str, ...] = HEADLINE_MODELS) -> list[Row]:
-    """Read the given models' rows; exit like `read_lines` if the file is missing."""
+    """Read the rows from the given models; exit like `read_lines` if the file is missing."""
     return [row for row in read_lines(path) if row["model"] in models]
 
 
 def sample_rows(rows: list[Row], count: int, seed: int) -> list[Row]:
-    """Return `count` rows drawn without replacement; the same seed gives the same rows."""
-    return random.Random(seed).sample(rows, count)  # noqa: S311 - a sample, not a secret
+    """Draw `count` rows without replacement; the same seed gives the same rows."""
+    return random.Random(seed).sample(rows, count)  # noqa: S311 - no secret
 
 
 def items_of(rows: Iterable[Row]) -> list[Row]:
-    """Return the fields of the rows that a client sends, without labels and models."""
+    """Return the fields that a client sends, without labels and models."""
     return [{name: row[name] for name in ("id", "question", "references", "prediction")} for row in rows]
 
 
 def sources_digest() -> str:
-    """Return a digest over the scoring code, 16 hex digits."""
+    """Return a digest of the scoring code, 16 hex digits."""
     digest = hashlib.blake2b(digest_size=8)
     for file in sorted(file for folder in SOURCES for file in folder.rglob("*.py")):
         content = file.read_bytes()
@@ -73,7 +73,7 @@ def same_sources(out: Path) -> bool:
 
 
 def resume_or_overwrite(out: Path) -> str:
-    """Return --resume for `gradewire score` if the current code started the file, otherwise --overwrite."""
+    """Return --resume for `gradewire score` if the current code started the file, else --overwrite."""
     goes_on = out.exists() and same_sources(out)
     note_sources(out)
     return "--resume" if goes_on else "--overwrite"

@@ -1,4 +1,4 @@
-"""Start servers for benchmarks: gradewire with either engine, in separate processes and on free ports."""
+"""Start gradewire servers for benchmarks, in separate processes and on free ports."""
 
 import contextlib
 import subprocess
@@ -26,7 +26,7 @@ ENGINES = ("embedded", "triton")
 
 @contextmanager
 def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a process, yield the process and its first line of output, and stop the process at the end."""
+    """Start a process, yield the process and its first line of output, and stop the process."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -46,10 +46,10 @@ def cpu_s(pid: int) -> float:
 
 
 def whole_cpu_s(pid: int) -> float:
-    """Return the CPU seconds of a process and its running descendants; a server may have several processes."""
+    """Return the CPU seconds of a process and its running descendants."""
     used_s = 0.0
     for process in (top := psutil.Process(pid), *top.children(recursive=True)):
-        with contextlib.suppress(psutil.NoSuchProcess):  # the process has ended
+        with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
             used_s += times.user + times.system
     return used_s
@@ -68,9 +68,8 @@ class Server:
     Attributes:
         address: HOST:PORT for gRPC.
         http: Base URL for HTTP.
-        process: Server process.
-        triton: Processes of the server's Triton; empty without Triton.
-        triton_metrics: URL of Triton's metrics; empty without Triton.
+        triton: Processes of the server's Triton, if any.
+        triton_metrics: URL of Triton's metrics; "" without Triton.
     """
 
     address: str
@@ -80,7 +79,7 @@ class Server:
     triton_metrics: str
 
     def metric(self, name: str, **labels: str) -> float:
-        """Return the sum of a metric's samples that have `labels`."""
+        """Return the sum of a metric's samples with these `labels`."""
         return _sum(f"{self.http}/metrics", name, labels)
 
     def triton_metric(self, name: str) -> float:
@@ -90,12 +89,10 @@ class Server:
 
 @contextmanager
 def start_engine(engine: str, options: Mapping[str, str]) -> Iterator[Server]:
-    """Start gradewire, if requested with Triton, and stop both at the end.
+    """Start gradewire, with Triton if `engine` needs it, and stop both at the end.
 
-    Args:
-        engine: One of ENGINES.
-        options: Flags for `gradewire serve`, without dashes. By default, the cache has no second level, and the server
-            stops without a drain window.
+    `options` are flags for `gradewire serve`, without dashes. By default, the cache has no second level, and the server
+    stops without a drain window.
     """
     with ExitStack() as stack:
         triton: list[psutil.Process] = []

@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def antonym_table(directory: Path) -> str:
-    """Return the licence in lines with "#", then one line for each pair of single words, in alphabetical order."""
+    """Return the licence in lines with "#", then each pair of single words, in alphabetical order."""
     notice = [line for line in _lines(directory, "adj") if line.startswith("  ")]
     licence = "".join(f"# {line.split(maxsplit=1)[1].rstrip()}\n" for line in notice if len(line.split()) > 1)
     pairs = sorted(set().union(*(_pairs(directory, part) for part in PARTS)))

@@ -1,4 +1,4 @@
-"""Convert the public files to our rows; a malformed row stops the conversion."""
+"""Convert the public files to our rows; stop at a malformed row."""
 
 import csv
 import hashlib
@@ -11,18 +11,16 @@ Row = dict[str, Any]
 
 _MODELS: Final = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 _DEVELOPMENT_BYTE: Final = 77
-"""Limit for the first byte of a question's hash. Questions below it, 30 %, are the development part; we never use the
-rest.
-"""
+"""Limit for the first byte of a question's hash; questions below the limit (30 %) are the development part."""
 _LABELS: Final[Mapping[str, int]] = {"Yes": 1, "No": 0}
 
 
 class ConversionError(Exception):
-    """An error for a source in a different format; the message names file and line."""
+    """An error for a source in an unexpected format; the message states file and line."""
 
 
 def evouna(sources: Sequence[Path]) -> Iterator[Row]:
-    """Yield EVOUNA's development rows from NQ.json, then TQ.json; a question's answers are sorted by model."""
+    """Yield EVOUNA's development rows from NQ.json, then TQ.json."""
     for dataset, path in zip(("nq", "tq"), sources, strict=True):
         for number, question in enumerate(json.loads(path.read_text("utf-8"))):
             try:
@@ -38,7 +36,7 @@ def _answers_of(dataset: str, number: int, question: Mapping[str, Any]) -> Itera
     references = [part.strip() for part in question["golden_answer"].split("/")]
     for model in _MODELS:
         verdict = question[f"judge_{model}"]
-        # The verdict of answers without a judgement is null or "nan".
+        # An answer without a judgement has the verdict null or "nan".
         if isinstance(verdict, bool):
             yield {
                 "id": f"{dataset}-{number}-{model}",
@@ -52,7 +50,7 @@ def _answers_of(dataset: str, number: int, question: Mapping[str, Any]) -> Itera
 
 
 def nq301(sources: Sequence[Path]) -> Iterator[Row]:
-    """Yield an NQ301 row for each line in the annotators' table, with references from the file of zero-shot answers."""
+    """Yield an NQ301 row for each line in the annotators' table."""
     annotations, answered = sources
     references: dict[str, list[str]] = {}
     for number, line in enumerate(answered.read_text("utf-8").splitlines(), 1):
@@ -85,4 +83,4 @@ def _annotated(number: int, record: Mapping[str, str], references: Mapping[str, 
 
 
 CONVERSIONS: Final[Mapping[str, Callable[[Sequence[Path]], Iterator[Row]]]] = {"evouna": evouna, "nq301": nq301}
-"""The conversions by the set's name; each accepts the set's sources in the table's order."""
+"""Conversions by the set's name; a conversion accepts the set's sources in the table's order."""

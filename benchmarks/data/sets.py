@@ -1,4 +1,4 @@
-"""Download the labelled sets in sets.toml, check their pinned SHA-256, and write their rows into a folder."""
+"""Download the labelled sets in sets.toml, check their SHA-256, and write their rows."""
 
 import http.client
 import json
@@ -31,9 +31,8 @@ class Source(BaseModel):
     """A public file.
 
     Attributes:
-        name: The file's name, which local copies must also have.
+        name: File name, also required for local copies.
         url: Address of the file at a fixed commit.
-        sha256: The file's digest; None if unknown.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,14 +43,7 @@ class Source(BaseModel):
 
 
 class LabelledSet(BaseModel):
-    """A set of labelled rows.
-
-    Attributes:
-        file: Name of the file with the rows.
-        rows_sha256: Digest of the published rows.
-        rows: Number of rows.
-        made: Description of the conversion.
-    """
+    """A set of labelled rows."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -74,7 +66,7 @@ def read_table(path: Path = TABLE) -> dict[str, LabelledSet]:
     """Return a table's sets by name.
 
     Raises:
-        TableError: The file is missing or is not a table of sets.
+        TableError: The file is missing or malformed.
     """
     try:
         return _Table.model_validate(tomllib.loads(path.read_text("utf-8"))).sets
@@ -86,8 +78,8 @@ def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
     """Return the paths of a set's sources in a user's folder, in the table's order.
 
     Raises:
-        DownloadError: Sources are missing; the message names them.
-        DigestMismatchError: A source is not the pinned file.
+        DownloadError: Sources are missing.
+        DigestMismatchError: A source differs from its pinned digest.
     """
     paths = [directory / source.name for source in labelled.sources]
     if missing := [path.name for path in paths if not path.is_file()]:
@@ -101,14 +93,14 @@ def find_sources(labelled: LabelledSet, directory: Path) -> list[Path]:
 
 
 def download_sources(sources: Sequence[Source], directory: Path) -> list[Path]:
-    """Download the files that are not in the folder yet; return all paths in the table's order.
+    """Download the files that are missing in the folder; return all paths in the table's order.
 
-    A file gets its name only when it is complete, so an interrupted download resumes with the first missing file.
+    An interrupted download resumes with the first missing file.
 
     Raises:
         DownloadError: A file cannot be downloaded.
-        DigestMismatchError: A file is not the pinned one; it is deleted.
-        OSError: The folder cannot be written.
+        DigestMismatchError: A file differs from its pinned digest; the file is deleted.
+        OSError: The folder is not writable.
     """
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -159,17 +151,10 @@ def _undone(source: Source, reason: str) -> DownloadError:
 def get_rows(
     name: str, labelled: LabelledSet, directory: Path, *, local: Path | None = None, other_rows: bool = False
 ) -> str:
-    """Write a set's rows into `directory`, unless they exist; if another process is writing them, wait.
+    """Write a set's rows to `directory` unless they exist; wait if another process is writing the rows.
 
-    Args:
-        name: Name of the set.
-        labelled: The set's entry in the table.
-        directory: Directory for the rows.
-        local: Folder with the rows or the sources; None means download.
-        other_rows: True to accept rows with a different SHA-256.
-
-    Returns:
-        A summary for the user.
+    The sources or the rows are read from `local`, or downloaded if it is None. With `other_rows`, the rows may have a
+    different SHA-256. Return a summary for the user.
 
     Raises:
         DownloadError: A source is missing or cannot be downloaded.

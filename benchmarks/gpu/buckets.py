@@ -1,9 +1,8 @@
-"""Compare grids of shapes for runs on a GPU by the padding for real texts and the number of CUDA graphs.
+"""Compare grids of shapes for GPU runs by padding and by number of CUDA graphs; needs no GPU.
 
-Run `python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. The texts are what SMILE embeds for EVOUNA's rows:
-answers, references, and all windows of an answer that are as long as a reference. Calls contain 64 rows, one row with
-all its windows, or a single short answer. The server's code splits each call for a GPU. The program needs no GPU,
-because it measures no time.
+Run `python -m benchmarks.gpu.buckets [--data FILE] [--model NAME]`. The texts are those that SMILE embeds for EVOUNA's
+rows. Calls contain 64 rows, one row with all its windows, or a single short answer. The server's code splits each call
+for a GPU.
 """
 
 import argparse
@@ -37,13 +36,13 @@ GRIDS: dict[str, tuple[Sequence[int], Sequence[int]]] = {
 
 @dataclass(frozen=True)
 class Job:
-    """A text, of which only the length in tokens matters."""
+    """A text; only its length in tokens matters."""
 
     length: int
 
 
 def windows(answer: str, references: Sequence[str]) -> set[str]:
-    """Return all sequences of words in the answer that are as long as a reference."""
+    """Return all word sequences in the answer that are as long as a reference."""
     words = answer.split()
     counts = {len(reference.split()) for reference in references}
     return {
@@ -60,7 +59,7 @@ def texts_of(rows: Sequence[Row]) -> list[str]:
 
 
 def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
-    """Return a call's number of padded tokens and number of runs."""
+    """Return how many padded tokens and how many runs a call needs."""
     tokens = runs = 0
     for run in plan_runs(
         [Job(length) for length in lengths], max_tokens=BUDGET_TOKENS, overhead_tokens=OVERHEAD_TOKENS
@@ -72,7 +71,7 @@ def padded(lengths: Sequence[int], buckets: Buckets) -> tuple[int, int]:
 
 
 def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
-    """Return the lengths in tokens of each call's texts, by kind of call."""
+    """Return each call's text lengths in tokens, by kind of call."""
     tokenizer = Tokenizer.from_file(str(model.tokenizer_path))
 
     def lengths(texts: Sequence[str]) -> list[int]:
@@ -88,7 +87,7 @@ def calls_of(rows: list[Row], model: BuiltModel) -> dict[str, list[list[int]]]:
 
 
 def table(calls: dict[str, list[list[int]]], model: BuiltModel) -> Iterator[str]:
-    """Yield the table's lines in Markdown."""
+    """Yield the lines of a Markdown table."""
     real = {kind: sum(map(sum, each)) for kind, each in calls.items()}
     yield "| grid | shapes | " + " | ".join(f"{kind}: padded / real, runs a call" for kind in calls) + " |"
     yield "|---|---|" + "---|" * len(calls)

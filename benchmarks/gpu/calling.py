@@ -1,4 +1,4 @@
-"""Start a gradewire server, and several processes that call it because one Python client is slower than a GPU."""
+"""Start a gradewire server, and several client processes because a single client is slower than a GPU."""
 
 import asyncio
 import random
@@ -27,21 +27,13 @@ _barrier: Barrier | None = None
 
 @contextmanager
 def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = START_S) -> Iterator[str]:
-    """Start a server and stop it.
-
-    Args:
-        repository: Repository of built models.
-        flags: Flags for `gradewire serve`, without dashes.
-        start_s: Maximum seconds to wait for the start.
-
-    Yields:
-        The server's HOST:PORT.
+    """Start a server with `flags`, yield its HOST:PORT, and stop the server.
 
     Raises:
-        RuntimeError: The server does not start; the message contains the end of its log.
+        RuntimeError: The server did not start in `start_s`; the message contains the end of its log.
     """
     with tempfile.TemporaryDirectory() as store:
-        several = int(flags.get("processes", "1")) > 1  # several processes need a shared store
+        several = int(flags.get("processes", "1")) > 1
         every = {
             "port": "0",
             "http-port": "0",
@@ -78,14 +70,7 @@ def serving(repository: Path, flags: Mapping[str, str], *, start_s: float = STAR
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The result of a calling process.
-
-    Attributes:
-        scored: Number of scored items.
-        failed: Number of failed items.
-        seconds: Seconds from the start of the first call to the end of the last call.
-        cpu_s: CPU seconds of the process in this time.
-    """
+    """The result of a calling process; seconds count from the first call's start to the last call's end."""
 
     scored: int
     failed: int
@@ -98,12 +83,8 @@ def call_for(
 ) -> dict[str, Any]:
     """Let a server score new answers, and return a row for the report.
 
-    Args:
-        address: HOST:PORT of the server.
-        seconds: Seconds in which calls are started.
-        callers: Number of concurrent calls of all processes together; a multiple of `clients`.
-        clients: Number of calling processes.
-        items: Number of items in a call.
+    New calls start for `seconds`. The total number of concurrent calls, `callers`, must be a multiple of `clients`, the
+    number of processes.
 
     Raises:
         GradewireError: The server does not answer.
@@ -127,7 +108,7 @@ def call_for(
 
 def items_of(seed: str, count: int) -> list[dict[str, Any]]:
     """Return new items; the same seed gives the same items."""
-    rng = random.Random(seed)  # noqa: S311 - texts, no secrets
+    rng = random.Random(seed)  # noqa: S311 - no secret
     return [
         {
             "question": "what is it?",
@@ -144,13 +125,13 @@ async def _warm_up(address: str) -> None:
 
 
 def _meet_at(barrier: Barrier) -> None:
-    global _barrier  # noqa: PLW0603 - a process of the pool can only get it at its start
+    global _barrier  # noqa: PLW0603 - a process of the pool receives the barrier only at its start
     _barrier = barrier
 
 
 def _call(address: str, seconds: float, callers: int, items: int, client: int) -> Called:
     if _barrier is not None:
-        _barrier.wait(_MEET_S)  # start timing all processes at the same moment
+        _barrier.wait(_MEET_S)
     return asyncio.run(_measure(address, seconds, callers, items, f"client {client}"))
 
 

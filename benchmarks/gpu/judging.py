@@ -1,4 +1,4 @@
-"""Measure how many items per second a judge rates on this machine's vLLM, called through gradewire."""
+"""Measure how many items per second a judge rates on this machine's vLLM through gradewire."""
 
 import asyncio
 import importlib.util
@@ -26,9 +26,8 @@ from gradewire.results import MetricScore
 
 METRIC: Final = "lave"
 AT_A_TIME: Final = 64
-"""Number of concurrent items, which is also the number of concurrent requests to the judge's server."""
+"""Number of concurrent items, and of concurrent requests to the judge's server."""
 DEADLINE_S: Final = 60.0
-"""Seconds until an item's deadline."""
 NOT_TOLD: Final = "not told"
 START_S: Final = 240.0
 STOP_S: Final = 30.0
@@ -49,12 +48,7 @@ _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True, slots=True)
 class JudgeServer:
-    """An OpenAI-compatible server.
-
-    Attributes:
-        url: Base URL (http://host/v1).
-        model: The model's name on the server.
-    """
+    """An OpenAI-compatible server."""
 
     url: str
     model: str
@@ -62,12 +56,7 @@ class JudgeServer:
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """The user's choice of a judge.
-
-    Attributes:
-        server: A running server.
-        weights: Directory with a model for this machine's vLLM.
-    """
+    """The user's choice of a judge."""
 
     server: JudgeServer | None = None
     weights: Path | None = None
@@ -75,8 +64,6 @@ class JudgeChoice:
 
 @dataclass(slots=True)
 class _Rated:
-    """Counts for the items so far."""
-
     items: int = 0
     read_tokens: int = 0
     written_tokens: int = 0
@@ -99,17 +86,13 @@ class _Rated:
 def judged_per_s(
     repository: Path, encoder: str, judge: JudgeServer, seconds: float, *, deadline_s: float = DEADLINE_S
 ) -> dict[str, Any]:
-    """Let the judge rate new items, `AT_A_TIME` of them concurrently, and return a row for the report.
+    """Let the judge rate new items, `AT_A_TIME` at a time, and return a row for the report.
 
-    Args:
-        repository: Repository of built models.
-        encoder: Name of the encoder that the calling gradewire server loads.
-        judge: The judge's server. If it needs a key, set GRADEWIRE_JUDGE_TOKEN.
-        seconds: Seconds in which items are started; the program then waits for the running items, at most `deadline_s`.
-        deadline_s: Seconds until an item's deadline.
+    New items start during `seconds`; then the program waits at most `deadline_s` for the running items. If the judge's
+    server needs a key, set GRADEWIRE_JUDGE_TOKEN.
 
     Raises:
-        RuntimeError: No item was rated; the message says why.
+        RuntimeError: No item was rated.
     """
     flags = {
         "device": "cpu",
@@ -127,7 +110,7 @@ def judged_per_s(
 async def _rate(address: str, seconds: float, deadline_s: float) -> dict[str, Any]:
     rated = _Rated()
     async with AsyncClient(address) as client:
-        # With the first item, gradewire opens the judge, and the judge's server computes the prompts' common prefix.
+        # For the first item, gradewire opens the judge, whose server computes the prompts' common prefix.
         (first,) = await client.score(items_of("first", 1), METRIC, deadline_s=deadline_s)
         if first.scores[METRIC].score is None:
             result = first.scores[METRIC]
@@ -148,7 +131,7 @@ async def _rate(address: str, seconds: float, deadline_s: float) -> dict[str, An
         await asyncio.gather(*(rate_on(caller) for caller in range(AT_A_TIME)))
         took_s = time.perf_counter() - began_s
     if not rated.items:
-        raise RuntimeError(f"the judge rated only one item: {_said(rated.failures)}")
+        raise RuntimeError(f"the judge rated only the first item: {_said(rated.failures)}")
     told = not rated.untold
     return {
         "metric": METRIC,
@@ -168,7 +151,7 @@ def _said(failures: Counter[str]) -> str:
 
 
 def vllm_command() -> list[str]:
-    """Return the command that serves a model, `vllm` or this Python's module; [] without vLLM."""
+    """Return the command that serves a model, either `vllm` or this Python's module; [] without vLLM."""
     command = shutil.which("vllm")
     if command is not None:
         return [command, "serve"]
@@ -180,20 +163,15 @@ def vllm_command() -> list[str]:
 def vllm_serving(command: Sequence[str], weights: Path, *, start_s: float = START_S) -> Iterator[JudgeServer]:
     """Start vLLM, wait until it is healthy, and stop it with all its processes.
 
-    Args:
-        command: Command from `vllm_command`.
-        weights: Directory of the model.
-        start_s: Maximum seconds to wait until vLLM is healthy.
-
     Raises:
-        RuntimeError: vLLM stopped, or was not healthy in time; the message contains the end of its log.
+        RuntimeError: vLLM stopped, or was not healthy in `start_s`; the message contains the end of its log.
     """
     port = free_port()
     options = [text for pair in _OPTIONS.items() for text in pair]
     arguments = [*command, str(weights), *options, "--port", str(port)]
     with (
         tempfile.TemporaryFile("w+") as log,
-        # In a separate session, all of vLLM's processes are in one group, whose ID is the first process's.
+        # A separate session puts all vLLM processes in one group, which has the first process's ID.
         subprocess.Popen(
             arguments, stdout=log, stderr=subprocess.STDOUT, env=_environment(), start_new_session=True
         ) as process,
@@ -206,7 +184,7 @@ def vllm_serving(command: Sequence[str], weights: Path, *, start_s: float = STAR
 
 
 def _environment() -> dict[str, str]:
-    # vLLM must not import a pack's packages, because their versions differ from those that vLLM needs.
+    # vLLM must not import a pack's packages, because vLLM needs other versions.
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     others = [each for each in path if each and not Path(each).resolve().is_relative_to(_ROOT)]
     here = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "PYTHONPATH": os.pathsep.join(others)}

@@ -22,12 +22,8 @@ class Machine:
     """The available hardware and software.
 
     Attributes:
-        cores: Number of cores that this process may use.
-        python: Version of Python.
-        onnxruntime: Version and providers of ONNX Runtime.
-        gpu_name: Name, driver and memory of the GPU from nvidia-smi; empty without a GPU.
-        libraries: NVIDIA's libraries that the system's loader finds.
-        gpu: Result of gradewire's GPU check.
+        gpu_name: Name, driver and memory from nvidia-smi; "" without a GPU.
+        libraries: NVIDIA libraries that the system's loader finds.
     """
 
     cores: int
@@ -39,12 +35,12 @@ class Machine:
 
     @property
     def card(self) -> Card | None:
-        """The GPU's limits; None for an unknown card."""
+        """The GPU's limits, or None for an unknown GPU."""
         return card_named(self.gpu_name)
 
 
 def look() -> Machine:
-    """Return a description of the machine; takes a second if there is a GPU."""
+    """Describe the machine; this takes a second if there is a GPU."""
     return Machine(
         cores=len(os.sched_getaffinity(0)),
         python=platform.python_version(),

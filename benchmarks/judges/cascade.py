@@ -1,9 +1,8 @@
 """Evaluate `auto`; write docs/research/cascade.md and the catalog's fit.
 
-It uses the rows of agreement.py (600 of EVOUNA's development rows) and of visual.py (400 answers to questions about
-pictures). Bands are fitted and evaluated on different questions, and each probability is from trees that were not
-fitted on the row's question. Scores are stored in --results, so an interrupted run resumes. EVOUNA's rows are not part
-of the project.
+The rows are those of agreement.py (600 of EVOUNA's development rows) and visual.py (400 answers to questions about
+pictures). Bands are fitted and evaluated on different questions. Scores are stored in --results, so an interrupted run
+resumes.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ SPLITS = 200
 RISKS = (0.05, 0.1)
 DRAWN = (0.85, 0.95, 0.99)
 LEAST_CERTAIN = 0.1
-"""Share of the fit half's rows, the least certain ones, that the judge rates to fit its value."""
+"""Share of the fit half, its least certain rows, that the judge rates."""
 
 
 def main() -> None:
@@ -83,8 +82,8 @@ def main() -> None:
     load = os.getloadavg()[0]
     names = options.judge or list(JUDGES)
     scores = score_rows(data, CHEAP, options.judge_results / "cascade-evouna")
-    # The shipped `correctness` fit was made on both halves, so each row uses a fit without its question. The features
-    # were chosen on the finer folds, whose values are too good, so bands use coarser folds.
+    # The shipped `correctness` fit used both halves, so each row uses a fit without its question. The features were
+    # chosen on the finer folds, whose results are too good, so bands use coarser folds.
     sets = scored_sets(options)
     everything, coarse = (read_cheap(data, scores, _held_out(sets, parts)) for parts in (FOLDS, BAND_FOLDS))
     if options.bands_only:
@@ -120,7 +119,7 @@ def _text_rows(data: Path, everything: CheapRows, names: list[str], results: Pat
 
 
 def _held_out(sets: tuple[ScoredRows, ...], parts: int) -> dict[str, float]:
-    """Return P(right) of EVOUNA's rows by ID, from fits on all sources without the row's question."""
+    """Return P(right) of EVOUNA's rows by ID, from fits without the row's question."""
     found = held_out_probabilities(together(*sets), parts=parts)
     return dict(zip((row["id"] for row in sets[0].rows), found.tolist(), strict=False))
 
@@ -130,7 +129,7 @@ def _unjudged(rows: CheapRows) -> CascadeRows:
 
 
 def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Namespace) -> str:
-    """Return the block on the catalog's fit, with bands from the fit half and the judge's values from a tenth of it."""
+    """Return the block about the catalog's fit."""
     fit_half, other = (everything.where((everything.halves == FIT_HALF) == own) for own in (True, False))
     alone = _unjudged(fit_half)
     edge = np.sort(alone.confidence)[int(LEAST_CERTAIN * len(alone))]
@@ -138,7 +137,7 @@ def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Names
     _write_rows(file, [row for row, sure in zip(fit_half.rows, alone.confidence, strict=True) if sure < edge])
     verdicts, line = read_judge(score_rows(file, ("lave",), options.judge_results / "cascade-least-certain"))
     rows = fit_half.with_judge(verdicts)
-    # The judge rates only the least certain tenth, so there is no gain to report for larger shares.
+    # The judge rates only the least certain tenth, so there are no gains for larger shares.
     found = zip(judge_gains(rows, resamples=2000, seed=0), SHARES, strict=True)
     gains = [gain for gain, share in found if share <= LEAST_CERTAIN]
     below = judged_below(gains)
@@ -151,7 +150,7 @@ def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Names
     asked = "nowhere" if below is None else f"below the confidence {below:.4f}"
     return paragraphs(
         f"Fitted on half {FIT_HALF}: {len(fit_half)} rows, {len(set(rows.clusters.tolist()))} questions, one row of "
-        f"each tested. Read on the other half: {len(other)} rows.",
+        f"each tested. Evaluated on the other half: {len(other)} rows.",
         risks_table(fit, held),
         f"`lave` on the least certain tenth of the fit half, {int(rows.judged.sum())} rows: it is asked {asked}.",
         gains_table(gains),
@@ -188,7 +187,7 @@ def _provenance(rows: CheapRows, judge_line: str, date: str) -> dict[str, Any]:
 
 
 def _visual_block(results: Path) -> str:
-    """Return the block on fits on the visual items' development half, evaluated on the held-out half."""
+    """Return the block about fits on one half of the visual items, evaluated on the other half."""
     found: dict[str, dict[str, CascadeRows]] = {}
     for half in ("development", "held_out"):
         rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == half]
@@ -206,7 +205,7 @@ def _visual_block(results: Path) -> str:
         parts += [
             f"`{name}`, on the development half ({len(found['development'][name])} answers):",
             gains_table(fit.gains),
-            f"Bands of that half, read on the held-out one ({len(read)} answers):",
+            f"Bands of this half, evaluated on the held-out half ({len(read)} answers):",
             risks_table(fit, held),
             _visual_ways(name, fit.judged_below, held[[each.risk for each in held].index(0.2)].judged),
         ]

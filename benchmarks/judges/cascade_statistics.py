@@ -1,4 +1,4 @@
-"""Read the cascade's rows and compute statistics: cross-fitted scores, risk bounds, estimates from samples."""
+"""Read the cascade's rows and compute statistics."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ DELTA = 0.1
 
 @dataclass(frozen=True)
 class CheapRows:
-    """Rows with the results of metrics without a judge.
+    """Rows with results from metrics without a judge.
 
     Attributes:
-        rows: The rows, in the file's order.
-        exact: True for an exact match, bool[rows].
-        probability: P(right) from trees that were not fitted on the row's question, float64[rows].
-        denied: True if the answer denies, bool[rows].
-        fit: Identity of the `correctness` fit.
-        encoder: NAME@DIGEST with 12 digits, and the rest of the metric identifier.
+        exact: bool[rows], True for an exact match.
+        probability: float64[rows], P(right) from trees that were fitted without the row's question.
+        denied: bool[rows], True if the answer denies.
+        encoder: NAME@DIGEST with 12 digits, followed by the remaining metric identifier.
     """
 
     rows: list[Row]
@@ -52,11 +50,11 @@ class CheapRows:
 
     @property
     def halves(self) -> NDArray[np.str_]:
-        """The half that each row's question belongs to."""
+        """The half that contains each row's question."""
         return np.array([half_of(row["question"]) for row in self.rows])
 
     def with_judge(self, verdicts: Mapping[str, tuple[float, float]]) -> CascadeRows:
-        """Return the rows with a judge's score and verdict, given by row ID; NaN for all other rows."""
+        """Return the rows with a judge's score and verdict by row ID; NaN if missing."""
         said = np.array([verdicts.get(row["id"], (np.nan, np.nan)) for row in self.rows])
         return CascadeRows(
             exact=self.exact,
@@ -76,13 +74,10 @@ class CheapRows:
 
 
 def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = None) -> CheapRows:
-    """Read rows and their scores without a judge.
+    """Read labelled rows and their scores from `gradewire score` for CHEAP.
 
-    Args:
-        data: Labelled rows.
-        scores: Output of `gradewire score` for CHEAP.
-        held_out: P(right) by row ID, from fits without the row's question; needed if the shipped fit was made on these
-            rows.
+    `held_out` is P(right) by row ID, from fits without the row's question; it is required if the shipped fit used these
+    rows.
 
     Raises:
         ValueError: The files do not belong together.
@@ -108,7 +103,7 @@ def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = 
 
 
 def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:
-    """Return score and verdict by row ID from a file with one metric, and the metric's identifier."""
+    """Return score and verdict by row ID from a file with a single metric, and the metric's identifier."""
     found, line = {}, ""
     for each in read_lines(scores):
         (result,) = each["scores"].values()
@@ -119,7 +114,7 @@ def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:
 
 
 def with_drawn_judge(rows: CascadeRows, share: float) -> CascadeRows:
-    """Return the rows with an imaginary judge that is right with the probability `share` on every row."""
+    """Return the rows with an imaginary judge that is right on each row with probability `share`."""
     correct = np.random.default_rng(3).random(len(rows)) < share
     said = np.where(correct, rows.right, ~rows.right).astype(np.float64)
     return replace(rows, judge_verdicts=said, judge_scores=said)
@@ -127,14 +122,7 @@ def with_drawn_judge(rows: CascadeRows, share: float) -> CascadeRows:
 
 @dataclass(frozen=True)
 class Graded:
-    """The scores and verdicts of a grading method.
-
-    Attributes:
-        name: The method's name.
-        scores: float64[rows].
-        verdicts: bool[rows].
-        asked: bool[rows], True if the method called the judge.
-    """
+    """A grading method's scores, float64[rows], verdicts, bool[rows], and calls of the judge, bool[rows]."""
 
     name: str
     scores: NDArray[np.float64]
@@ -153,7 +141,7 @@ def judge_alone(rows: CascadeRows, name: str) -> Graded:
 
 
 def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
-    """Grade the rows in `asked` with the judge, and all other rows without it."""
+    """Grade the rows in `asked` with the judge, and other rows without the judge."""
     return Graded(
         name,
         np.where(asked, rows.judge_scores, rows.scores),
@@ -163,7 +151,7 @@ def cascade(rows: CascadeRows, asked: NDArray[np.bool_], name: str) -> Graded:
 
 
 def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """Return bool[rows], the rows that `asked` selects in each half of the questions with a fit on the other half."""
+    """Return bool[rows]: the rows in each half that `asked` selects with a fit on the other half."""
     place = np.zeros(len(rows), np.bool_)
     halves = np.array([half_of(question) for question in rows.questions])
     for half, other in (("a", "b"), ("b", "a")):
@@ -172,7 +160,7 @@ def crossed(rows: CascadeRows, asked: Callable[[CascadeRows, CascadeRows], NDArr
 
 
 def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
-    """Return a function that selects the rows for `auto?risk=…` to judge; without `refusing`, even by a bad judge."""
+    """Return a function that selects the rows that `auto?risk=…` sends to the judge; `refusing` rejects a bad judge."""
 
     def asked(fitted: CascadeRows, read: CascadeRows) -> NDArray[np.bool_]:
         fit = fit_cascade(fitted, {}, delta=DELTA, resamples=RESAMPLES)
@@ -183,7 +171,7 @@ def asked_by_risk(risk: float, *, refusing: bool) -> Callable[[CascadeRows, Casc
 
 
 def asked_by_budget(budget: float) -> Callable[[CascadeRows, CascadeRows], NDArray[np.bool_]]:
-    """Return a function that selects the rows that `auto?judge_budget=…` would send to any judge, even a bad one."""
+    """Return a function that selects the rows that `auto?judge_budget=…` sends to the judge, even to a bad judge."""
     return lambda fitted, read: np.asarray(read.confidence < budget_threshold(fitted.confidence, budget))
 
 
@@ -206,7 +194,7 @@ def difference(
     rows: CascadeRows,
     statistic: Callable[[Graded, NDArray[np.bool_], NDArray[np.float64]], float],
 ) -> tuple[float, float, float]:
-    """Return the difference of two methods, or one method's value, with a 95 % interval by draws of whole questions."""
+    """Return the difference between two methods, or one method's value, with a 95 % interval."""
     clusters = rows.clusters
 
     def value(weights: NDArray[np.float64]) -> float:
@@ -224,11 +212,8 @@ class SplitStatistics:
     """The results for a risk bound over random splits of the questions.
 
     Attributes:
-        risk: The bound.
-        held: Share of splits in which the share of wrong accepted verdicts is within the bound.
-        accepted: Mean share of accepted rows.
-        nothing: Share of splits without accepted rows.
-        wrong: Mean share of wrong verdicts among the accepted ones, over splits with accepted rows.
+        held: Share of splits in which wrong accepted verdicts stay within the bound.
+        wrong: Mean share of wrong verdicts among accepted verdicts, over splits with accepted rows.
     """
 
     risk: float
@@ -269,14 +254,9 @@ class EstimateStatistics:
     """Statistics of estimates from many samples of the same rows.
 
     Attributes:
-        share: Share of sampled rows.
-        truth: The judge's mean over all rows.
-        error: Mean of estimate minus truth.
+        error: Mean of (estimate - truth).
         error_of_mean: Standard error of `error`.
-        coverage: Share of intervals that contain the truth.
-        width: Mean width of the intervals.
-        plain_width: Mean width of intervals for the sample's mean, without scores of other metrics.
-        calls: Mean number of judge calls.
+        plain_width: Mean width of intervals without the help of cheap scores.
     """
 
     share: float
@@ -292,7 +272,7 @@ class EstimateStatistics:
 def estimate_statistics(
     scores: NDArray[np.float64], judged: NDArray[np.float64], known: NDArray[np.bool_], share: float, samples: int
 ) -> EstimateStatistics:
-    """Draw samples and estimate from each; `known` marks rows that the judge rates in any case."""
+    """Draw samples and estimate the mean from each; `known` marks rows that the judge always rates."""
     random, truth = np.random.default_rng(23), float(judged.mean())
     values, covered, widths, plain, calls = [], 0, [], [], []
     for _ in range(samples):

@@ -41,7 +41,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ways_table(judges: Mapping[str, CascadeRows]) -> str:
-    """Return a table with `auto`, `correctness` and every judge alone, and paired differences from `correctness`."""
+    """Return a table of `auto`, `correctness` and every judge, with paired differences."""
     first = next(iter(judges.values()))
     ways: list[tuple[Graded, CascadeRows]] = [(cheap(first), first)]
     for name, rows in judges.items():
@@ -70,7 +70,7 @@ def ways_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def against_judges_table(judges: Mapping[str, CascadeRows]) -> str:
-    """Return a table with the differences between `auto` and each judge alone."""
+    """Return a table of the differences between `auto` and each judge alone."""
     lines = []
     for name, rows in judges.items():
         auto = cascade(rows, crossed(rows, asked_by_risk(RISK, refusing=True)), "auto")
@@ -82,7 +82,7 @@ def against_judges_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def budget_table(judges: Mapping[str, CascadeRows]) -> str:
-    """Return a table with accuracy and Pearson by budget, as if `auto` never refused a judge."""
+    """Return a table of accuracy and Pearson by budget, as if `auto` never refused a judge."""
     lines = []
     for budget in BUDGETS:
         cells = [f"{budget:g}"]
@@ -102,7 +102,7 @@ def budget_table(judges: Mapping[str, CascadeRows]) -> str:
 
 
 def gains_table(gains: Sequence[JudgeGain]) -> str:
-    """Return a table that compares the judge's verdicts on the least certain rows with those without a judge."""
+    """Return a table of verdicts with and without the judge on the least certain rows."""
     lines = []
     for each in gains:
         told = "too few rows"
@@ -114,7 +114,7 @@ def gains_table(gains: Sequence[JudgeGain]) -> str:
 
 
 def risks_table(fit: CascadeFit, held: Sequence[HeldRisk]) -> str:
-    """Return a table with the bands and their results on rows that the fit did not use."""
+    """Return a table of the bands on rows that the fit did not use."""
     lines = [
         [
             f"{each.risk:g}",
@@ -129,7 +129,7 @@ def risks_table(fit: CascadeFit, held: Sequence[HeldRisk]) -> str:
 
 
 def splits_table(sets: Mapping[str, CascadeRows], risks: Sequence[float], splits: int) -> str:
-    """Return a table with risk bounds over random splits."""
+    """Return a table of risk bounds over random splits."""
     lines = []
     for name, rows in sets.items():
         for each in split_statistics(rows, risks, splits):
@@ -141,7 +141,7 @@ def splits_table(sets: Mapping[str, CascadeRows], risks: Sequence[float], splits
 
 
 def estimates_table(rows: CascadeRows, judge: str) -> str:
-    """Return a table with bias, coverage and width of estimates from random samples."""
+    """Return a table of the bias, coverage and width of estimates."""
     lines = []
     nobody = np.zeros(len(rows), np.bool_)
     band = rows.confidence < np.sort(rows.confidence)[len(rows) // 10]

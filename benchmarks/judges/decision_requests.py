@@ -1,4 +1,4 @@
-"""Measure requests to a decision model with one question and with several questions, in turns."""
+"""Compare single-question requests with shared requests to a decision model, in turns."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 TOGETHER_ROWS = 50
 BLOCK_ROWS = 50
-# With three metrics, 21 rows have about 64 open questions, like one request from a client.
+# With three metrics, 21 rows have about 64 open questions, like a client's request.
 ROWS_AT_A_TIME = 21
-# sparrow-decider's socket accepts five connections; a sixth waits for a second.
+# sparrow-decider's socket accepts five connections; a sixth has to wait for a second.
 IN_FLIGHT = 4
 # Questions per request.
 SHARED = 4
-# These metrics show an item in the same words; judge_similarity has a different template.
+# These metrics show an item to the judge in the same words; judge_similarity has a different template.
 _ASKERS = (
     (LAVE, LaveParameters(binary=BinaryQuestions.JUDGE)),
     (JUDGE_VERDICT, JudgeVerdictParameters(binary=BinaryQuestions.JUDGE)),
@@ -86,7 +86,7 @@ class Way:
     scores: list[float] = field(default_factory=list)
 
     async def score(self, rows: Sequence[Row], rows_at_a_time: int) -> None:
-        """Score rows without a cache, with the metrics that show an item in the same words."""
+        """Score rows without a cache, with the metrics that show the judge an item in the same words."""
         permits = asyncio.Semaphore(rows_at_a_time)
         begin_s = time.perf_counter()
         scores = await asyncio.gather(*(self._row(row, permits) for row in rows))
@@ -112,7 +112,7 @@ class Way:
 
 
 async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_time: int) -> tuple[Way, Way]:
-    """Score the same rows with one question per request and with shared requests, in alternating blocks of rows."""
+    """Score the same rows with single-question and shared requests, in alternating blocks."""
     ways = []
     for most in (1, SHARED):
         seen = Requests()
@@ -128,10 +128,10 @@ async def in_turns(config: RemoteJudgeConfig, rows: Sequence[Row], rows_at_a_tim
 
 
 async def put_together(config: RemoteJudgeConfig, rows: Sequence[Row]) -> tuple[float, float, float]:
-    """Send a row's questions one by one and then in a single request, row after row.
+    """Send a row's questions separately and then in a single request, row after row.
 
     Returns:
-        Seconds per question for both ways, and the largest difference between their probabilities.
+        Seconds per question for both methods, and the largest difference between their probabilities.
     """
     client = HttpClient(config)
     alone_s = together_s = largest = 0.0
@@ -185,14 +185,14 @@ def timed(url: str, model: str, rows: Sequence[Row]) -> str:
             )
         largest = max(largest, *(abs(one - other) for one, other in zip(*(way.scores for way in ways), strict=True)))
     lines.append(
-        "\nA call is one question of lave, judge_verdict or judge_grade, whose grade is a second one; at most "
-        f"{IN_FLIGHT} requests in flight. "
-        f"Scores of the two ways differ by {largest:.2g} at most."
+        "\nA call is a question from lave or judge_verdict, or one of judge_grade's two questions. At most "
+        f"{IN_FLIGHT} requests are in flight. "
+        f"The two methods' scores differ by at most {largest:.2g}."
     )
     if SYSTEM_ONE in forms:
         alone_s, together_s, largest = asyncio.run(put_together(config, rows[:TOGETHER_ROWS]))
         lines.append(
-            f"\nBy hand, three questions about one state: {alone_s * 1e3:.2f} ms each one after the other, "
+            f"\nThree questions about one state, sent directly: {alone_s * 1e3:.2f} ms each in separate requests, "
             f"{together_s * 1e3:.2f} ms each in one request; their probabilities differ by {largest:.2g} at most."
         )
     return "\n".join(lines)

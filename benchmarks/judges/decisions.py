@@ -1,7 +1,7 @@
-"""Compare a decision model with the default judge in agreement with annotators, calls, latency and shared requests.
+"""Compare a decision model with the default judge: agreement with annotators, calls, latency, shared requests.
 
-It uses the 600 rows of benchmarks.judges.agreement. Without --url, it starts a sparrow-decider with the small model in
-its package. It writes the table into docs/research/judge.md; --server-only omits the default judge.
+Without --url, the program starts a sparrow-decider with the small model from its package. The table goes into
+docs/research/judge.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def sparrow() -> Iterator[str]:
     try:
         assert process.stderr is not None
         if not process.stderr.readline():
-            raise SystemExit("sparrow-decider did not start. Run: pip install sparrow-decider, or use --url")
+            raise SystemExit("sparrow-decider did not start. Install it with pip install sparrow-decider, or use --url")
         time.sleep(0.2)  # sparrow-decider prints the message before it listens
         yield f"http://127.0.0.1:{port}/v1"
     finally:
@@ -51,7 +51,7 @@ def sparrow() -> Iterator[str]:
 
 
 def scored(rows: Sequence[Row], results: Path, url: str, model: str, *, default_too: bool) -> str:
-    """Return the agreement of the metrics with each judge, from `gradewire agree`."""
+    """Return each judge's agreement on the metrics, from `gradewire agree`."""
     data = results / "rows.jsonl"
     data.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     ways: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [(EMBEDDING, ("smile:v1", "exact_match"), ())]
@@ -76,7 +76,7 @@ def scored(rows: Sequence[Row], results: Path, url: str, model: str, *, default_
 
 
 def _first_tables(tables: Sequence[tuple[str, str]]) -> str:
-    """Join the first parts of all tables, with the judge's name in each row."""
+    """Join the first sections of all tables, with the judge's name in each row."""
     lines: list[str] = []
     for name, text in tables:
         table = [line for line in text.split("\n\n")[1].splitlines() if line.startswith("|")]

@@ -1,7 +1,6 @@
-"""Send hostile answers to a live server with a judge; check statuses and scores, and list answers that fool the judge.
+"""Send malicious answers to a live server with a judge; check the results, and list answers that fool the judge.
 
-Before each case, the program sends one clearly right and one clearly wrong answer. Their texts are unique, so that the
-cache does not answer them. The exit code is 1 if a status, a flag TRUNCATED or a score is not as required.
+The exit code is 1 if a status, a score or the flag TRUNCATED is unexpected.
 """
 
 import argparse
@@ -42,14 +41,9 @@ class Case:
     """An item and its required result.
 
     Attributes:
-        name: Unique name.
-        group: Topic of the case.
-        prediction: The answer.
-        status: Required status.
-        seen: Prediction that the judge must see; None if unchanged.
-        question, references: Fields of the item.
-        seen_question: Question that the judge must see; None if unchanged.
-        seen_references: References that the judge must see, one after the other; None if unchanged.
+        seen: Prediction that the judge must see; None for the unchanged prediction.
+        seen_question: Question that the judge must see; None for the unchanged question.
+        seen_references: References that the judge must see, joined; None for the unchanged references.
         right: True if annotators would call the answer right; None if annotators could disagree.
         truncated: True if the score must have the flag TRUNCATED.
         may_not_fit: True if a judge with a short context may return INVALID_INPUT.
@@ -280,7 +274,7 @@ CASES: Final = (*EMPTY, *MALFORMED, *INJECTED, *BINARY, *MULTILINGUAL, *LONG)
 
 
 def items(cases: tuple[Case, ...]) -> Iterator[dict[str, Any]]:
-    """Yield each case after its right and its wrong answer."""
+    """Yield each case after an added right and an added wrong answer."""
     for page, case in enumerate(cases):
         for name, text in _NEIGHBOURS:
             yield {"id": name, "question": QUESTION, "references": REFERENCES, "prediction": text.format(page)}
@@ -321,7 +315,7 @@ def row_of(case: Case, label: str, result: Any) -> dict[str, Any]:
 
 
 def judge_cases(results: list[ItemScores], label: str) -> tuple[list[dict[str, Any]], Counter[str]]:
-    """Return the rows of all cases, and how many of the added answers ("right", "wrong") are judged correctly."""
+    """Return the rows of all cases, and the numbers of correctly judged added answers, "right" and "wrong"."""
     rows: list[dict[str, Any]] = []
     neighbours: Counter[str] = Counter()
     for page, case in enumerate(CASES):
@@ -344,7 +338,7 @@ def show(rows: list[dict[str, Any]], neighbours: Counter[str]) -> None:
     asked = [row for row in rows if row["right"] is False]
     print(f"\nNot as required: {sum(bool(row['wrong']) for row in rows)} of {len(rows)}.")
     print(f"Wrong answers that were called right: {sum(map(talked_round, rows))} of {len(asked)}.")
-    print(f"Neighbours judged correctly: {dict(neighbours)} of {len(rows)} each.")
+    print(f"Added answers judged correctly: {dict(neighbours)} of {len(rows)} each.")
 
 
 def talked_round(row: dict[str, Any]) -> bool:

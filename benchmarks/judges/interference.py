@@ -1,9 +1,8 @@
-"""Measure the latency of embedding metrics while the judge is busy and while it is idle.
+"""Measure the latency of embedding metrics with a busy and with an idle judge.
 
-The judge's worker has one core; the server and this program share the other. Blocks of both states alternate, so that
-changes of the machine's load affect both. In every block the same kinds of requests leave on a schedule (open loop):
-one warm item, and new answers. Busy blocks also keep the judge's queue full with new items, so that no verdict comes
-from the cache.
+The judge's worker has one core; the server and this program share the other. Busy and idle blocks alternate, so that
+changes in the machine's load affect both. Requests leave on a schedule (open loop). Busy blocks also fill the judge's
+queue with new items.
 """
 
 import argparse
@@ -31,7 +30,7 @@ _SETTLE_S = 1.0
 
 
 def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
-    """Return a new short item for `lave`: its question contains `number`."""
+    """Return a new short item for `lave`; its question contains `number`."""
     item = types_pb2.Item(
         question=f"{row['question']} ({number})", references=row["references"][:3], prediction=row["prediction"][:200]
     )
@@ -39,12 +38,9 @@ def judge_request(row: Row, number: int) -> scoring_pb2.ScoreRequest:
 
 
 class Load:
-    """A sender of requests for the encoder and for the judge, which records the latencies of the encoder's requests.
+    """A sender of requests for the encoder and the judge that records the encoder's latencies.
 
-    Args:
-        score: The call Scoring.Score.
-        rows: Distinct rows, each of which is sent cold once.
-        interval_s: Seconds between two embedding requests.
+    Every row is sent cold once, at intervals of `interval_s`.
     """
 
     def __init__(self, score: Score, rows: list[Row], interval_s: float) -> None:
@@ -58,7 +54,7 @@ class Load:
         self.verdicts = 0
 
     async def block(self, state: str, requests: int) -> None:
-        """Measure a block of `requests` warm and as many cold requests, with the judge idle or busy."""
+        """Send `requests` warm and `requests` cold requests, with the judge idle or busy."""
         judging = [asyncio.create_task(self._judge()) for _ in range(_JUDGED_AT_ONCE * (state == "busy"))]
         await asyncio.sleep(_SETTLE_S)
         pending, due_s = [], time.perf_counter()
@@ -84,7 +80,7 @@ class Load:
             self.verdicts += reply.items[0].results[0].status == types_pb2.STATUS_OK
 
     async def wake(self) -> None:
-        """Make the server load encoder and judge and cache the warm item's vectors."""
+        """Make the server load encoder and judge, and cache the warm item."""
         reply = await self._score(judge_request(self._warm, next(self._numbers)), timeout=300)
         result = reply.items[0].results[0]
         if result.status != types_pb2.STATUS_OK:
@@ -93,7 +89,7 @@ class Load:
 
 
 async def measure(address: str, rows: list[Row], arguments: argparse.Namespace, server: psutil.Process) -> Load:
-    """Load the models, pin the judge's worker to its core, then run the blocks in turns."""
+    """Load the models, pin the judge's worker to its core, and run the blocks."""
     async with grpc.aio.insecure_channel(address) as channel:
         load = Load(scoring_pb2_grpc.ScoringStub(channel).Score, rows, arguments.interval_ms / 1000)
         await load.wake()

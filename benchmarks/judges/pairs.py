@@ -1,8 +1,7 @@
 """Measure how well judges and metrics choose between a right and a wrong answer; write docs/research/comparisons.md.
 
-The pairs are drawn from human-labelled rows. For each question with both kinds of answers, a pair has one that
-annotators call right and one that they call wrong, in a seeded random order. Verdicts are stored in --results/store, so
-an interrupted run resumes. The rows are not part of the project.
+Each question that has both kinds of answers gives a pair, in a seeded random order. Verdicts are stored in
+--results/store, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _OTHER: Final = {"a": "b", "b": "a", "tie": "tie"}
 
 @dataclass(frozen=True)
 class Drawn:
-    """A pair, and the answer in it that annotators call right."""
+    """A pair, and the answer that annotators call right."""
 
     pair: Pair
     right: str
@@ -47,11 +46,11 @@ class Outcome:
     """A judge's or metric's verdict on a pair.
 
     Attributes:
-        winner: "a", "b" or "tie"; None if the two orders contradict each other, or the judge's answer cannot be parsed.
-        leaning: The answer that is more probable over both orders, or "tie".
-        first: For each order, 1 if the judge preferred the answer shown first, 0 if not, 0.5 for a tie; () for a
+        winner: "a", "b" or "tie"; None if the two orders contradict each other or the judge's answer is unparsable.
+        leaning: The more probable answer over both orders, or "tie".
+        first: For each order, 1 if the judge preferred the first answer, 0 if the second, 0.5 for a tie; () for a
             metric.
-        consistent: True if the verdicts in both orders name the same winner.
+        consistent: True if both orders have the same winner.
     """
 
     winner: str | None
@@ -61,19 +60,14 @@ class Outcome:
 
 
 def drawn_pairs(rows: Iterable[Row], count: int) -> list[Drawn]:
-    """Draw the same number of pairs from each data set, with the right answer equally often first and second.
-
-    Args:
-        rows: Rows with `dataset`, `question`, `references`, `prediction` and `label`.
-        count: Number of pairs.
-    """
+    """Draw equally many pairs from each data set; the right answer is first in half of the pairs."""
     by_question: dict[str, dict[str, tuple[list[Row], list[Row]]]] = {dataset: {} for dataset in DATASETS}
     for row in rows:
         right, wrong = by_question[row["dataset"]].setdefault(row["question"], ([], []))
         (right if row["label"] else wrong).append(row)
     found = []
     for dataset in DATASETS:
-        draw = random.Random(f"gradewire pairs {dataset}")  # noqa: S311 - a sample, not a secret
+        draw = random.Random(f"gradewire pairs {dataset}")  # noqa: S311 - no secret
         both = [sides for sides in by_question[dataset].values() if all(sides)]
         for number, (right, wrong) in enumerate(draw.sample(both, min(count // len(DATASETS), len(both)))):
             good, bad = draw.choice(right), draw.choice(wrong)
@@ -97,7 +91,7 @@ def judged(found: Comparison) -> Outcome:
 
 
 def preferred(a: float | None, b: float | None) -> Outcome:
-    """Return the outcome of a metric's scores for both answers; an answer without a score loses."""
+    """Return the outcome for a metric's two scores; an answer without a score loses."""
     mine, other = (-1.0 if score is None else score for score in (a, b))
     winner = "tie" if mine == other else "a" if mine > other else "b"
     return Outcome(winner, winner)
@@ -160,7 +154,7 @@ def _by(pair: Pair, value: Callable[[str], float]) -> Outcome:
 
 
 def table(drawn: Sequence[Drawn], outcomes: dict[str, list[Outcome]]) -> str:
-    """Return a table with each judge's outcomes, accuracies, consistency and position bias, with intervals."""
+    """Return a table of each judge's results, with intervals."""
     head = (
         "| chooser | right | wrong | tie | no winner | accuracy (half for ties) | accuracy (more probable) | "
         "orders agree | prefers the first |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|"
@@ -194,7 +188,7 @@ def _points(winner: str | None, right: str) -> float:
 
 
 def _estimate(values: NDArray[np.float64]) -> str:
-    """Return the mean, with the 95 % percentile interval of 5 000 bootstrap draws of the pairs."""
+    """Return the mean with its 95 % bootstrap interval."""
     draw = np.random.default_rng(0)
     means = values[draw.integers(0, len(values), (_DRAWS, len(values)))].mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))

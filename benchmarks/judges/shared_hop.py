@@ -1,8 +1,7 @@
 """Measure the CPU time for a question to a judge in a different process.
 
-The program calls a judge that answers immediately, directly and through the judge host's socket, in turns. Both ends of
-the socket are in this process, so the measured CPU time includes server process and host. Prints a table; needs no
-model.
+The program calls an immediately answering judge directly and through the judge host's socket, in turns. Both ends of
+the socket are in this process. Needs no model.
 """
 
 import argparse
@@ -26,12 +25,10 @@ from gradewire_server.judges.shared import SharedJudges
 
 _STATUS: Final = ModelStatus("at-once", "0" * 64, "loaded", kind="judge")
 _AT_A_TIME: Final = 64
-"""Number of concurrent questions, like in one request."""
+"""Number of concurrent questions, like in a request."""
 
 
 class _AtOnce(Judge):
-    """A judge that immediately gives every option the same probability."""
-
     @property
     @override
     def status(self) -> ModelStatus:
@@ -74,7 +71,6 @@ def _question(number: int, characters: int) -> Choose:
 
 
 async def _cpu_us(judge: Judge, questions: int, characters: int) -> float:
-    """Return the CPU microseconds per question, with 64 concurrent questions."""
     began_s = time.process_time()
     for first in range(0, questions, _AT_A_TIME):
         asked = (_question(number, characters) for number in range(first, first + _AT_A_TIME))
@@ -83,7 +79,7 @@ async def _cpu_us(judge: Judge, questions: int, characters: int) -> float:
 
 
 async def measure(questions: int, rounds: int, characters: int) -> tuple[float, float]:
-    """Return the CPU microseconds per question, directly and through the host, the minimum of all rounds."""
+    """Return the minimum CPU microseconds per question over all rounds, directly and through the host."""
     with tempfile.TemporaryDirectory() as directory:
         address = f"unix:{Path(directory) / 'judges'}"
         host = JudgeHost(_Judges(), max_queue_items=4096)

@@ -5,8 +5,8 @@
     full prefill the whole prompt for every item, then one token
     naive        the whole prompt for every item, then a rationale of 40 tokens
 
-The last two methods are so slow that they get only some of the rows. All four use the same worker process, threads and
-tokens. `--form int8 --form gguf` measures both forms, turn by turn.
+The last two methods are so slow that they get only some rows. All four use the same worker process, threads and tokens.
+`--form int8 --form gguf` measures both forms, turn by turn.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The token ids for a row's rating (fixed turns, item with opening, labels), and for a rationale's whole prompt."""
+    """A row's token ids, for the rating (fixed turns, item with opening, labels) and for a rationale's prompt."""
 
     fixed: tuple[int, ...]
     item: tuple[int, ...]
@@ -54,7 +54,7 @@ class Prompt:
 
 @dataclass(slots=True)
 class Spent:
-    """The time that a method has taken so far."""
+    """A method's time so far."""
 
     items: int = 0
     cpu_s: float = 0.0
@@ -82,7 +82,7 @@ class Bench:
         self.form = form
         self.worker = worker
         self._config = config
-        self._state = 1_000_000_000  # above the numbers of the queue
+        self._state = 1_000_000_000  # the queue's state IDs are lower
         limits = replace(config, max_prefix_tokens=100_000)
         self._queue = EmbeddedQueue(limits, worker.limits, config.max_context_tokens)
 
@@ -124,7 +124,7 @@ class Bench:
             self._queue.computed(planned)
 
     async def _whole(self, ids: tuple[int, ...], *, labels: tuple[int, ...] = (), tokens: int = 0) -> None:
-        # Drop the previous prompt's state with this prompt's first run.
+        # Drop the previous prompt's state in this prompt's first run.
         drop: tuple[int, ...] = (self._state,)
         self._state += 1
         longest = self.worker.limits.max_row_tokens
@@ -143,7 +143,7 @@ class Bench:
 
 
 def prompts_of(judge: BuiltJudge, config: EmbeddedJudgeConfig) -> list[Prompt]:
-    """Return the rows in the prompts of metric `lave`."""
+    """Return the rows as prompts of the metric `lave`."""
     context = min(judge.context_tokens, config.max_context_tokens)
     limits = PromptLimits(config.max_item_tokens, context)
     tokenizer = ChatTokenizer(judge.tokenizer_path, template=judge.chat_template, eos_ids=judge.eos_ids, limits=limits)

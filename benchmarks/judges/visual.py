@@ -1,8 +1,7 @@
-"""Compare metrics with the labels of examples/visual_questions.jsonl; write docs/research/visual-questions.md.
+"""Compare metrics with the labels in examples/visual_questions.jsonl; write docs/research/visual-questions.md.
 
-The file has 400 answers to questions about pictures, in two halves: one for choices (development), the other for
-reports (held_out). Judges see the annotators' votes, or every distinct answer once, like in data sets without votes.
-Scores are stored in --results, so an interrupted run resumes.
+Judges see either the annotators' votes, or every distinct answer once, as in data sets without votes. Scores are stored
+in --results, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -22,22 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 ROWS: Final = ROOT / "examples" / "visual_questions.jsonl"
-HALVES: Final = {"held_out": "The half that is reported on", "development": "The half that choices are made on"}
+HALVES: Final = {"held_out": "The half for reports", "development": "The half for choices"}
 PLAIN: Final = (
     *("smile:v1", "smile:fast", "correctness", "sbert", "bertscore", "rouge_l", "exact_match", "easy_match"),
     *("vqa_accuracy", "vqa_accuracy?normalise=always", "soft_vqa_accuracy"),
 )
-# The tables compare all metrics with the first one. Each metric is one run of the command, so that metrics do not evict
-# each other's kept prefixes, and an interruption loses little.
+# The tables compare all metrics with the first. Each metric is one run of the command, so that metrics do not evict
+# each other's prefixes and an interruption loses little.
 JUDGED: Final = (
     *("lave", "lave:paper", "lave?caption=true", "lave:paper?caption=true"),
     *("judge_verdict", "judge_verdict?caption=true", "judge_grade", "judge_similarity"),
 )
-# Choices that only the development half uses.
 CHOSEN: Final = ("lave?shots=0", "lave?binary=judge", "lave?reference_filter=0", "lave?reference_filter=1")
 CHOICES: Final = ("auto", "closest", "all")
 ALIASES: Final = tuple(f"{metric}?references={choice}" for metric in ("lave", "judge_verdict") for choice in CHOICES)
-# Metrics in the table of accuracy by failure mode.
 BY_GROUP: Final = ("smile", "correctness", "lave", "lave:paper", "judge_verdict")
 COMPARED: Final = ("auc", "accuracy")
 
@@ -63,7 +60,7 @@ def main() -> None:
 
 
 def _with_votes(rows: Sequence[Row], judged: Sequence[str], base: Path) -> Iterable[str]:
-    """Yield tables of all metrics on the annotators' votes, compared with `lave`, and of accuracy by failure mode."""
+    """Yield tables of all metrics compared with `lave`, and of accuracy by failure mode."""
     data = _written(rows, base.with_name(f"{base.name}.rows.jsonl"))
     scores = [score_rows(data, metrics, base) for metrics in (PLAIN, *((metric,) for metric in judged))]
     pairs = [(metric, judged[0]) for metric in (*judged[1:], "smile")]
@@ -81,7 +78,7 @@ def _with_aliases(rows: Sequence[Row], base: Path) -> Iterable[str]:
 
 
 def distinct(references: Iterable[str]) -> list[str]:
-    """Return each text once, in its first spelling, ignoring case and white space."""
+    """Return each text once, in its first spelling; ignore case and white space."""
     first: dict[str, str] = {}
     for text in references:
         first.setdefault(" ".join(text.casefold().split()), text)
@@ -91,7 +88,7 @@ def distinct(references: Iterable[str]) -> list[str]:
 def _agreement(
     data: Path, scores: Sequence[Path], pairs: Iterable[tuple[str, str]], base: Path
 ) -> tuple[dict[str, Any], str]:
-    """Return the result of `gradewire agree` as JSON, and its tables over all rows as Markdown."""
+    """Return the result of `gradewire agree` as JSON, and its tables as Markdown."""
     result = base.with_name(f"{base.name}.agree.json")
     markdown = result.with_suffix(".md")
     compared = [word for pair in pairs for word in ("--compare", *pair)]

@@ -1,4 +1,4 @@
-"""Run a judge's server that replies immediately, to measure the work around a judge."""
+"""Run a judge's server that replies immediately."""
 
 import json
 import threading

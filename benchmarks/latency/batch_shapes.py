@@ -1,6 +1,6 @@
 """Measure a built encoder's best and median tokens per second: `python -m benchmarks.latency.batch_shapes`.
 
-Settings take turns in every round, so that load on the machine affects all of them.
+All settings run in every round, so that the machine's load affects them alike.
 """
 
 import argparse

@@ -1,9 +1,8 @@
 """Compare the cost of `correctness` and `smile` on the rows of the speed benchmark, cold and warm, in one process.
 
-Each metric has its own embedded scorer without a store on disk. Blocks of rows go to the scorers in turns, forwards and
-backwards, so that a changing load of the machine affects all of them. Wall-clock seconds depend on this load; the
-process's CPU seconds hardly do. `features` is `correctness` without a fit, so the difference is the cost of the trees.
-`sfve-mini` is `correctness` with this encoder, while `smile` uses the default encoder. `grader` is `features` with a
+Blocks of rows go to the scorers in turns, forwards and backwards, so that the machine's load affects all alike. The
+load changes wall-clock seconds, but hardly the process's CPU seconds. `features` is `correctness` without a fit; the
+difference is the cost of the trees. `sfve-mini` is `correctness` with this encoder, `grader` is `features` with a
 grader. Build `sfve-mini` and the grader first.
 """
 
@@ -31,7 +30,7 @@ BUILT_BY_DEFAULT = [way for way in WAYS if way not in {"sfve-mini", "grader"}]
 
 
 class Way:
-    """A metric with its scorer and its total times so far."""
+    """A metric, its scorer, and its total times so far."""
 
     def __init__(self, metrics: str, scorer: Scorer) -> None:
         self.metrics = metrics

@@ -1,6 +1,6 @@
-"""Run a grpc.aio server that returns each request's bytes, the least work that a server can do.
+"""Run a grpc.aio server that returns each request's bytes, which is the minimum work for a server.
 
-It prints its port, and ends when its standard input ends. `open_loop` starts it.
+`open_loop` starts this program. It prints its port and ends when its standard input ends.
 """
 
 import argparse

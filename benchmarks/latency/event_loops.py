@@ -1,13 +1,10 @@
 """Measure how long a call blocks the event loops of a server and its HTTP gateway.
 
 `python -m benchmarks.latency.event_loops` starts `gradewire serve` with the HTTP API, lets `watching/` watch the loops,
-and sends one call at a time. Over gRPC, it sends hostile items with every metric. Over HTTP, where both processes read
-the call, it sends judges' metrics with pictures, comparisons, large messages, chats, Prepare with thousands of entries,
-and the list of models. Every round sends different texts, so that caches do not help. A hold is the time in
-milliseconds for which a loop is blocked. The table shows the minimum over the rounds of each round's longest hold,
-because other programs also block a loop. `own` is the part that the process itself caused (its CPU time, if less),
-`cpu` the part that the loop's thread computed; both are also minima over the rounds. The program prints rows with `own`
-above --show milliseconds, and the number of all calls.
+and sends one call at a time, in every round with different texts. A hold is the time in milliseconds for which a loop
+is blocked. The table shows the minimum over the rounds of each round's longest hold, because other programs also block
+a loop. `own` is the process's part of the hold (its CPU time, if less), `cpu` the CPU time of the loop's thread. The
+program prints rows with `own` of at least --show milliseconds, and the number of all calls.
 """
 
 import argparse
@@ -42,11 +39,11 @@ _JUDGED: Final = ("lave", "judgeGrade", "judgeSimilarity", "judgeVerdict", "auto
 _SETTLE_S: Final = 0.02
 
 Case = tuple[str, Callable[[str], None]]
-"""A case's name, and a function that sends it with a mark that is unique to the call."""
+"""A case's name, and a function that sends the case with a unique mark."""
 
 
 def hostile_items(mark: str = "") -> dict[str, Item]:
-    """Return hostile items by name; `mark` makes every text new for the caches."""
+    """Return extreme items by name; `mark` makes every text new to the caches."""
     asked = {"question": f"What is it, {mark}?"}
     many = [f"reference {mark} {number} of many words" for number in range(1_000)]
     lengths = [f"{mark} " + " ".join(f"v{number}" for number in range(1, count)) for count in range(1, 200)]
@@ -103,7 +100,7 @@ def pictured(mark: int, width: int = 2_000, count: int = 4) -> list[dict[str, An
 
 
 class Hold(NamedTuple):
-    """A loop's longest hold, and the longest hold by the CPU time of the loop's thread and of its process."""
+    """The longest hold, and the longest CPU times of the loop's thread and of its process."""
 
     ms: float
     cpu_ms: float
@@ -111,11 +108,7 @@ class Hold(NamedTuple):
 
 
 class Watched:
-    """A reader of the holds of all processes of a server.
-
-    Args:
-        directory: Directory into which the processes write.
-    """
+    """A reader of the holds that a server's processes write to `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -127,7 +120,7 @@ class Watched:
                 file.write(bytes(_FIGURES.size))
 
     def longest(self) -> dict[str, Hold]:
-        """Return the longest holds since `reset`, by role; for several processes with a role, the largest values."""
+        """Return the longest holds since `reset`, by role."""
         found: dict[str, Hold] = {}
         for path in self._directory.iterdir():
             role = path.name.partition("-")[0]
@@ -138,7 +131,7 @@ class Watched:
 
 @contextmanager
 def watched_environment() -> Iterator[Watched]:
-    """Watch the processes that the body starts."""
+    """Watch the processes that start in the block."""
     with tempfile.TemporaryDirectory() as directory:
         before = dict(os.environ)
         os.environ["HOLDS_DIRECTORY"] = directory
@@ -159,12 +152,7 @@ def spec_of(metric: str) -> dict[str, Any]:
 
 
 class Calls:
-    """A sender of calls to a server.
-
-    Args:
-        address: The server's HOST:PORT for gRPC.
-        http_port: Port of the HTTP API.
-    """
+    """A sender of calls to a server's gRPC address and HTTP port."""
 
     def __init__(self, address: str, http_port: int) -> None:
         options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
@@ -172,12 +160,12 @@ class Calls:
         self._http_port = http_port
 
     def grpc(self, items: list[Item], *metrics: str) -> None:
-        """Score over gRPC; results contain the items' errors."""
+        """Score over gRPC; an item's error is part of its result."""
         request = {"items": items, "metrics": [spec_of(metric) for metric in metrics]}
         self._score(json_format.ParseDict(request, scoring_pb2.ScoreRequest()), timeout=300)
 
     def http(self, path: str, body: dict[str, Any] | list[dict[str, Any]]) -> None:
-        """Post JSON or JSON lines and read the reply; print a refusal."""
+        """Post JSON or JSON lines, and read the reply; print a refusal."""
         lines = isinstance(body, list)
         text = "\n".join(map(json.dumps, body)) if isinstance(body, list) else json.dumps(body)
         connection = http.client.HTTPConnection("127.0.0.1", self._http_port, timeout=300)
@@ -191,14 +179,14 @@ class Calls:
 
 
 def text_cases(calls: Calls) -> Iterator[Case]:
-    """Yield hostile items with each metric that needs no judge, over gRPC."""
+    """Yield extreme items with each metric that needs no judge, over gRPC."""
     names = [name for name, kind in METRIC_TYPES.items() if not (kind.asks_judge() or kind.needs_grader)]
     embedding = [*(f"smile:{preset}" for preset in _PRESETS), "sbert", "sfve", "bertscore", "correctness"]
     metrics = [*embedding, *(name for name in names if name not in {*embedding, "smile"})]
     for item in hostile_items():
         for metric in metrics:
             if item == "1 000 references of 1.3 KB" and metric in embedding:
-                continue  # takes the encoder minutes, and 1 000 shorter references show the same for the loop
+                continue  # the encoder needs minutes, and 1 000 shorter references show the same for the loop
             yield (
                 f"{item}, `{metric}`",
                 lambda mark, item=item, metric=metric: calls.grpc([hostile_items(mark)[item]], metric),  # type: ignore[misc]
@@ -363,7 +351,7 @@ def measure(cases: Iterator[Case], watched: Watched, rounds: int, show_ms: float
                 )
             ]
             print(f"| {name} | " + " | ".join(f"{cell:.0f}" for cell in cells) + " |", flush=True)
-    print(f"\n{count} calls, {shown} of them held a loop for {show_ms:g} ms or longer")
+    print(f"\n{count} calls, {shown} of them blocked a loop for {show_ms:g} ms or longer")
 
 
 def main() -> None:
@@ -397,7 +385,7 @@ def main() -> None:
         first_judged = [("the judge's first item, `lave`", lambda _: calls.grpc([warm], "lave"))]
         cases = [*text_cases(calls), *http_cases(calls), *judged_cases(calls)]
         cases = [each for each in cases if options.only in each[0]]
-        measure(iter(first_judged), watched, 1, 0)  # opens the judge for the other cases
+        measure(iter(first_judged), watched, 1, 0)
         measure(iter(cases), watched, options.rounds, options.show)
     print(f"\nload average after: {os.getloadavg()[0]:.1f}")
 

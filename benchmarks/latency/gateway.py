@@ -1,8 +1,8 @@
 """Measure how the gateway slows down gRPC callers, and how long a call over HTTP takes.
 
-Two servers run on this machine, one with the HTTP API and one without, each with its own cache. The program sends a
-warm request to each in turn, in a new order each time, so that a changing load of the machine affects all alike. The
-gateway serves only the timed calls over HTTP; with --load, other callers use it without a pause.
+Two servers run on this machine, one with and one without the HTTP API. The program sends a warm request to each server
+in turn, in a new order each time, so that the machine's load affects both alike. With --load, other callers use the
+gateway without a pause.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _GOAL = 1.1
 
 
 def request_of(items: int) -> scoring_pb2.ScoreRequest:
-    """Return a request to score `items` short answers with SMILE, always the same."""
+    """Return a request to score `items` fixed short answers with SMILE."""
     return scoring_pb2.ScoreRequest(
         items=[
             types_pb2.Item(references=["a cat"], prediction=f"There is a small cat on sill number {number}.")
@@ -43,7 +43,7 @@ def request_of(items: int) -> scoring_pb2.ScoreRequest:
 
 
 def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
-    """Return a function that sends a request with a number of items over gRPC."""
+    """Return a function that sends the given number of items over gRPC."""
     score = scoring_pb2_grpc.ScoringStub(stack.enter_context(grpc.insecure_channel(address))).Score
     requests = {items: request_of(items) for items in SIZES}
 
@@ -54,7 +54,7 @@ def over_grpc(address: str, stack: ExitStack) -> Callable[[int], None]:
 
 
 def over_http(port: int, stack: ExitStack) -> Callable[[int], None]:
-    """Return a function that sends the same request as JSON over one open connection."""
+    """Return a function that sends the given number of items as JSON over an open HTTP connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     stack.callback(connection.close)
     bodies = {items: json_format.MessageToJson(request_of(items)) for items in SIZES}
@@ -77,9 +77,9 @@ def keep_calling(port: int, ended: threading.Event) -> None:
 
 
 def measure(ways: dict[str, Callable[[int], None]], rounds: int) -> dict[tuple[str, int], list[float]]:
-    """Return the seconds of every call, by way and items; each round calls every way once per size, in a new order."""
+    """Return the seconds of every call, by way and items."""
     taken: dict[tuple[str, int], list[float]] = defaultdict(list)
-    source = random.Random(1)  # noqa: S311 - an order, not a secret
+    source = random.Random(1)  # noqa: S311 - no secret
     for number in range(rounds + _WARM_UP):
         for items in SIZES:
             order = list(ways)
@@ -98,7 +98,7 @@ def report(taken: dict[tuple[str, int], list[float]]) -> None:
     for items in SIZES:
         off, on, web = (statistics.median(taken[name, items]) * 1e3 for name in ("off", "on", "http"))
         print(f"| {items} | {off:.2f} ms | {on:.2f} ms | {on / off:.3f} | {web:.2f} ms |")
-    print(f"\nmedians of {len(taken['on', 1])} calls a way; goal: ratio <= {_GOAL}")
+    print(f"\nmedians of {len(taken['on', 1])} calls each; goal: ratio <= {_GOAL}")
 
 
 def main() -> None:

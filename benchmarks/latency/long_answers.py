@@ -1,14 +1,12 @@
 """Measure how long a cold long answer takes, and how long it blocks the event loop.
 
 `python -m benchmarks.latency.long_answers --data DIR` scores answers of 40, 88, 400 and 2 000 words one at a time,
-uncached, in its own process. For each length and metric, it prints milliseconds and CPU milliseconds (medians over
-rounds), and the longest hold, for which the event loop was blocked (the maximum of all rounds). The answers are joined
-from EVOUNA's; no text is used twice.
+uncached, in its own process. It prints medians over rounds, and the longest hold, which is the maximum time for which
+the event loop was blocked. The answers are joined from EVOUNA's; no text is used twice.
 
-A task that sleeps for a millisecond at a time on the same loop measures the hold, in wall-clock time and in CPU time of
-the loop's thread. Wall-clock time includes other programs and threads that keep the loop waiting, so the program prints
-the load. `--hostile` scores items as large as the server accepts, with every metric without a judge; `event_loops.py`
-does the same with a server, its gateway and judges.
+A task on the same loop measures the hold, in wall-clock time and in CPU time of the loop's thread. Wall-clock time
+includes other programs, so the program prints the load. `--hostile` scores items as large as the server accepts, with
+every metric without a judge.
 """
 
 import argparse
@@ -36,7 +34,7 @@ TICK_S = 0.001
 
 
 class LoopLag:
-    """The longest time for which the event loop was blocked, and the most CPU time of its thread in such a time."""
+    """The event loop's longest hold, and its thread's highest CPU time in a hold."""
 
     def __init__(self) -> None:
         self.longest_s = self.longest_cpu_s = 0.0
@@ -62,13 +60,13 @@ def loop_lag() -> Iterator[LoopLag]:
 
 
 class LongAnswers:
-    """A source of items with answers of a given length, each made from different rows."""
+    """A source of items with answers of a given length, joined from different rows."""
 
     def __init__(self, data: Path) -> None:
         self._rows = iter(read_lines(data / "evouna_dev.jsonl"))
 
     def next(self, words: int, *, says_none: bool = False) -> dict[str, Any]:
-        """Return an item with a new row's references; if `says_none`, the answer contains none of them."""
+        """Return an item with a new row's references; with `says_none`, the answer contains no reference."""
         while True:
             item = self._next(words)
             said = item["prediction"].casefold()
@@ -152,7 +150,7 @@ async def hostile(options: argparse.Namespace) -> None:
 
 
 async def ratios(options: argparse.Namespace, answers: LongAnswers) -> None:
-    """Print the CPU ratios of `fast` to `v1` at 40 words, and of 400 words to 40; references are cached."""
+    """Print the CPU ratios of `fast` to `v1`, and of 400 words to 40, with cached references."""
     used_s: dict[tuple[str, int], float] = {}
     async with (
         AsyncScorer.embedded(**settings_of(options)) as one,

@@ -1,9 +1,7 @@
 """Measure latency over a real socket in an open loop, which sends on a schedule without waiting for earlier replies.
 
-The kinds of requests follow each other in a fixed rotation, so that a changing load of the machine affects all of them.
-They are a bare grpc.aio echo, an empty Score, one warm item, and cold answers (every prediction is sent once;
-references are prepared) with presets v1 and fast. Each cold kind is compared with the bare forward, which runs the same
-texts in one batch in this process.
+The kinds of requests follow each other in a fixed rotation, so that the machine's load affects all alike. Each kind of
+cold answers is compared with the bare forward, which runs the same texts in one batch in this process.
 """
 
 import argparse
@@ -41,7 +39,7 @@ Call = Callable[[], Awaitable[Any]]
 
 @dataclass
 class Samples:
-    """The latencies of a kind of requests, in seconds."""
+    """The latencies of a kind of request, in seconds."""
 
     latency: list[float] = field(default_factory=list)
     server: list[float] = field(default_factory=list)
@@ -49,14 +47,14 @@ class Samples:
 
 
 class OpenLoop:
-    """A sender of calls on a schedule that records the times since each call was due."""
+    """A sender of calls on a schedule; times count from the moment when a call is due."""
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
         self.samples: dict[str, Samples] = defaultdict(Samples)
 
     async def timed(self, kind: str, due: float, call: Call) -> None:
-        """Make a call; its latency counts from `due`, even if the call starts late."""
+        """Make a call; measure its latency from `due`, even if the call starts late."""
         reply = await call()
         mine = self.samples[kind]
         mine.latency.append(asyncio.get_running_loop().time() - due)
@@ -78,14 +76,14 @@ class OpenLoop:
 
 @dataclass(frozen=True)
 class Targets:
-    """Both servers and the bare forward, with calls to each."""
+    """The calls to both servers and to the bare forward."""
 
     score: Callable[[scoring_pb2.ScoreRequest], Awaitable[scoring_pb2.ScoreResponse]]
     echo: Callable[[bytes], Awaitable[bytes]]
     bare: BareForward
 
     def fixed(self, rows: Rows) -> list[tuple[str, Call]]:
-        """Return repeatable calls: an echo, an empty request, and one item that is always cached."""
+        """Return repeatable calls: an echo, an empty request, and a cached item."""
         return [
             ("echo", lambda: self.echo(b"")),
             ("empty", lambda: self.score(scoring_pb2.ScoreRequest())),
@@ -93,7 +91,7 @@ class Targets:
         ]
 
     def cold(self, rows: Rows, number: int) -> list[tuple[str, Call]]:
-        """Return one rotation: every pool with both presets, each followed by the bare forward of the same texts."""
+        """Return a rotation: every pool with both presets, each followed by the bare forward."""
         calls: list[tuple[str, Call]] = []
         for name, pool in rows.cold.items():
             for offset, preset in enumerate(PRESETS):

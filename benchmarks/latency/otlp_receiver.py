@@ -1,6 +1,6 @@
 """Receive OTLP over gRPC, and count all messages.
 
-The receiver prints its port, and the counts when its standard input ends. `tracing` starts it.
+`tracing` starts this program. It prints its port, and prints the counts when its standard input ends.
 """
 
 import argparse

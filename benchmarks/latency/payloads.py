@@ -1,4 +1,4 @@
-"""Make payloads for `open_loop`: rows from the data, requests, and the texts that a cold request must encode."""
+"""Make payloads for `open_loop`: rows, requests, and the texts to encode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
 
 
 def padded(texts: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
-    """Return token ids as an encoder's inputs, both int64 [texts, longest], with zeros after shorter texts."""
+    """Return token ids as an encoder's inputs, both int64 [texts, longest]; pad shorter texts with zeros."""
     ids = np.zeros((len(texts), max(map(len, texts))), np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(texts):
@@ -52,7 +52,7 @@ def prepare_request(rows: list[Row]) -> references_pb2.PrepareRequest:
 
 
 def cold_texts(row: Row, preset: str) -> list[str]:
-    """Return the texts to encode if the references are prepared; preset fast encodes only its shortlist of windows."""
+    """Return the texts to encode if references are prepared."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     prepared = {*texts.sentences, *(keyword.text for keyword in texts.keywords)}
     windows: list[str] = []
@@ -62,13 +62,10 @@ def cold_texts(row: Row, preset: str) -> list[str]:
 
 
 def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> list[Row]:
-    """Return rows with distinct predictions whose number of words is in a range.
+    """Return `count` rows with distinct predictions whose number of words is in `words`; exit if fewer rows fit.
 
-    Args:
-        rows: Rows to choose from, in order.
-        words: Allowed numbers of words; longer predictions are cut, unless the range starts with 1.
-        count: Number of rows; exit if there are fewer.
-        said: True if predictions must contain a reference verbatim, False if they must not; None allows both.
+    Unless the range starts with 1, longer predictions are cut. `said` is True if predictions must contain a reference
+    verbatim, False if they must not, and None to allow both.
     """
     picked: dict[str, Row] = {}
     for row in rows:
@@ -86,14 +83,14 @@ def pick(rows: list[Row], words: range, count: int, *, said: bool | None) -> lis
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows to send: one for warm requests, and pools for cold requests, two per rotation (one for each preset)."""
+    """The row for warm requests, and pools of rows for cold requests: two per rotation, one for each preset."""
 
     warm: Row
     cold: dict[str, list[Row]]
 
 
 def pick_rows(data: Path, samples: int) -> Rows:
-    """Return answers of at most 6 words, and of exactly 40 words with and without a reference verbatim.
+    """Return answers of at most 6 words, and of exactly 40 words with and without a verbatim reference.
 
     If an answer contains a reference, no window is embedded (docs/adr/0007), so both presets do the same work. Exit if
     the data is missing.
@@ -109,7 +106,7 @@ def pick_rows(data: Path, samples: int) -> Rows:
 
 
 class BareForward:
-    """A single `session.run` per call, like in a user's own script."""
+    """A single `session.run` per call, as in a user's own script."""
 
     def __init__(self, threads: int) -> None:
         built = load_built(default_repository(), default_model().name)

@@ -1,10 +1,9 @@
 """Measure how the HTTP API, its page and tracing slow down gRPC callers.
 
-Four servers run on this machine, each with its own cache. The first has everything off. The second has the HTTP API and
-its page, whose open live view polls the server as usual. The third and the fourth also send traces to an OTLP receiver
-in a separate process, of all calls and of the default share. The program sends a warm request to each server in turn,
-in a new order each time, so that a changing load of the machine affects all alike. Ratios are medians over the rounds.
-No call contains a caller's trace, so each server decides itself which calls to sample.
+Four servers run on this machine. The first has everything off. The second has the HTTP API and its page, with an open
+live view that polls the server. The third and the fourth also send traces to an OTLP receiver, the third for all calls
+and the fourth for the default share. The program sends a warm request to each server in turn, in a new order each time,
+so that the machine's load affects all alike. Ratios are medians over the rounds.
 """
 
 import argparse
@@ -26,12 +25,12 @@ _OFF = "off"
 _WAYS = ("HTTP API and page", "and traced, 100 %", "and traced, default")
 _SNAPSHOT = "/gradewire.v1.Monitoring/Snapshot"
 _LIVE_EVERY_S = 2.0
-"""Seconds between snapshots, the same as in static/live-view.js."""
+"""Seconds between snapshots, as in static/live-view.js."""
 
 
 @contextmanager
 def live_view(port: int) -> Iterator[None]:
-    """Poll snapshots like a page with a visible live view.
+    """Poll snapshots as a page with a visible live view does.
 
     Raises:
         RuntimeError: A poll failed.
@@ -63,7 +62,7 @@ def live_view(port: int) -> Iterator[None]:
 
 
 def report(taken: dict[tuple[str, int], list[float]]) -> None:
-    """Print medians, ratios, and the ratios in each half of the run."""
+    """Print medians and ratios over the whole run, and the ratios in each half."""
     print(
         "| items | way | median | ratio to off | of the run's halves | 95th percentile |\n|---:|---|---:|---:|---|---:|"
     )
@@ -79,7 +78,7 @@ def report(taken: dict[tuple[str, int], list[float]]) -> None:
                 f"| {items} | {way} | {statistics.median(each) * 1e3:.2f} ms | {statistics.median(ratios):.3f} "
                 f"| {halves} | {tail * 1e3:.2f} ms |"
             )
-    print(f"\nmedians of {len(taken[_OFF, 1])} calls a way; goal: ratios <= {_GOAL}")
+    print(f"\nmedians of {len(taken[_OFF, 1])} calls each; goal: ratios <= {_GOAL}")
 
 
 def main() -> None:
@@ -108,7 +107,7 @@ def main() -> None:
                 if port := given.get("http-api-port"):
                     views.enter_context(live_view(int(port)))
             taken = measure(ways, options.rounds)
-        time.sleep(6)  # longer than a batch of spans waits before it is sent
+        time.sleep(6)  # wait until the last batch of spans is sent
         spans, events = receiver.communicate("")[0].split()
         print(f"the receiver got {spans} spans and {events} events", file=sys.stderr)
     report(taken)

@@ -1,9 +1,8 @@
 """Compare the time for cold items with Triton and with the embedded engine, one and 64 items at a time.
 
-Three programs process the same texts in turns, so that a changing load of the machine affects all of them: the bare
-forward in this process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and a gradewire
-server with Triton. Each gets every prediction once; references are prepared. First, both servers score the same 500
-rows with empty caches, and the program compares the scores.
+Three programs process the same texts in turns, so that the machine's load affects all alike: the bare forward in this
+process (tokenizer and one `session.run`), a gradewire server with the embedded engine, and a gradewire server with
+Triton. First, the program compares the two servers' scores.
 """
 
 import argparse
@@ -31,9 +30,9 @@ _SBERT = types_pb2.MetricSpec(sbert=types_pb2.SbertParameters())
 _SMILE = types_pb2.MetricSpec(smile=types_pb2.SmileParameters())
 _COMPARED_ROWS = 500
 _BATCH = 64
-_COUNT = "nv_inference_count_total"  # the name that the parser returns
+_COUNT = "nv_inference_count_total"  # the parsed metric's name
 _COUNTING_S = 3.0
-"""Seconds to wait for Triton's metrics, which Triton renews every two seconds."""
+"""Seconds to wait for Triton's metrics, which change every two seconds."""
 
 
 class Way:
@@ -73,7 +72,7 @@ class Way:
 
 
 def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
-    """Score the same rows with both engines and empty caches; print the largest difference of a score."""
+    """Score the same rows with both engines and print the largest score difference."""
     answers = [(row["prediction"], row["references"]) for row in rows]
     found: dict[str, np.ndarray] = {}
     counted = ways["triton"].server.triton_metric(_COUNT)
@@ -87,21 +86,21 @@ def compare(ways: dict[str, Way], rows: Sequence[Row]) -> None:
     time.sleep(_COUNTING_S)
     print(f"Triton's own count of inferences rose by {ways['triton'].server.triton_metric(_COUNT) - counted:,.0f}")
     gap = float(np.abs(found["embedded"] - found["triton"]).max())
-    print(f"largest difference of a score over {len(answers)} rows (SMILE v1): {gap:.1e} (goal: < 2e-4)\n")
+    print(f"largest score difference over {len(answers)} rows (SMILE v1): {gap:.1e} (goal: < 2e-4)\n")
 
 
 def cold_texts(rows: Sequence[Row], seed: int) -> Iterator[str]:
-    """Yield distinct, uncached texts of 4 to 40 words, which are cut from real predictions and numbered."""
-    source = random.Random(seed)  # noqa: S311 - a sample, not a secret
+    """Yield distinct, uncached texts of 4 to 40 words, cut from real predictions and numbered."""
+    source = random.Random(seed)  # noqa: S311 - no secret
     for number in range(1 << 30):
         words = source.choice(rows)["prediction"].split()
         yield " ".join([*words[: source.randint(4, 40)], str(number)])
 
 
 def measure(calls: dict[str, Call], texts: Iterator[str], rounds: int) -> dict[str, list[float]]:
-    """Return every call's seconds by kind; each round sends the same new texts to all programs, in a new order."""
+    """Return the seconds of every call, by kind; each round sends new texts, in a new order."""
     taken: dict[str, list[float]] = defaultdict(list)
-    source = random.Random(1)  # noqa: S311 - an order, not a secret
+    source = random.Random(1)  # noqa: S311 - no secret
     for number in range(rounds):
         for size, times in ((1, 8), (_BATCH, 1)):
             for _ in range(times):

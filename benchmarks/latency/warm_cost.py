@@ -1,8 +1,7 @@
 """Measure the server's CPU time for a warm item by metric, with short and verbose answers, in batches and alone.
 
 One server replies with remembered results. The other (`remembered_results_max_bytes 0`) computes every score again from
-cached vectors. The program sends blocks of calls to each in turn, so that a changing load of the machine affects both.
-Times are the server process's CPU time, which hardly depends on this load, without the client's.
+cached vectors. Times are CPU time of the server process, which hardly depends on the machine's load.
 """
 
 import argparse
@@ -32,13 +31,7 @@ _WARM_UP: Final = 6
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of calls.
-
-    Attributes:
-        metrics: Metric identifiers, separated by commas.
-        answers: Key in `_WORDS`.
-        items: Number of items in a call; 0 means an empty call, which measures everything except scoring.
-    """
+    """A kind of calls: metric identifiers, a key in `_WORDS`, and the number of items (0 for an empty call)."""
 
     metrics: str
     answers: str
@@ -46,7 +39,7 @@ class Kind:
 
 
 def request_of(kind: Kind, rows: Mapping[str, Sequence[Row]]) -> scoring_pb2.ScoreRequest:
-    """Return the request that is sent repeatedly."""
+    """Return the request to send repeatedly."""
     items = [
         types_pb2.Item(
             id=row["id"], question=row["question"], references=row["references"], prediction=row["prediction"]
@@ -122,7 +115,7 @@ def main() -> None:
 
 
 def report(targets: Mapping[str, Target], metrics: Sequence[str], load_before: float) -> None:
-    """Print the CPU microseconds for an item in a batch, a call with one item, and an empty call."""
+    """Print the CPU microseconds for an item in a batch, a single item, and an empty call."""
     print(f"server CPU, µs; load average before {load_before:.2f}, after {os.getloadavg()[0]:.2f}\n")
     print("| metrics | server | short, of 64 | verbose, of 64 | short alone | verbose alone | empty call |")
     print("|---|---|---:|---:|---:|---:|---:|")

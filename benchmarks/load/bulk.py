@@ -1,10 +1,9 @@
-"""Compare the cost of a row in `gradewire bulk`, which uses Ray, and in `gradewire score`, in turns in one run.
+"""Compare the cost of a row in `gradewire bulk`, which uses Ray, and in `gradewire score`.
 
     .venv-ray/bin/python -m benchmarks.load.bulk --data .data/evouna_dev.jsonl --json throughput.json
 
 Each round runs both commands over few and over many new rows, with empty caches. The difference between many and few
-rows is the cost of rows without the start. The program also prints the cost with the start, which takes the same time
-for any number of rows.
+rows is the cost without the start, which takes the same time for any number of rows.
 """
 
 import argparse
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MODEL = "fid"
-"""Model under test with short answers, so that windows do not dominate and the run measures the work for each row."""
+"""Model under test. Its short answers keep the work for windows low."""
 
 METRICS = "smile:fast,exact_match"
 GRADEWIRE: Final = (str(Path(sys.executable).with_name("gradewire")),)
@@ -42,12 +41,11 @@ DRIVER: Final = "driver"
 READER: Final = "reader"
 RAY: Final = "Ray itself"
 PART_ROWS = 256
-"""Number of rows in a part. Even few rows make several parts per worker, so all workers start before the measurement.
-"""
+"""Rows in a part: so few that every worker gets several parts and starts before the measurement."""
 
 
 def write_rows(path: Path, data: Path, count: int, *, first: int = 0) -> None:
-    """Write `count` rows as JSON lines, numbered from `first`; different numbers make different rows."""
+    """Write `count` rows as JSON lines; each number from `first` makes a different row."""
     rows = read_rows(data, (MODEL,))
     with path.open("w", encoding="utf-8") as stream:
         for number, row in zip(range(first, first + count), itertools.cycle(rows), strict=False):
@@ -61,7 +59,7 @@ def write_rows(path: Path, data: Path, count: int, *, first: int = 0) -> None:
 
 
 def kind_of(command: str, *, is_root: bool) -> str:
-    """Return a process's role in a run, by its command line."""
+    """Return a process's role in a run, from its command line."""
     if is_root:
         return DRIVER
     if command.startswith("ray::MapWorker"):
@@ -74,10 +72,9 @@ class Watched:
     """A running command.
 
     Attributes:
-        process: The main process.
         cpu_s: CPU seconds of each process so far, by process ID.
         kinds: Role of each process, by process ID.
-        rss_bytes: Samples of seconds since the start, and resident memory of driver, reader and actors together.
+        rss_bytes: Samples of seconds since the start, and total resident memory of driver, reader and actors.
     """
 
     process: "subprocess.Popen[bytes]"
@@ -119,7 +116,7 @@ class Watched:
 
 @contextlib.contextmanager
 def watched(command: Sequence[str | Path], log: Path) -> Iterator[Watched]:
-    """Run a command in the background with its output in `log`; at the end, wait for it, or kill it after an error."""
+    """Run a command in the background with its output in `log`; finally wait for it, or kill it after an error."""
     with log.open("ab") as stream:
         process = subprocess.Popen(list(map(str, command)), stdout=stream, stderr=stream)
         found, stop = Watched(process), threading.Event()
@@ -154,24 +151,18 @@ def run(command: Sequence[str | Path], log: Path) -> Watched:
 
 
 def wait_until_gone(pids: Sequence[int]) -> float:
-    """Return the seconds until all processes are gone; exit if one stays."""
+    """Return the seconds until all processes are gone; exit if a process remains."""
     began = time.monotonic()
     while any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in pids):
         if time.monotonic() - began > _GONE_S:
-            raise SystemExit(f"these processes still run {_GONE_S:g} s after their driver was killed: {pids}")
+            raise SystemExit(f"these processes were still running {_GONE_S:g} s after their driver was killed: {pids}")
         time.sleep(_INTERVAL_S)
     return time.monotonic() - began
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a command.
-
-    Attributes:
-        wall_s: Wall-clock seconds.
-        cpu_s: CPU seconds of all processes.
-        by_kind: CPU seconds by role.
-    """
+    """The cost of a command."""
 
     wall_s: float
     cpu_s: float
@@ -198,12 +189,11 @@ def measured(command: str, folder: Path, rows: int, first: int, given: argparse.
 
 
 def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Measure both commands over few and over many rows; every second round starts with bulk."""
+    """Measure both commands over few and many rows, in alternating order."""
     found: dict[str, dict[str, Cost]] = {"score": {}, "bulk": {}}
     commands = ("score", "bulk") if number % 2 == 0 else ("bulk", "score")
     for name, rows in (("few", given.few), ("many", given.many)):
         for command in commands:
-            # Different row numbers make different predictions; the references are the same for both commands.
             found[command][name] = measured(command, folder, rows, 1_000_000 * number + rows, given)
     return {
         command: {
@@ -217,7 +207,7 @@ def measured_round(number: int, folder: Path, given: argparse.Namespace) -> dict
 
 
 def ratios(rounds: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the median over the rounds of score's cost divided by bulk's; below 1, bulk is slower."""
+    """Return score's cost divided by bulk's, as the median over rounds; below 1, bulk is slower."""
     names: dict[str, Callable[[dict[str, Any]], float]] = {
         "clock, once started": lambda each: each["row_wall_ms"],
         "CPU, once started": lambda each: each["row_cpu_ms"],

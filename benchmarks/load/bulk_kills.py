@@ -2,8 +2,9 @@
 
     .venv-ray/bin/python -m benchmarks.load.bulk_kills --data .data/evouna_dev.jsonl --json kills.json
 
-The program kills (SIGKILL) the driver after a quarter of the parts and, after --resume, an actor after half of them.
-Prints if every row has exactly one result, the largest difference between scores, and memory over time.
+The program kills (SIGKILL) the driver after a quarter of the parts, resumes the run, and kills an actor after half of
+the parts. The program prints whether every row has exactly one result, the largest difference between scores, and
+memory over time.
 """
 
 import argparse
@@ -29,7 +30,7 @@ def parts_in(folder: Path) -> int:
 
 
 def kill_when(found: Watched, folder: Path, parts: int, *, actor: bool) -> list[int]:
-    """Kill the driver or an actor after `parts` parts; return the IDs of the processes that score and read."""
+    """Kill the driver or an actor after `parts` parts; return the IDs of all processes except Ray's."""
     while parts_in(folder) < parts:
         if found.process.poll() is not None:
             raise SystemExit("the run ended before it was killed. Use more rows: --rows")
@@ -59,7 +60,7 @@ def compared(straight: Path, resumed: Path) -> dict[str, Any]:
 
 
 def memory_over_time(found: Watched) -> list[int]:
-    """Return the mean resident MiB of driver, reader and actors in each quarter of the time after the first sample."""
+    """Return the mean resident MiB of driver, reader and actors in each quarter of the run."""
     samples = [rss / (1 << 20) for _, rss in found.rss_bytes]
     begin = len(samples) // 5
     quarter = max(1, (len(samples) - begin) // 4)
@@ -82,17 +83,17 @@ def main() -> None:
         write_rows(rows, given.data, given.rows)
         parts = -(-given.rows // given.part_rows)
         options = ("--metrics", given.metrics, "--disk-directory")
-        sys.stderr.write(f"straight run over {given.rows} rows …\n")
+        sys.stderr.write(f"uninterrupted run over {given.rows} rows …\n")
         plain = run((*GRADEWIRE, "score", rows, "--out", straight, *options, folder / "cache-a"), folder / "a.log")
         bulk: list[str | Path] = [*GRADEWIRE, "bulk", rows, output, *options, folder / "cache-b"]
         # Use two workers, so that one continues while the other is dead.
         bulk += ["--part-rows", str(given.part_rows), "--processes", "2", "--threads", "1"]
-        sys.stderr.write("bulk run, its driver killed at a quarter …\n")
+        sys.stderr.write("bulk run; killing the driver after a quarter of the parts …\n")
         with watched(bulk, folder / "b.log") as first:
             there = kill_when(first, output.with_name("output.jsonl.parts"), parts // 4, actor=False)
         gone_s = wait_until_gone(there)
         left = parts_in(output.with_name("output.jsonl.parts"))
-        sys.stderr.write(f"resumed with {left} of {parts} parts, an actor killed at a half …\n")
+        sys.stderr.write(f"resumed with {left} of {parts} parts; killing an actor after half of the parts …\n")
         with watched((*bulk, "--resume"), folder / "c.log") as second:
             kill_when(second, output.with_name("output.jsonl.parts"), max(parts // 2, left + 1), actor=True)
         sys.stderr.write((folder / "c.log").read_text(errors="replace")[-3000:])

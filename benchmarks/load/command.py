@@ -1,4 +1,4 @@
-"""Run a benchmark from the command line that starts a server, loads it and measures promised values."""
+"""Run a benchmark from the command line: start a server, load it, and measure."""
 
 import argparse
 import asyncio
@@ -11,12 +11,12 @@ from benchmarks.common.measurements import Measurement, show
 from benchmarks.common.servers import GRADEWIRE, Server, start_engine
 from benchmarks.load.generator import ask_for_short_slices
 
-# 4 means that the server missed a promise at twice the knee, or the client was the bottleneck; see the JSON.
+# Exit code 4 means that the server missed a promise at twice the knee, or the client was the bottleneck; see the JSON.
 _FOUND: Final = {0, 4}
 
 
 def bench_load(server: Server, *arguments: object) -> None:
-    """Run `gradewire bench load`; if it cannot measure, exit with its code."""
+    """Run `gradewire bench load`; if the command cannot measure, exit with its code."""
     at = ("--server", server.address, "--metrics-url", f"{server.http}/metrics")
     code = subprocess.run([GRADEWIRE, "bench", "load", *at, *map(str, arguments)], check=False).returncode
     if code not in _FOUND:
@@ -28,13 +28,7 @@ def run_with_server(
     add_options: Callable[[argparse.ArgumentParser], None],
     measure: Callable[[Server, argparse.Namespace], Awaitable[list[Measurement]]],
 ) -> None:
-    """Read the options, start a server, measure and print the results.
-
-    Args:
-        description: Description for --help.
-        add_options: Function that adds the benchmark's options.
-        measure: Function that measures a server with the options.
-    """
+    """Read the options, start a server, call `measure` and print the returned values."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
     parser.add_argument("--server", nargs="*", default=[], help="flags for the server, NAME=VALUE")

@@ -1,4 +1,4 @@
-"""Measure a caller's latency while other callers send bulk streams, and the effect on the streams' throughput.
+"""Measure how other callers' bulk streams affect a caller's latency, and how the calls affect the streams.
 
 The program sends single cold items on a schedule, first alone, then while a different process sends 1, 8 and 33 streams
 of cold items.
@@ -30,7 +30,7 @@ _ITEMS = 128
 
 @contextmanager
 def streaming(address: str, count: int) -> "Iterator[Synchronized[int]]":
-    """Run endless streams at full speed in a separate process; yield the number of items scored so far."""
+    """Run endless streams in a separate process; yield the number of scored items."""
     context = multiprocessing.get_context("spawn")
     scored: Synchronized[int] = context.Value("q", 0)
     process = context.Process(target=_send_streams, args=(address, count, scored), daemon=True)
@@ -68,13 +68,9 @@ async def _send(address: str, number: int, scored: "Synchronized[int]") -> None:
 
 
 def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float) -> list[Measurement]:
-    """Return the measured values for the promises on calls during `count` streams and on the streams.
+    """Return the promised values for calls during `count` streams, and for the streams.
 
-    Args:
-        count: Number of streams.
-        tally: Results of the calls.
-        alone_s: p99 of calls without streams.
-        throughput: Throughput of the streams during the calls, divided by their throughput without calls.
+    `alone_s` is the p99 of calls without streams; `throughput` is the streams' throughput relative to no calls.
     """
 
     def figure(name: str, value: float, unit: str, bound: str) -> Measurement:
@@ -93,12 +89,12 @@ def measurements_of(count: int, tally: Tally, alone_s: float, throughput: float)
 
 
 async def measure(server: Server, options: argparse.Namespace) -> list[Measurement]:
-    """Measure each number of streams with and without calls; return the promised values."""
+    """Measure each number of streams with and without calls."""
     measurements: list[Measurement] = []
     alone_s = float("nan")
     generator = await Generator.open(server.address, 1, options.deadline_s)
     await generator.closed_loop(3.0, 8)
-    heads = ("streams", "calls p50 / p99 ms", "ends", "bulk items/s beside calls", "without", "server CPU", "load")
+    heads = ("streams", "calls p50 / p99 ms", "ends", "bulk items/s during calls", "without", "server CPU", "load")
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     for count in (0, *options.streams):
         with streaming(server.address, count) as scored:

@@ -1,4 +1,4 @@
-"""Send calls with one cold item each, at full speed or on a schedule, and record the results."""
+"""Send calls with one cold item each, and record the results."""
 
 import asyncio
 import ctypes
@@ -28,15 +28,13 @@ _OK: Final = types_pb2.STATUS_OK
 
 
 def even_times(calls_per_s: float, duration_s: float) -> Iterator[float]:
-    """Yield times at equal intervals on the running event loop's clock, at least one and starting now."""
+    """Yield equally spaced times on the running event loop's clock, starting now."""
     began_s = asyncio.get_running_loop().time()
     calls = max(1, round(calls_per_s * duration_s))
     return (began_s + call / calls_per_s for call in range(calls))
 
 
 class _Attributes(ctypes.Structure):
-    """The `struct sched_attr` of `sched_setattr(2)`; policy 0 is the normal one."""
-
     _fields_ = (
         ("size", ctypes.c_uint32),
         ("policy", ctypes.c_uint32),
@@ -50,7 +48,7 @@ class _Attributes(ctypes.Structure):
 
 
 def ask_for_short_slices() -> bool:
-    """Request short time slices for this thread and its new threads; return True if the system accepts the request.
+    """Request short time slices for this thread and its new threads; return True if the system accepts.
 
     An older Linux accepts the request but changes nothing.
     """
@@ -59,7 +57,7 @@ def ask_for_short_slices() -> bool:
         return False  # system call numbers differ on other systems and in 32 bits
     try:
         policy = os.sched_getscheduler(0)
-    except OSError:  # the C library or the container does not support the call
+    except OSError:  # the C library or the container lacks the call
         return False
     if policy != os.SCHED_OTHER:
         return False  # the user chose another policy
@@ -69,10 +67,10 @@ def ask_for_short_slices() -> bool:
 
 
 class Texts:
-    """A source of serialized requests with one item each, whose answer was never sent before."""
+    """A source of serialized requests with one new answer each."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._source = random.Random(seed)  # noqa: S311 - test data, not a secret
+        self._source = random.Random(seed)  # noqa: S311 - no secret
         self._made = 0
 
     def next(self) -> bytes:
@@ -95,9 +93,6 @@ class Tally:
     Attributes:
         scored_s: Latencies of scored calls, from the scheduled time.
         refused_s: Latencies of refused calls, from the time of sending.
-        hinted: Number of refusals that said when to retry.
-        ends: Number of calls by status.
-        sent: Number of all calls.
     """
 
     scored_s: list[float] = field(default_factory=list)
@@ -157,7 +152,7 @@ class Generator:
         return tally
 
     async def open_loop(self, duration_s: float, calls_per_s: float) -> Tally:
-        """Send calls on a schedule, however many are open."""
+        """Send calls on a schedule, without a limit on open calls."""
         tally = Tally()
 
         async def send(due_s: float) -> None:
@@ -168,7 +163,7 @@ class Generator:
         return tally
 
     async def recovery_s(self, usual_s: float) -> float:
-        """Return the seconds from the end of a flood until a single call takes at most three times its usual time."""
+        """Return the seconds after a flood until a single call takes at most three times `usual_s`."""
         while True:
             tally, began_s = Tally(), time.monotonic()
             await self.send(tally, began_s)

@@ -1,8 +1,8 @@
-"""Measure the highest load that a server handles (the knee), for every mix and engine, and double that load.
+"""Measure the highest load that a server handles (the knee) and double that load, for every mix and engine.
 
-The program starts a server, runs `gradewire bench load` against it for each mix, and prints a table; --write writes the
-table into docs/research/load.md. Server and client share the machine's cores. JSON, page and manifest of each run are
-stored in --out.
+The program runs `gradewire bench load` for each mix, and prints a table, which --write writes into
+docs/research/load.md. Server and client share the machine's cores. The JSON, page and manifest of each run are stored
+in --out.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _HEADS: Final = (
 
 
 def measure(engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the JSON of a run; repeat the run with more client processes if the client was late."""
+    """Return a run's JSON; repeat the run with more client processes if the client was late."""
     processes: int = options.client_processes
     while True:
         document = measure_with(processes, engine, mix, options)
@@ -40,7 +40,7 @@ def measure(engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any
 
 
 def measure_with(processes: int, engine: str, mix: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the JSON of a run with `processes` client processes, on a new server with empty caches."""
+    """Return a run's JSON with `processes` client processes on a new server."""
     stem = options.out / f"{engine}-{mix}"
     sys.stderr.write(f"{engine}, {mix}\n")
     duration = ("--duration", options.duration_s) if options.duration_s else ()
@@ -56,7 +56,7 @@ def measure_with(processes: int, engine: str, mix: str, options: argparse.Namesp
 
 
 def is_client_late(document: dict[str, Any]) -> bool:
-    """Return True if the client was the bottleneck, at the knee or at twice its load."""
+    """Return True if the client was the bottleneck."""
     over = (step for step in document["steps"] if step["over_knee"])
     return bool(document["knee"]["client_limited"]) or any(step["outcome"] == "void" for step in over)
 
@@ -83,14 +83,14 @@ def row(engine: str, mix: str, document: dict[str, Any]) -> list[str]:
 
 
 def table(rows: Sequence[Sequence[str]], options: argparse.Namespace) -> str:
-    """Return Markdown: date, machine and settings, then a row for each run."""
+    """Return Markdown with date, machine, settings and a row for each run."""
     steps = f"{options.duration_s:g} s" if options.duration_s else "10 s or 500 calls"
     said = (
         f"{datetime.now(UTC).date().isoformat()}, {machine()}, server and client on the same cores, "
         f"`{options.metrics}`, "
         f"steps of {steps}, p99 of at most {options.slo_s * 1e3:g} ms, "
         f"{options.client_processes} client process{'es' * (options.client_processes > 1)}, "
-        f"up to {_MOST_CLIENT_PROCESSES} where they were late."
+        f"up to {_MOST_CLIENT_PROCESSES} if the client was late."
     )
     lines = [f"| {' | '.join(cells)} |" for cells in (_HEADS, ["---"] * len(_HEADS), *rows)]
     return "\n".join((textwrap.fill(said, 120), "", *lines))

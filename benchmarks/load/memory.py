@@ -1,8 +1,7 @@
-"""Measure a server's resident memory when it has a small in-process cache and receives only distinct texts.
+"""Measure a server's resident memory when its in-process cache is small and all texts are new.
 
-The program sends TEXTS different predictions to `Score` (sbert, one reference) over a real socket, reads the server's
-resident size meanwhile, and prints the growth over the second half. Texts have many lengths, because memory allocators
-grow with the variety of shapes.
+The program sends TEXTS predictions to `Score` (sbert, one reference), and prints the growth over the second half. Texts
+vary in length because memory allocators grow with the variety of shapes.
 """
 
 import argparse
@@ -40,8 +39,8 @@ WORDS = [
 
 
 def texts(count: int, seed: int) -> list[str]:
-    """Return distinct texts of 1 to 12 words; a running number makes each text unique."""
-    source = random.Random(seed)  # noqa: S311 - test data, not a secret
+    """Return texts of 1 to 12 words, each made unique by a running number."""
+    source = random.Random(seed)  # noqa: S311 - no secret
     return [" ".join([*source.choices(WORDS, k=source.randint(0, 11)), str(number)]) for number in range(count)]
 
 
@@ -69,7 +68,7 @@ def main() -> None:
 
 
 def feed(address: str, process: psutil.Process, count: int) -> list[int]:
-    """Send all texts; return the server's resident size in bytes after each twentieth of the texts."""
+    """Send all texts; return the server's resident bytes after each twentieth of the texts."""
     sizes, started, made = [], time.monotonic(), texts(count, seed=0)
     step = max(1, count // 20)
     with Client(address, deadline_s=600) as client:

@@ -1,9 +1,7 @@
 """Measure how many calls a server scores when calls with one cold item each arrive at multiples of its capacity.
 
 Capacity is the rate of a closed loop in the same run; the generator shares the machine's cores in both phases. A call
-counts as scored if its result is OK within its deadline. For each multiple, the program prints scored calls relative to
-capacity, all other codes, the latency of refusals and their retry hints, and the time after the flood until a single
-call is as fast as before.
+is scored if its result is OK within its deadline.
 """
 
 import argparse
@@ -22,7 +20,7 @@ _IN_FLIGHT: Final = 24
 
 
 def measurements_of(multiple: float, tally: Tally, share: float, recovery_s: float) -> list[Measurement]:
-    """Return the measured values for the promises on overload."""
+    """Return the values for the promises on overload."""
 
     def figure(name: str, value: float, unit: str, bound: str) -> Measurement:
         return Measurement(

@@ -2,12 +2,10 @@
 
 A client in C sends one recorded request over eight connections to each running server in turn. Every process has all
 texts in its memory cache. The program measures calls with one item and with many:
-- paced: at a rate that all servers can handle, the CPU time of all server processes (with the supervisor) per item,
-minus their idle CPU time;
-- full: at full speed, the same CPU time with the idle part, and the cores that the server, its busiest Python thread
-and the client use. From this, the program derives the rate of a server with enough cores. N processes use N times the
-cores of one at full load, so they answer N times as many calls, divided by the ratio of their CPU time per item at full
-load.
+- paced: CPU time per item of all server processes, minus idle CPU time, at a rate that all servers can handle;
+- full: CPU time per item including idle time at full speed, and the cores of the server, its busiest Python thread and
+  the client. With enough cores, N processes would answer N times as many calls, divided by the ratio of CPU time per
+  item.
 """
 
 import argparse
@@ -36,17 +34,12 @@ _DONE: Final = re.compile(r"requests: \d+ total, \d+ started, (\d+) done, (\d+) 
 _METHOD: Final = "gradewire.v1.Scoring/Score"
 _WARM_UP_S: Final = 3
 _WARM_CALLS: Final = 200
-"""Number of calls within `_WARM_UP_S` after which every process has all texts in memory."""
+"""Number of calls after which every process has all texts in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The result of h2load.
-
-    Attributes:
-        calls: Number of answered calls.
-        cpu_s: CPU seconds of h2load itself.
-    """
+    """The result of h2load."""
 
     calls: int
     cpu_s: float
@@ -55,11 +48,8 @@ class Sent:
 class H2Load:
     """A sender of one message to one server; the constructor downloads h2load.
 
-    Args:
-        url: http://HOST:PORT/SERVICE/METHOD.
-        message: The request.
-        connections: Number of connections; the system spreads them over a server's processes.
-        in_flight: Number of open calls on each connection.
+    The system spreads the connections over the server's processes. `in_flight` is the number of open calls on each
+    connection.
     """
 
     def __init__(self, url: str, message: bytes, *, connections: int = 8, in_flight: int = 8) -> None:
@@ -100,11 +90,8 @@ class Measured:
     """A server's measured values.
 
     Attributes:
-        calls_per_s: Successful calls per second.
         cpu_us: CPU microseconds of all server processes per item.
-        cores: Cores that the server used.
         loop_cores: Cores that the busiest Python thread used.
-        client_cores: Cores that the client used.
     """
 
     calls_per_s: float
@@ -115,12 +102,7 @@ class Measured:
 
 
 class Subject:
-    """A measured server.
-
-    Args:
-        stack: Stack that stops the server.
-        processes: Number of processes.
-    """
+    """A measured server, which `stack` stops."""
 
     def __init__(self, stack: ExitStack, processes: int) -> None:
         store = stack.enter_context(TemporaryDirectory())
@@ -136,13 +118,13 @@ class Subject:
         return self._idle_cores
 
     def warm_up(self, items: int) -> None:
-        """Make the server encode the texts; refused calls do not matter here."""
+        """Make the server encode the texts; ignore refused calls."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         while client.send(_WARM_UP_S).calls < _WARM_CALLS:
             pass
 
     def measure(self, items: int, duration_s: int, calls_per_s: float = 0) -> Measured:
-        """Measure the server at a steady rate, minus idle time; 0 calls per second means full load."""
+        """Measure the server at a steady rate without idle time; 0 calls per second means full load with idle time."""
         client = H2Load(f"http://{self._server.address}/{_METHOD}", request(items))
         cpu_s, loops_s, went_well, began_s = self._cpu_s(), self._loops_s(), self._went_well(), time.monotonic()
         sent = client.send(duration_s, calls_per_s)
@@ -163,7 +145,7 @@ class Subject:
         return sum(sum(each.cpu_times()[:2]) for each in self._family())
 
     def _loops_s(self) -> dict[int, float]:
-        """Return the CPU seconds of each process's first thread, which runs the event loop."""
+        """Return the CPU seconds of each process's event loop thread."""
         return {
             each.pid: thread.user_time + thread.system_time
             for each in self._family()
@@ -231,8 +213,8 @@ def compare(subjects: dict[int, Subject], items: int, options: argparse.Namespac
         cores = medians["full", count].cores / medians["full", first].cores
         print(
             f"{items} items a call, {count} processes against {first}: measured {paced:.2f} x the CPU for an item when "
-            f"paced, {full:.2f} x at full load, where {cores:.2f} x the cores answered {calls:.2f} x the calls; "
-            f"derived {count / first / full:.2f} x the calls with cores to spare",
+            f"paced, {full:.2f} x at full load, with {cores:.2f} x the cores for {calls:.2f} x the calls; "
+            f"derived {count / first / full:.2f} x the calls with enough cores",
             flush=True,
         )
 

@@ -1,10 +1,8 @@
 """Run several server processes under load for half an hour and kill one of them every few minutes.
 
 The Python client sends calls and streams on a schedule. The program compares every score with the score from a single
-undisturbed process with separate caches. It counts different scores, failed attempts by gRPC code, and calls that
-failed despite the client's retries. It also records the memory of each process when it is killed, and of the
-supervisor. Half of a call's rows repeat a few rows; the other half is drawn from far more rows than fit into the memory
-cache. Each minute and each kill adds a JSON line to --out.
+undisturbed process. Half of a call's rows repeat a few rows; the other half is drawn from far more rows than the memory
+cache holds. Each minute and each kill adds a JSON line to --out.
 """
 
 import argparse
@@ -51,16 +49,7 @@ Scores = tuple[float | None, ...]
 
 
 class CountedTransport(GrpcTransport):
-    """A transport that counts attempts of `score` and `score_stream`.
-
-    Args:
-        address: HOST:PORT of the server.
-
-    Attributes:
-        attempts: Number of attempts.
-        failed: Number of failed attempts by gRPC code.
-        said: The first message for each code.
-    """
+    """A transport that counts attempts of `score` and `score_stream`, with failures by gRPC code."""
 
     def __init__(self, address: str) -> None:
         super().__init__(Endpoint(address))
@@ -102,7 +91,7 @@ class CountedTransport(GrpcTransport):
 
 def make_rows(count: int, seed: int = 0) -> list[Row]:
     """Return distinct rows with a question, two references, and an answer of 3 to 12 words."""
-    source = random.Random(seed)  # noqa: S311 - test data, not a secret
+    source = random.Random(seed)  # noqa: S311 - no secret
     rows = []
     for number in range(count):
         words = source.choices(WORDS, k=source.randint(2, 11))
@@ -114,7 +103,7 @@ def make_rows(count: int, seed: int = 0) -> list[Row]:
 
 
 def scores_of(item: ItemScores) -> Scores:
-    """Return the scores of all metrics; None for a missing score."""
+    """Return the scores of all metrics, with None for a missing score."""
     return tuple(each.score for each in item.scores.values())
 
 
@@ -123,11 +112,8 @@ class Tally:
     """Counts of results.
 
     Attributes:
-        right: Number of items with the right score.
         wrong: Descriptions of items with a wrong or missing score.
-        calls: Number of finished calls and streams.
         lost: Messages of calls that failed despite retries.
-        longest_s: Duration of the longest call in seconds.
     """
 
     right: int = 0
@@ -138,21 +124,14 @@ class Tally:
 
 
 class Soak:
-    """A run against a running server.
-
-    Args:
-        server: The server.
-        rows: Rows to score.
-        truth: The rows' right scores.
-        out: File that gets a line for every minute and kill.
-    """
+    """A run against a running server; `out` gets a line for every minute and kill."""
 
     def __init__(self, server: Server, rows: Sequence[Row], truth: Sequence[Scores], out: TextIO) -> None:
         self._server = server
         self._rows = rows
         self._truth = truth
         self._out = out
-        self._source = random.Random(1)  # noqa: S311 - test data, not a secret
+        self._source = random.Random(1)  # noqa: S311 - no secret
         self._began_s = time.monotonic()
         self.transport = CountedTransport(server.address)
         self.tally = Tally()
@@ -163,7 +142,7 @@ class Soak:
         self.killed_cpu_s = 0.0
 
     async def warm_up(self) -> None:
-        """Score all rows once, so that the store has their texts and the load is no overload."""
+        """Score all rows once, so that the store has their texts."""
         async with AsyncClient(self._server.address, deadline_s=600) as client:
             await client.score(self._rows, METRICS)
 
@@ -272,7 +251,7 @@ class Soak:
 
 
 def anonymous_mib(pid: int) -> float:
-    """Return a process's memory without mapped files, in MiB, because the store's map is in the page cache."""
+    """Return a process's memory in MiB, without mapped files such as the store's."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
@@ -284,11 +263,11 @@ def _agree(got: float | None, wanted: float | None) -> bool:
 
 
 def report(soak: Soak, restarts: float) -> bool:
-    """Print the summary; return True if all goals were met."""
+    """Print the summary; return True if all goals were reached."""
     tally, failed = soak.tally, soak.transport.failed
     print(f"{tally.calls:,} calls and streams, {tally.right:,} right scores, {len(tally.wrong)} wrong (goal: 0)")
     print(
-        f"{soak.transport.attempts:,} attempts, failed: {dict(failed) or 0} (goal: UNAVAILABLE alone); "
+        f"{soak.transport.attempts:,} attempts; failed: {dict(failed) or 0} (goal: only UNAVAILABLE); "
         f"calls failed despite retries: {len(tally.lost)} (goal: 0); longest call {tally.longest_s:.1f} s"
     )
     for code, said in soak.transport.said.items():
@@ -300,13 +279,13 @@ def report(soak: Soak, restarts: float) -> bool:
     )
     print(f"memory of the killed processes: {ages}")
     good = not tally.wrong and not tally.lost and set(failed) <= {"UNAVAILABLE"} and restarts == len(soak.lives)
-    lives = [mib for _, mib in soak.lives[2:]]  # the first two processes lived shorter than all others
+    lives = [mib for _, mib in soak.lives[2:]]  # the first two processes ran for a shorter time
     for who, sizes in (("processes", lives), ("supervisor", soak.supervisor_mib[2:])):
         if len(sizes) > 1:
             growth = sizes[-1] / sizes[0] - 1
             good = good and growth <= _GROWTH_GOAL
             print(f"{who}: {sizes[0]:.1f} -> {sizes[-1]:.1f} MiB, {growth:+.1%} (goal: at most {_GROWTH_GOAL:+.0%})")
-    print(f"this program with the client: {soak.client_mib[0]:.1f} -> {soak.client_mib[-1]:.1f} MiB")
+    print(f"this program and the client: {soak.client_mib[0]:.1f} -> {soak.client_mib[-1]:.1f} MiB")
     return good
 
 
@@ -329,7 +308,7 @@ def _flags(store: str, processes: int) -> dict[str, str]:
 
 
 def main() -> int:
-    """Run the soak; return exit code 1 if a goal was missed."""
+    """Run the soak; return 1 if a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=30)

@@ -17,7 +17,7 @@ _HEADS: Final = ("promise", "figure", "measured", "promised", "load", "held by")
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """Return Markdown with date and machine, then a row for each value with a bound, by promise."""
+    """Return Markdown with date, machine and a row for each value with a bound."""
     measurements = [each for each in measurements if each.bound]
     if not measurements:
         raise ValueError("the file has no measurements. Run: make test-hostile")

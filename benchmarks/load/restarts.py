@@ -1,9 +1,8 @@
-"""Measure how scoring slows down a training loop while the server is up and while it is dead, and lost results.
+"""Measure how scoring slows down a training loop with a running and with a dead server, and count lost results.
 
 A step hashes a fixed number of bytes on one core without Python's lock, like a training step on an accelerator. Each
 round has three blocks of steps: without scoring, with one submission per step to a running server on the same cores,
-and with one submission per step to a dead server. The program kills (SIGKILL) the server before the third block and
-restarts it afterwards. Ratios compare the median times of all steps with and without scoring.
+and with one submission per step to a killed server. Ratios compare median times with and without scoring.
 """
 
 import argparse
@@ -31,13 +30,7 @@ _METRICS = "smile,exact_match"
 
 @dataclass
 class Loop:
-    """The training loop.
-
-    Attributes:
-        step_bytes: Bytes that every step hashes.
-        steps_s: Seconds of every step, by kind of block.
-        submits_s: Seconds of every call of `submit`, by kind of block.
-    """
+    """The training loop, with the seconds of its steps and `submit` calls by kind of block."""
 
     client: Client
     step_bytes: bytes
@@ -83,8 +76,7 @@ def main() -> None:
                     loop.run("without", arguments.steps)
                     loop.run("up", arguments.steps)
                 loop.run("dead", arguments.steps)
-                # The first block has no submissions, so that the backlog for the dead server does not slow down the
-                # next server.
+                # The first block has no submissions, so the dead server's backlog does not slow down the next server.
             with _server(address, Path(directory)):
                 everything = client.flush(120)
     medians = {way: statistics.median(steps) for way, steps in loop.steps_s.items()}
@@ -102,7 +94,6 @@ def main() -> None:
 
 @contextmanager
 def _server(address: str, directory: Path) -> Iterator[None]:
-    """Run a server at this address; kill it at the end."""
     port = address.rpartition(":")[2]
     flags = ["--port", port, "--http-port", "0", "--disk-directory", str(directory / "store"), "--drain-s", "0"]
     with (directory / "log").open("wb") as log:

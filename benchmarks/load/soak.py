@@ -1,9 +1,8 @@
 """Run a server at 70 % of capacity for half an hour; record errors, latency and resident memory.
 
-Half of each request's texts are new. The in-process cache is full before the baseline is measured, so the cache does
-not cause later growth. Capacity is the rate of a closed loop in the same run. The program measures capacity again twice
-a minute, because other work on the machine changes it. Each stretch adds a JSON line to --out, so an interrupted run
-keeps its results. The cache on disk is off, because its map would count as resident.
+Half of each request's texts are new. The in-process cache is full before the baseline is measured, so it causes no
+later growth. Capacity is the rate of a closed loop, measured again twice a minute. Each stretch adds a JSON line to
+--out. The cache on disk is off because its map would count as resident.
 """
 
 import argparse
@@ -41,19 +40,15 @@ _GROWTH_GOAL = 0.02
 
 
 class Requests:
-    """An endless source of requests with texts of 1 to 24 words; allocators grow with the variety of shapes.
-
-    Args:
-        seed: Seed for the random choices; a running number makes each text new.
-    """
+    """An endless source of requests with texts of 1 to 24 words; allocators grow with the variety of shapes."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._source = random.Random(seed)  # noqa: S311 - test data, not a secret
+        self._source = random.Random(seed)  # noqa: S311 - no secret
         self._recent: deque[str] = deque(maxlen=_RECENT)
         self._made = 0
 
     def next(self) -> scoring_pb2.ScoreRequest:
-        """Return the next request; half of the items are new, the other half (none at first) were sent recently."""
+        """Return the next request; half of its items are new."""
         new = [self._text() for _ in range(ITEMS // 2)]
         seen = self._source.sample(self._recent, ITEMS // 2) if len(self._recent) == _RECENT else []
         self._recent.extend(new)
@@ -70,13 +65,7 @@ class Requests:
 
 @dataclass
 class Tally:
-    """The results of a stretch's requests.
-
-    Attributes:
-        items: Number of scored items.
-        errors: Number of failed calls and items, by message.
-        latency_s: Latency of each call, from the scheduled time.
-    """
+    """The results of a stretch's requests: errors by message, and latencies from the scheduled time."""
 
     items: int = 0
     errors: dict[str, int] = field(default_factory=dict)
@@ -95,7 +84,7 @@ class Sender:
         self._requests = requests
 
     async def closed_loop(self, duration_s: float, in_flight: int) -> Tally:
-        """Keep `in_flight` calls open for `duration_s`; the answers per second are the capacity."""
+        """Keep `in_flight` calls open for `duration_s`, to measure capacity."""
         tally, end_s = Tally(), time.monotonic() + duration_s
 
         async def one_after_another() -> None:
@@ -108,7 +97,7 @@ class Sender:
     async def open_loop(self, duration_s: float, requests_per_s: float) -> Tally:
         """Send one request per interval without waiting for earlier replies, with at most MAX_OPEN open calls.
 
-        On a busy machine, late requests wait here, like in a sensible caller, and the wait counts as latency.
+        On a busy machine, late requests wait here, and the wait counts as latency.
         """
         tally, room = Tally(), asyncio.Semaphore(MAX_OPEN)
 
@@ -135,7 +124,7 @@ class Sender:
 
 
 def resident_bytes(roots: Sequence[psutil.Process]) -> int:
-    """Return the resident size of processes and all their children in bytes."""
+    """Return the resident bytes of processes and all their children."""
     family = [member for root in roots for member in (root, *root.children(recursive=True))]
     return sum(member.memory_info().rss for member in family)
 
@@ -168,7 +157,7 @@ class Soak:
         return tally.items / _PROBE_S
 
     async def soak(self, minutes: float, share: float, renew_s: float) -> None:
-        """Send `share` of capacity for `minutes`; capacity probes are a separate phase."""
+        """Send `share` of capacity for `minutes`; measure capacity in separate phases."""
         end_s = time.monotonic() + 60 * minutes
         while (left_s := end_s - time.monotonic()) > 1:
             rate = share * await self.capacity() / ITEMS
@@ -201,7 +190,7 @@ class Soak:
 
 
 def report(lines: list[dict[str, Any]]) -> bool:
-    """Print the summary; return True if both goals were met."""
+    """Print the summary; return True if both goals were reached."""
     first = next(number for number, line in enumerate(lines) if line["phase"] == "soak")
     after = lines[first - 1 :]  # the baseline is the capacity probe before the first stretch
     soaked = [line for line in after if line["phase"] == "soak"]
@@ -239,7 +228,7 @@ async def run(server: Server, arguments: argparse.Namespace, out: TextIO) -> lis
 
 
 def main() -> int:
-    """Start the servers, load them and print the summary; return exit code 1 if a goal was missed."""
+    """Run the soak and print the summary; return 1 if a goal was missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=ENGINES, default="embedded")
     parser.add_argument("--minutes", type=float, default=30)

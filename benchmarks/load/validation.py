@@ -1,13 +1,11 @@
-"""Measure how validation slows down a training, with a running and with a dead server, and if scores are lost.
+"""Measure how validation slows down training with a running and with a dead server, and count lost scores.
 
 Run it in an environment with torch: `.venv-frameworks/bin/python -m benchmarks.load.validation`. A small model trains
 on one core, and a server scores on a second core. Blocks of steps with and without validation take turns in random
-order. Every block first answers its validation questions. With validation, the answers are written to a spool and CSV
-and sent to the server; without, they are dropped. Before a block starts, all earlier validations are scored: the
-program counts validations that are not scored at a block's last step, and waits for them outside the timing. CPU time
-is the whole training process's, including its scoring threads and this waiting. If other programs run, CPU time is more
-reliable than wall-clock time. Then the server is killed for a while. Steps continue, and all of them must have scores
-at the end.
+order. Every block first answers its validation questions. The program counts validations that are not scored at a
+block's last step, and waits for them outside the timing. CPU time includes the scoring threads and this wait; if other
+programs run, it is more reliable than wall-clock time. Then the server is killed for a while. Steps continue, and all
+must have scores at the end.
 """
 
 import argparse
@@ -63,9 +61,7 @@ class Training:
     """The model, its steps, and its validation answers.
 
     Attributes:
-        train: Function that runs one step.
-        answer: Function that returns a validation's items; its argument makes the texts new to the server.
-        steps: Number of steps so far.
+        answer: Function that returns a validation's items; the argument makes the texts new to the server.
         late: Number of blocks whose scores arrived after the last step.
     """
 
@@ -75,7 +71,7 @@ class Training:
     late: int = 0
 
     def block(self, steps: int, validation: ValidationScorer | None) -> tuple[float, float]:
-        """Run a block; return its seconds, and this process's CPU seconds until all scores have arrived."""
+        """Run a block; return its seconds and CPU seconds until all scores have arrived."""
         began, cpu_began = time.perf_counter(), time.process_time()
         items = self.answer(self.steps)
         if validation is not None:
@@ -200,9 +196,9 @@ def outage(training: Training, validation: ValidationScorer, server: Server, dea
     everything = validation.wait(300)
     scored = {scores.step for scores in validation.results() if scores.step >= first and not scores.problem}
     print(
-        f"server dead for {dead_s:g} s: {len(submits_s)} validations handed over, "
+        f"server dead for {dead_s:g} s: {len(submits_s)} validations submitted, "
         f"{validation.counts()[StepState.SCORED] - already} scored ({len(scored)} steps), "
-        f"{validation.counts()[StepState.DROPPED]} dropped, none left: {everything}; "
+        f"{validation.counts()[StepState.DROPPED]} dropped, all finished: {everything}; "
         f"step {statistics.median(steps_s) * 1e3:.2f} ms, submit {statistics.median(submits_s) * 1e3:.2f} ms "
         f"(longest {max(submits_s) * 1e3:.1f} ms); no exception"
     )

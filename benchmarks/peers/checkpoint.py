@@ -1,6 +1,6 @@
-"""Download the default encoder (88 MB) as a Hugging Face folder, which sentence-transformers can read.
+"""Download the default encoder (88 MB) as a Hugging Face folder for sentence-transformers.
 
-Run `python -m benchmarks.peers.checkpoint DIRECTORY`. It does nothing if the folder exists.
+Run `python -m benchmarks.peers.checkpoint DIRECTORY`. If the folder exists, the program does nothing.
 """
 
 import argparse

@@ -1,8 +1,7 @@
 """Compare the speed of SMILE in gradewire and in a script with sentence-transformers, in one run.
 
-All programs use the same rows, encoder and threads, each in its own process. They get blocks of rows in turn, so that a
-changing load of the machine affects all. Run it with `make bench-peers`, which installs the peers' environment. Prints
-a table and the ratios.
+All programs use the same rows, encoder and threads, each in its own process, and get blocks of rows in turn. Run `make
+bench-peers`, which installs the other programs' environment.
 """
 
 import argparse
@@ -102,7 +101,7 @@ def report(workers: dict[str, Worker], rows: int, load_before: tuple[float, floa
     ):
         print(f"| {name} | {value:.2f} | {goal} |")
     gap = max(abs(a - b) for a, b in zip(workers["torch"].scores, workers["v1"].scores, strict=True))
-    print(f"\nlargest difference of a score, v1 against torch: {gap:.1e}")
+    print(f"\nlargest score difference, v1 against torch: {gap:.1e}")
 
 
 if __name__ == "__main__":

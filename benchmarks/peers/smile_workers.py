@@ -1,8 +1,7 @@
 """Compute SMILE in one of several ways, as a worker of `smile_vs_sentence_transformers`.
 
-A worker reads JSON lines with a block of rows each, and writes a line with seconds, texts, tokens, encoder calls and
-scores for each block. All workers use the same weights and number of threads. They differ in the texts that they embed
-and in the program that embeds them.
+A worker reads blocks of rows, one JSON line per block, and writes a line of results for each block. Workers differ in
+the texts that they embed and in the embedding program.
 """
 
 import argparse
@@ -31,7 +30,7 @@ Answer = dict[str, Any]
 
 
 def window_texts(prediction: Normalised, reference: Normalised) -> list[str]:
-    """Return all windows of the prediction that have the reference's number of words (SMILE's keyword term)."""
+    """Return all windows of the prediction that are as long as the reference (SMILE's keyword term)."""
     words, n = prediction.words, len(reference.words)
     if len(words) <= n:
         return [" ".join(words)]
@@ -39,7 +38,7 @@ def window_texts(prediction: Normalised, reference: Normalised) -> list[str]:
 
 
 def row_texts(row: Row) -> list[str]:
-    """Return every text that SMILE's definition embeds for a row, including repeats."""
+    """Return every text that SMILE's definition embeds for a row, with repeats."""
     prediction = normalise(row["prediction"])
     texts = [row["prediction"]]
     for raw in row["references"]:
@@ -49,7 +48,7 @@ def row_texts(row: Row) -> list[str]:
 
 
 def texts_that_matter(row: Row) -> list[str]:
-    """Return the texts that `v1` embeds; no windows if the answer contains a reference verbatim (docs/adr/0007)."""
+    """Return the texts that `v1` embeds; no windows if the answer contains a reference (docs/adr/0007)."""
     texts = smile_texts(row["prediction"], tuple(row["references"]), tuple(row["references"]))
     if texts.held:
         return [texts.prediction, *texts.sentences]
@@ -58,7 +57,7 @@ def texts_that_matter(row: Row) -> list[str]:
 
 
 def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
-    """Compute SMILE `v1` from the vectors of `row_texts(row)`, directly by its definition."""
+    """Compute SMILE `v1` directly by its definition, from the vectors of `row_texts(row)`."""
     prediction = normalise(row["prediction"])
     present, best, position = set(prediction.words), 0.0, 1
     for raw in row["references"]:
@@ -74,7 +73,7 @@ def smile_v1(row: Row, vectors: NDArray[np.float32]) -> float:
 
 
 def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -> Callable[[list[Row]], Answer]:
-    """Return a worker that embeds each block with one `encode()`, like a script with sentence-transformers."""
+    """Return a worker that embeds each block with one `encode()`."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -114,7 +113,7 @@ def sentence_transformers_worker(checkpoint: Path, backend: str, threads: int) -
 
 
 def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]], Answer]:
-    """Return a worker that only times `session.run` for `v1`'s unique texts, sorted by length, without tokenization."""
+    """Return a worker that times only `session.run` for `v1`'s unique texts, sorted by length."""
     from benchmarks.latency.payloads import open_session, padded
     from tokenizers import Tokenizer
 
@@ -146,11 +145,7 @@ def bare_session_worker(threads: int, runs_at_once: int) -> Callable[[list[Row]]
 def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: int) -> Callable[[list[Row]], Answer]:
     """Return a worker that scores each block with a server and the Python client, first cold, then warm.
 
-    Args:
-        stack: Stack that stops the server.
-        metric: The metric's name in the client.
-        prepared: True to prepare references before the timing.
-        threads: Number of concurrent encoder runs, with one thread each.
+    With `prepared`, references are prepared before the timing. `threads` is the number of concurrent encoder runs.
     """
     from benchmarks.common.servers import start_engine
 
@@ -162,7 +157,7 @@ def gradewire_worker(stack: ExitStack, metric: str, *, prepared: bool, threads: 
     client = stack.enter_context(Client(server.address, deadline_s=600))
 
     def counters() -> dict[str, float]:
-        """Return the number of texts, tokens (with padding) and runs of the encoder so far."""
+        """Return the encoder's number of texts, tokens (with padding) and runs so far."""
         return {
             "texts": server.metric("gradewire_engine_batch_texts_sum"),
             "tokens": server.metric("gradewire_engine_batch_tokens_sum"),

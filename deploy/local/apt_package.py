@@ -13,22 +13,13 @@ _TIMEOUT_S = 300
 
 
 class PackageMissingError(RuntimeError):
-    """Error: a package cannot be downloaded; the message has the reason and the remedy."""
+    """An error for a package that cannot be downloaded; the message has the reason and the remedy."""
 
 
 def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Path:
-    """Unpack a package and the named dependencies; concurrent calls are safe, and later ones download nothing.
+    """Unpack a package and its `dependencies` once, and return the tree's root; concurrent calls are safe.
 
-    Nothing is configured and no script of a package runs: the files lie as they would below "/". A caller of a program
-    among them must set its library path.
-
-    Args:
-        package: Debian name of the package.
-        dependencies: Names of other packages whose files go into the same tree.
-        cache: Directory for the trees; default: the user's cache directory.
-
-    Returns:
-        Root of the tree: `unpacked("prometheus") / "usr/bin/prometheus"`.
+    No package is configured and no script runs. To run a program from the tree, set its library path.
 
     Raises:
         PackageMissingError: apt is missing or cannot download a package.
@@ -48,12 +39,7 @@ def unpacked(package: str, *dependencies: str, cache: Path | None = None) -> Pat
 
 
 def unpacked_before(package: str, *, cache: Path | None = None) -> list[Path]:
-    """Return the roots of trees with the package, newest first, with any dependencies, without apt.
-
-    Args:
-        package: As for `unpacked`.
-        cache: As for `unpacked`.
-    """
+    """Return the unpacked trees with the package, newest first, whatever their dependencies."""
     directory = cache or platformdirs.user_cache_path("gradewire")
     trees = [*directory.glob(f"{package}/package"), *directory.glob(f"{package}-{'[0-9a-f]' * 12}/package")]
     return sorted(trees, key=lambda tree: tree.stat().st_mtime, reverse=True)
@@ -61,21 +47,21 @@ def unpacked_before(package: str, *, cache: Path | None = None) -> list[Path]:
 
 def _unpack(names: tuple[str, ...], directory: Path, tree: Path) -> None:
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise PackageMissingError(f"cannot download {', '.join(names)} because apt is missing. Install by hand")
+        raise PackageMissingError(f"apt is missing; install {', '.join(names)} by hand")
     with tempfile.TemporaryDirectory(dir=directory) as scratch_name:
         scratch = Path(scratch_name)
         _download(names, scratch)
         archives = sorted(scratch.glob("*.deb"))
         if len(archives) != len(set(names)):
-            raise PackageMissingError(f"apt gave {len(archives)} archives for {', '.join(names)}")
+            raise PackageMissingError(f"apt downloaded {len(archives)} archives for {', '.join(names)}")
         for archive in archives:
             _run(["dpkg-deb", "--extract", str(archive), str(scratch / "package")], scratch)
-        # The rename is last, so that an interrupted download leaves nothing that looks complete.
+        # Rename last, so that an interrupted download leaves nothing that looks complete.
         (scratch / "package").rename(tree)
 
 
 def _download(names: tuple[str, ...], scratch: Path) -> None:
-    """Download with the machine's package lists, or with new ones in `scratch` if those are missing or old."""
+    """Download with the machine's package lists, or with new lists in `scratch` if the machine's fail."""
     command = ["apt-get", "--quiet", "--quiet", "-o", "APT::Sandbox::User=root"]
     private = ["-o", f"Dir::State={scratch}/state", "-o", f"Dir::Cache={scratch}/cache"]
     try:
@@ -83,8 +69,8 @@ def _download(names: tuple[str, ...], scratch: Path) -> None:
     except PackageMissingError:
         for part in ("state/lists/partial", "cache/archives/partial"):
             (scratch / part).mkdir(parents=True)
-        # By default, apt reports success for an update that fetched nothing. This mode makes it fail. One of several
-        # archives may be unreachable while another has the package, so the download decides.
+        # Without this mode, apt reports success for an update that fetched nothing. Still try the download, because a
+        # reachable archive may have the package.
         unreachable = ""
         try:
             _run([*command, *private, "-o", "APT::Update::Error-Mode=any", "update"], scratch)
@@ -110,5 +96,5 @@ def _run(command: list[str], directory: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PackageMissingError(f"cannot run `{command[0]}`: {error}") from error
     if done.returncode:
-        words = " ".join(done.stderr.split())[:500]  # apt names the cause first
+        words = " ".join(done.stderr.split())[:500]  # apt states the cause first
         raise PackageMissingError(f"`{command[0]}` failed: {words}")

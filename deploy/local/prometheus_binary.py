@@ -8,12 +8,12 @@ from deploy.local.apt_package import PackageMissingError, unpacked
 
 
 class PrometheusMissingError(RuntimeError):
-    """Error: Prometheus is not installed and cannot be downloaded; the message has the reason and the remedy."""
+    """An error for a missing Prometheus that cannot be downloaded; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrometheusBinaries:
-    """Two programs of one version."""
+    """The two programs in the same version."""
 
     server: Path
     promtool: Path
@@ -21,9 +21,6 @@ class PrometheusBinaries:
 
 def prometheus_binaries(cache: Path | None = None) -> PrometheusBinaries:
     """Find Prometheus, or unpack Debian's package into `cache`; concurrent calls are safe.
-
-    Args:
-        cache: Directory for unpacked packages; default: the user's cache directory.
 
     Raises:
         PrometheusMissingError: Prometheus is not installed, and apt cannot download it.

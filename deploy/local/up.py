@@ -1,8 +1,8 @@
 """Run a whole deployment as plain processes on this machine; a part starts when the parts before it are healthy.
 
 `make up` runs `python -m deploy.local.up`: Triton (the real server, emulated backend) and Valkey, then gradewire, then
-Prometheus, on loopback addresses. It stays in the foreground. Ctrl-C here or `--down` elsewhere stops all parts in
-reverse order. When a part ends, it prints the name and stops the others. Linux only, like Triton.
+Prometheus, on loopback addresses. Ctrl-C, or `--down` elsewhere, stops all parts in reverse order. When a part ends,
+the program prints its name and stops the others. Linux only, like Triton.
 """
 
 import argparse
@@ -29,11 +29,11 @@ _DOWN_S = 120.0
 
 
 class UpError(RuntimeError):
-    """Error: the deployment cannot start, or a part has ended; the message names it and the reason."""
+    """An error for a deployment that cannot start or a part that has ended; the message names the part."""
 
 
 class Stopped(BaseException):
-    """Error: a signal arrived to end the deployment."""
+    """A signal to end the deployment."""
 
 
 class Supervisor:
@@ -46,7 +46,7 @@ class Supervisor:
         self._interruptible = False
 
     def on_signal(self, number: int, frame: object) -> None:
-        """Keep the first signal for `check`, which raises it between steps; a second signal ends everything at once."""
+        """Keep the first signal, which `check` raises between steps; on a second signal, end everything at once."""
         del number, frame
         if self._asked:
             self.kill()
@@ -57,7 +57,7 @@ class Supervisor:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Allow a signal to end this block, which may take minutes and starts no part."""
+        """Allow a signal to interrupt this block, which may take minutes and starts no part."""
         self._interruptible = True
         try:
             self.check()
@@ -85,7 +85,7 @@ class Supervisor:
             time.sleep(_POLL_S)
 
     def check(self) -> None:
-        """Raise UpError if a part has ended, Stopped if a signal has arrived."""
+        """Raise UpError if a part has ended, or Stopped if a signal has arrived."""
         if self._asked:
             raise Stopped
         for part, process in self._running:
@@ -94,7 +94,7 @@ class Supervisor:
                 raise UpError(f"{part.name} ended with exit code {code}; {self._end_of_log(part)}")
 
     def stop(self) -> None:
-        """Stop the parts (SIGTERM), last first; kill those that take too long."""
+        """Stop the parts (SIGTERM), the last first; kill parts that take too long."""
         while self._running:
             part, process = self._running[-1]
             process.terminate()
@@ -107,12 +107,12 @@ class Supervisor:
             self._running.pop()
 
     def kill(self) -> None:
-        """Kill everything without waiting, because the signal may have arrived during a wait for a part."""
+        """Kill everything without waiting, because the signal may have interrupted a wait."""
         for _, process in reversed(self._running):
             process.kill()
 
     def _spawn(self, part: Part) -> subprocess.Popen[bytes]:
-        # The kernel ends a part when this process ends, however that happens.
+        # The kernel ends a part when this process ends for any reason.
         guard = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
         # A user's settings (another repository, tokens, addresses) must not affect these processes.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GRADEWIRE_")} | {
@@ -139,8 +139,8 @@ def up(state: Path, ports: Mapping[str, int], *, repository: Path | None, proces
 
     Args:
         state: Directory for logs, data and addresses.
-        ports: Ports by name, as in `PORTS`; 0 means a free one.
-        repository: Model repository; None means that of built models.
+        ports: Ports by name, as in `PORTS`; 0 means a free port.
+        repository: Model repository; None means the default repository.
         processes: Server processes of gradewire; 0 means a number that fits the cores.
 
     Raises:
@@ -180,10 +180,10 @@ def up(state: Path, ports: Mapping[str, int], *, repository: Path | None, proces
 
 
 def down(state: Path) -> None:
-    """Stop the deployment that uses `state` and wait for its end; do nothing if it does not run.
+    """Stop the deployment that uses `state` and wait until it ends; do nothing if no deployment runs.
 
     Raises:
-        UpError: It did not stop in time.
+        UpError: The deployment did not stop in time.
     """
     give_up = time.monotonic() + _DOWN_S
     first = holder(state)
@@ -197,7 +197,7 @@ def down(state: Path) -> None:
 
 
 def _choose(ports: Mapping[str, int]) -> dict[str, int]:
-    """Replace zeros by free ports.
+    """Replace each port 0 by a free port.
 
     Raises:
         UpError: A requested port is taken.
@@ -233,7 +233,7 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Return the exit code."""
+    """Run or stop the deployment; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--down", action="store_true", help="stop the deployment of an earlier call")
     parser.add_argument("--state", type=Path, default=Path(".up"), help="logs, data and addresses (default: .up)")
@@ -252,9 +252,7 @@ def main() -> int:
             return 0
         with held(state) as ours:
             if not ours:
-                _say(
-                    f"a deployment runs already, at the addresses in {state}/addresses.json. To stop it, run: make down"
-                )
+                _say(f"a deployment is already running (addresses: {state}/addresses.json). To stop it, run: make down")
                 return 0
             ports = {name: getattr(arguments, f"{name.replace('-', '_')}_port") for name in PORTS}
             up(state, ports, repository=arguments.repository, processes=arguments.processes)

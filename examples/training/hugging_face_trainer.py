@@ -1,6 +1,6 @@
 """Validation in Hugging Face: a Seq2SeqTrainer generates answers, and `compute_metrics` submits them.
 
-Run it beside a server: python -m examples.training.hugging_face_trainer --server 127.0.0.1:50051 --directory runs/hf
+Start a server, then run: python -m examples.training.hugging_face_trainer --server 127.0.0.1:50051 --directory runs/hf
 """
 
 import argparse
@@ -24,7 +24,7 @@ from gradewire.integrations.training.hugging_face import ValidationCallback
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Make a tokenizer with one token for each word of the questions and answers."""
+    """Make a tokenizer with one token for each word in the questions and answers."""
     words = ["<pad>", "</s>", "<unk>", "What", "is", "plus", "?", *NUMBERS]
     tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>"))  # noqa: S106 - no secret
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()

@@ -1,6 +1,6 @@
-"""Validation in Lightning: `validation_step` returns items, and one callback does the rest.
+"""Validation in Lightning: `validation_step` returns items, and a callback submits them.
 
-Run it beside a server: python -m examples.training.lightning_trainer --server 127.0.0.1:50051 --directory runs/pl
+Start a server, then run: python -m examples.training.lightning_trainer --server 127.0.0.1:50051 --directory runs/pl
 """
 
 import argparse
@@ -26,14 +26,14 @@ class AdderModule(LightningModule):  # type: ignore[misc]  # mypy runs without l
         self.model = Adder()
 
     def training_step(self, batch: Any, batch_idx: int) -> torch.Tensor:
-        """Return the loss of a batch."""
+        """Return a batch's loss."""
         del batch_idx
         _, numbers = batch
         loss: torch.Tensor = functional.cross_entropy(self.model(numbers), numbers.sum(dim=1))
         return loss
 
     def validation_step(self, batch: Any, batch_idx: int) -> dict[str, Any]:
-        """Return the answers of a batch as items."""
+        """Return a batch's answers as items."""
         del batch_idx
         places, numbers = batch
         said = answers(self.model, numbers)

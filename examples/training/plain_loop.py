@@ -1,6 +1,6 @@
-"""Validation in your own loop: it submits its answers every 25 steps and continues.
+"""Validation in your own loop: the loop submits its answers every 25 steps and continues.
 
-Run it beside a server: python -m examples.training.plain_loop --server 127.0.0.1:50051 --directory runs/plain
+Start a server, then run: python -m examples.training.plain_loop --server 127.0.0.1:50051 --directory runs/plain
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Sums in words and a small model that learns them, for the examples."""
+"""Sums in words, and a small model that learns them, for the examples."""
 
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ ROWS: Final[list[dict[str, Any]]] = [
 
 
 class Adder(nn.Module):  # type: ignore[misc]  # mypy runs without torch
-    """A model that reads the two numbers of a question as embeddings and chooses one of 19 answers."""
+    """A model that reads a question's two numbers as embeddings and chooses one of 19 answers."""
 
     def __init__(self, width: int = 64) -> None:
         super().__init__()
@@ -25,13 +25,13 @@ class Adder(nn.Module):  # type: ignore[misc]  # mypy runs without torch
         self.layers = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, len(NUMBERS)))
 
     def forward(self, numbers: torch.Tensor) -> torch.Tensor:
-        """Return logits [rows, 19] of numbers [rows, 2], 0 to 9."""
+        """Return logits [rows, 19] for the numbers [rows, 2], 0 to 9."""
         logits: torch.Tensor = self.layers(self.embedding(numbers).sum(dim=1))
         return logits
 
 
 def all_numbers() -> torch.Tensor:
-    """Return the numbers of `ROWS`, [100, 2]."""
+    """Return the numbers in `ROWS`, [100, 2]."""
     return torch.cartesian_prod(torch.arange(10), torch.arange(10))
 
 

@@ -1,6 +1,6 @@
 """Validation in torchmetrics: each rank scores its own answers; `compute` returns the same means on all ranks.
 
-Run it beside a server: torchrun --nproc-per-node 2 -m examples.training.torch_metric_ranks --server 127.0.0.1:50051
+Start a server, then run: torchrun --nproc-per-node 2 -m examples.training.torch_metric_ranks --server 127.0.0.1:50051
 """
 
 import argparse
@@ -16,7 +16,7 @@ from gradewire.integrations.training.torch_metric import GradewireMetric
 
 
 def main() -> None:
-    """Train on two ranks and print the values of each."""
+    """Train on two ranks, and print the values on each rank."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="127.0.0.1:50051", help="HOST:PORT of a gradewire server")
     parser.add_argument("--metrics", default="exact_match,smile", help="metrics to score with")

@@ -163,7 +163,7 @@ def test_a_second_start_leaves_the_first_alone(shape: Up) -> None:
     again = subprocess.run(
         [*shape.command, *_ANY_PORTS], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
     )
-    assert "runs already" in again.stdout
+    assert "already running" in again.stdout
     assert shape.get("gradewire-http", "/readyz")
 
 

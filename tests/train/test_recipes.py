@@ -64,21 +64,21 @@ def test_a_recipe_is_read_back_as_it_was_written(recipe: Recipe, tmp_path_factor
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[training]\nsteps = 0\n", "line 2: training.steps should be greater than or equal to 1, not 0"),
-        ("[objective]\n\ntemperature = nan\n", "line 3: objective.temperature should be a finite number"),
+        ("[training]\nsteps = 0\n", "line 2: training.steps must be greater than or equal to 1, not 0"),
+        ("[objective]\n\ntemperature = nan\n", "line 3: objective.temperature must be a finite number"),
         ("[training]\nlearning_rate = inf\n", "line 2: training.learning_rate"),
-        ("[training]\nsteps = 1.5\n", "line 2: training.steps should be a valid integer"),
-        ("[training]\nsteps = true\n", "line 2: training.steps should be a valid integer"),
-        ("[training]\nmethod = 'lora'\n", "line 2: training.method should be 'adapter' or 'full'"),
-        ("[training]\ntargets = 'query'\n", "line 2: training.targets should be a valid"),
+        ("[training]\nsteps = 1.5\n", "line 2: training.steps must be a valid integer"),
+        ("[training]\nsteps = true\n", "line 2: training.steps must be a valid integer"),
+        ("[training]\nmethod = 'lora'\n", "line 2: training.method must be 'adapter' or 'full'"),
+        ("[training]\ntargets = 'query'\n", "line 2: training.targets must be a valid"),
         ("[objective]\nsteps = 3\n", r"line 2: objective.steps is unknown"),
         ("only = ['nli']\n[text]\nnli = 3\n", "line 2: text is unknown"),
-        ("only = 'nli'\n", "line 1: only should be a valid"),
-        ("training = 3\n", "line 1: training should be"),
+        ("only = 'nli'\n", "line 1: only must be a valid"),
+        ("training = 3\n", "line 1: training must be"),
         ("[training\n", "cannot read the recipe"),
         ("\x00", "cannot read the recipe"),
-        ("[training]\nlearning_rate = 1" + "0" * 400, "line 2: training.learning_rate should be a finite number"),
-        ("[training]\nsteps = 1" + "0" * 400, "line 2: training.steps should be less than or equal to 1000000000"),
+        ("[training]\nlearning_rate = 1" + "0" * 400, "line 2: training.learning_rate must be a finite number"),
+        ("[training]\nsteps = 1" + "0" * 400, "line 2: training.steps must be less than or equal to 1000000000"),
         ("[training]\nsteps = 1" + "0" * 5_000, "cannot read the recipe"),
         ("a = " + "[" * 20_000, "cannot read the recipe"),
     ],
@@ -100,7 +100,7 @@ def test_an_option_overrules_and_is_named_in_its_error() -> None:
     changed = with_settings(Recipe(), {"steps": 7, "nli": 3, "only": ("nli",)})
     assert (changed.training.steps, changed.texts.nli, changed.only) == (7, 3, ("nli",))
     assert changed.objective == Recipe().objective
-    with pytest.raises(TrainingError, match="--batch-size should be greater than or equal to 2, not 1"):
+    with pytest.raises(TrainingError, match="--batch-size must be greater than or equal to 2, not 1"):
         with_settings(Recipe(), {"batch_size": 1})
 
 

@@ -111,7 +111,7 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "value", "said"),
     [
-        ("system", "Darwin", "this is Darwin"),
+        ("system", "Darwin", "this machine has Darwin"),
         ("machine", "aarch64", "on aarch64"),
         ("libc_ver", ("glibc", "2.31"), "glibc 2.31"),
         ("libc_ver", ("", ""), "another C library"),

@@ -189,18 +189,20 @@ def test_what_optimum_does_not_know_is_exported_by_torch_and_said(
     folder = make_folder("bert", pooling="mean")
 
     def unknown(*_: object) -> NoReturn:
-        raise ExportError("optimum's ONNX exporter does not know bert")
+        raise ExportError("optimum's ONNX exporter does not support bert")
 
     monkeypatch.setitem(EXPORTERS, "optimum", unknown)
     result = export_model(str(folder.path), tmp_path, ExportOptions())
     check(result, tmp_path, folder)
-    assert result.notes[-1] == "exported with torch, because optimum failed: optimum's ONNX exporter does not know bert"
+    assert (
+        result.notes[-1] == "exported with torch, because optimum failed: optimum's ONNX exporter does not support bert"
+    )
 
 
 def test_an_architecture_without_a_configuration_in_optimum(make_folder: Callable[..., Folder]) -> None:
     model = make_folder("bert").model
     model.config.model_type = "unheard-of"
-    with pytest.raises(ExportError, match="does not know unheard-of"):
+    with pytest.raises(ExportError, match="does not support unheard-of"):
         export_through_optimum(model, ["last_hidden_state"], MAX_TOKENS)
 
 

@@ -45,8 +45,8 @@ def test_parts_are_ranked_among_themselves_and_one_without_a_rank_is_left_out(en
     [
         ("{", "line 2: Invalid JSON"),
         ("[" * 100_000, "line 2: Invalid JSON"),
-        ("[]", "line 2: should be an object"),
-        (json.dumps({**ROW, "question": 3}), "line 2: question should be a valid string"),
+        ("[]", "line 2: must be an object"),
+        (json.dumps({**ROW, "question": 3}), "line 2: question must be a valid string"),
         (json.dumps({**ROW, "references": []}), "line 2: references"),
         (json.dumps({**ROW, "references": "w1"}), "line 2: references"),
         (json.dumps({**ROW, "label": "right"}), "line 2: label"),

@@ -1,8 +1,8 @@
-"""Make a stand-in for the AVE benchmark from labelled short answers; it contains no rows from AVE itself.
+"""Make a stand-in for the AVE benchmark from labelled short answers.
 
 Part 1 is the original row. Part 2 describes the prediction in three sentences. Part 3 rewrites the references with the
-same meaning. For SFVE's paper (section 3.3), a language model wrote the descriptions and annotators checked them. Here,
-templates and dictionaries write them, so every row names its method and can be made again.
+same meaning. In SFVE's paper (section 3.3), a language model wrote the descriptions; here, templates and dictionaries
+write them.
 """
 
 from benchmarks.agreement.ave_stand_in.making import LabelledAnswer, StandIn, StandInRow, exact_match, stand_in

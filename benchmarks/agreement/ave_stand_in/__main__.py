@@ -76,7 +76,7 @@ def main(*, out: Path, max_words: int, seed: int, wordnet: Path | None, **option
     for sentence in _sentences(found, unlabelled):
         click.echo(sentence, err=True)
     if not found.rows:
-        raise InputError(f"{source.name} has no row for a stand-in; see the reasons above")
+        raise InputError(f"{source.name} has no row that fits a stand-in. The reasons are above")
     write_text(out, "".join(f"{json.dumps(asdict(row), ensure_ascii=False)}\n" for row in found.rows))
     click.echo(f"{len(found.rows)} samples written to {out}", err=True)
 
@@ -87,12 +87,12 @@ def _open_wordnet(directory: Path) -> WordNet:
     except (OSError, ValueError) as error:
         raise InputError(
             f"cannot read WordNet's files in {directory} ({error}). Install them (Debian: apt-get install "
-            "wordnet-base) or name their directory"
+            "wordnet-base) or give their directory"
         ) from error
 
 
 def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAnswer]:
-    """Yield the rows with a label and texts; add the positions of all other rows to `unlabelled`."""
+    """Yield the complete rows with a label; add the positions of other rows to `unlabelled`."""
     for row in rows:
         item = row.item or {}
         given = item.get("references", [])
@@ -114,7 +114,7 @@ def _answers(rows: Iterator[Row], unlabelled: list[str]) -> Iterator[LabelledAns
 
 def _sentences(found: StandIn, unlabelled: list[str]) -> Iterator[str]:
     if unlabelled:
-        yield f"{len(unlabelled)} rows were skipped: label or text missing (first at {unlabelled[0]})"
+        yield f"{len(unlabelled)} rows were skipped because the label or a text is missing (first: {unlabelled[0]})"
     for reason, count in found.left_out.items():
         yield f"{count} rows were skipped: {reason}"
     if found.rows:

@@ -1,4 +1,4 @@
-"""Make part 2: three sentences that describe a short answer, chosen by the kind of question."""
+"""Write part 2: three sentences that describe a short answer."""
 
 from __future__ import annotations
 
@@ -136,10 +136,10 @@ class Question:
     """A parsed question.
 
     Attributes:
-        text: The question without the final mark, with single blanks.
-        kind: Kind of answer; "named" if the question names it, like "what genre" or "which two countries".
-        noun: The words that name the answer, for example "genre"; "" if there are none.
-        rest: Words after the question word and the noun, if any.
+        text: The question without its final mark, with single blanks.
+        kind: Kind of answer; "named" if the question states the kind, as in "what genre".
+        noun: The stated kind, for example "genre"; otherwise "".
+        rest: Words after the question word and `noun`.
         opens: True if the question word is the first word.
     """
 
@@ -171,7 +171,7 @@ def asked(question: str) -> Question:
 
 
 def _noun_words(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words between "what" and the verb, which name the kind of answer; () if unclear."""
+    """Return the words between "what" and the verb, for example "genre"; return () if unclear."""
     for place, word in enumerate(words[: _MOST_NOUN_WORDS + 1]):
         if word.lower() in AUXILIARIES:
             return words[:place]
@@ -181,26 +181,14 @@ def _noun_words(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Description(NamedTuple):
-    """A sentence that describes an answer.
-
-    Attributes:
-        text: The sentence.
-        form: Method: "plain", "wordy", "restated" from the question's words, or "quoted" with the question.
-    """
+    """A sentence that describes an answer; `form` is "plain", "wordy", "restated" or "quoted"."""
 
     text: str
     form: str
 
 
 def described(question: str, answer: str, *, key: str, words: WordForms) -> tuple[Description, ...]:
-    """Return three descriptions of an answer.
-
-    Args:
-        question: The question, or "".
-        answer: The answer, inserted unchanged except for a final full stop.
-        key: Key that selects the templates; the same key gives the same sentences.
-        words: Inflections.
-    """
+    """Return three descriptions of an answer; `key` seeds the choice of templates."""
     taken = asked(question)
     said = answer.strip().rstrip(".") or answer.strip()
     values = {"p": said, "n": taken.noun, "is": _is(taken, words), "when": _when(said)}
@@ -217,7 +205,7 @@ def described(question: str, answer: str, *, key: str, words: WordForms) -> tupl
 
 
 def _restated(question: Question, answer: str, words: WordForms) -> str | None:
-    """Return the question as a statement with the answer; None if the question's grammar is too complex."""
+    """Return the question as a statement with the answer, or None if the question's grammar is too complex."""
     rest = question.rest
     if not question.opens or not rest:
         return None
@@ -236,7 +224,7 @@ def _restated(question: Question, answer: str, words: WordForms) -> str | None:
 
 
 def _says_of_it(rest: Sequence[str], words: WordForms) -> bool:
-    """Return True if the question asks for the verb's subject: "has the most lakes", "is known as", not "is it in"."""
+    """Return True if the question asks for the verb's subject, as in "has the most lakes", but not in "is it in"."""
     if rest[0].lower() in _COPULAS:
         return len(rest) > 1 and words.is_participle(rest[1])
     return rest[0].lower() in AUXILIARIES - _OF_OTHERS
@@ -247,7 +235,7 @@ def _is(question: Question, words: WordForms) -> str:
 
 
 def _when(answer: str) -> str:
-    """Return the time with a preposition; unchanged if it has one or the right preposition is unknown."""
+    """Return `answer` with a preposition of time, unless it has one or the preposition is unclear."""
     if _LED_IN.match(answer):
         return answer
     if _DAY_OF_MONTH.search(answer):
@@ -261,5 +249,4 @@ def _chosen(templates: Sequence[str], key: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Return the text with a capital first letter and one mark at the end."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

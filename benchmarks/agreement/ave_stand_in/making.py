@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from benchmarks.agreement.ave_stand_in.shifts import Thesaurus, WordForms
 
-# Raise this when the same rows and seed give different texts.
+# Raise this version when the same rows and seed give different texts.
 VERSION = 1
 MAX_WORDS = 5
 _MAX_CHARACTERS = 200
@@ -28,16 +28,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledAnswer:
-    """A row with a human label.
-
-    Attributes:
-        id: The row's ID in the file.
-        question: The question, or "".
-        references: At least one reference.
-        prediction: A model's answer.
-        label: Human label on any scale.
-        dataset: Name of the data set, or "".
-    """
+    """A row with a human label."""
 
     id: str
     question: str
@@ -52,18 +43,9 @@ class StandInRow:
     """A sample with its three parts.
 
     Attributes:
-        id: ID of the labelled row.
-        question: Question of the labelled row.
-        references: References of the labelled row, for parts 1 and 2.
-        prediction: Prediction of the labelled row, for parts 1 and 3.
         descriptions: Sentences that describe the prediction, for part 2.
-        shifted_references: Each reference rewritten, for part 3.
-        label: Human label.
-        dataset: Data set of the labelled row.
+        shifted_references: The references rewritten, for part 3.
         half: The question's half (`gradewire_stats.calibration.labelled_rows`).
-        question_kind: Kind of the question's answer.
-        description_forms: Method for each description.
-        shifts: Method for each reference; "kept" if it is unchanged.
         made: Version and seed of the generator.
     """
 
@@ -84,15 +66,7 @@ class StandInRow:
 
 @dataclass(slots=True)
 class StandIn:
-    """The stand-in's rows, with statistics.
-
-    Attributes:
-        rows: The rows, in the order of the labelled rows.
-        left_out: Number of skipped labelled rows, by reason.
-        shifts: Number of references, by method.
-        kept_rows: Number of rows with only unchanged references, whose parts 1 and 3 are equal.
-        forms: Number of descriptions, by method.
-    """
+    """The stand-in's rows, with statistics: skipped rows by reason, references and descriptions by method."""
 
     rows: list[StandInRow] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -109,21 +83,16 @@ def stand_in(
     seed: int = 0,
     max_words: int = MAX_WORDS,
 ) -> StandIn:
-    """Make the stand-in from short answers that do not match a reference exactly; AVE also omits exact matches.
+    """Make the stand-in from short answers that do not match a reference exactly.
 
-    Args:
-        answers: Labelled rows.
-        words: Inflections.
-        thesaurus: Synonyms.
-        seed: Seed for the texts; the same seed gives the same texts for a row, whatever other rows there are.
-        max_words: Maximum length of a prediction; longer ones are skipped, because they are descriptions already.
+    A row's texts depend only on `seed` and the row. Predictions with more than `max_words` words are skipped.
     """
     found = StandIn()
     for answer in answers:
         if reason := _unfit(answer, max_words):
             found.left_out[reason] += 1
             continue
-        # IDs may repeat in a file, so the key includes the content.
+        # The key includes the content because IDs may repeat in a file.
         key = f"{VERSION} {seed} {answer.id} {answer.question} {answer.prediction}"
         descriptions = described(answer.question, answer.prediction, key=key, words=words)
         kind = asked(answer.question).kind

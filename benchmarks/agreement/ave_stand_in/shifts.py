@@ -1,4 +1,4 @@
-"""Make part 3: rewrite a reference with the same meaning by inflections, synonyms, or other formats of a value."""
+"""Write part 3: rewrite a reference with inflections, synonyms or other value formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-# No lexicon has longer words.
+# The lexicon has no longer words.
 _LONGEST_WORD = 40
 _REMEMBERED = 4096
 _ONES = (
@@ -31,7 +31,7 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
-# A month in full or with three letters; September also with four.
+# A month's full name or first three letters, or "Sept".
 MONTH = "|".join((*(f"{month[:3]}(?:{month[3:]})?" for month in _MONTHS), "Sept"))
 DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>[0-9]{3,4})"
@@ -51,11 +51,11 @@ _YEAR_ALONE = re.compile(r"(?:(?P<led>in)\s+)?(?P<year>1[0-9]{3}|20[0-9]{2})", r
 _MOST_DIGITS = 2
 # Dates and numbers are short, so longer texts are not searched.
 _LONGEST_CHARACTERS = 200
-# The word before one of these words is the head, whose number can change: "the birth of Jesus".
+# The head noun stands before one of these words: "the birth of Jesus".
 _AFTER_THE_HEAD = frozenset(
     {"of", "in", "on", "at", "for", "from", "to", "with", "by", "and", "or", "that", "which", "who"}
 )
-# Two or three capitalised words, of which the last is neither a number, like in "Edward IV", nor "Jr.".
+# Two or three capitalised words; the last is neither a number, as in "Edward IV", nor "Jr.".
 _NAME = re.compile(
     r"(?P<first>(?!The\b)[^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*)?) (?P<last>[^\W\d_a-z][\w'-]*[^\W\d_A-Z]{2})"
 )
@@ -64,22 +64,15 @@ KEPT = "kept"
 
 
 class Thesaurus(Protocol):
-    """A dictionary of nouns' senses."""
+    """A dictionary of the senses of nouns."""
 
     def noun_senses(self, phrase: str) -> tuple[tuple[str, ...], ...]:
-        """Return each sense of a noun or name as a tuple of synonyms, with the most frequent sense first.
-
-        Args:
-            phrase: Base form in lower case, words separated by blanks.
-
-        Returns:
-            The senses, or () if the phrase is unknown.
-        """
+        """Return the synonyms for each sense of a lower-case base form, the most frequent sense first."""
         ...
 
 
 class WordForms:
-    """The inflections of words in lemminflect's lexicon.
+    """Inflections from lemminflect's lexicon.
 
     Raises:
         ImportError: lemminflect is not installed.
@@ -90,17 +83,17 @@ class WordForms:
         self._lemmas = lru_cache(maxsize=_REMEMBERED)(self._looked_up)
 
     def lemma(self, word: str, part: str) -> str | None:
-        """Return a word's first lemma as NOUN or VERB, in lower case; None if the lexicon does not have the word."""
+        """Return a word's first lemma in lower case, or None if the lexicon lacks the word; `part` is NOUN or VERB."""
         lemmas = self._lemmas(word.lower(), part)
         return lemmas[0] if lemmas else None
 
     def is_plural(self, word: str) -> bool:
-        """Return True for a plural noun, except for forms such as "sheep"."""
+        """Return True for a plural noun, but not for unchanging forms such as "sheep"."""
         lemma = self.lemma(word, "NOUN")
         return lemma is not None and lemma != word.lower()
 
     def other_number(self, word: str) -> tuple[str, str] | None:
-        """Return a noun in the other number, and "singular" or "plural" for this number; None without such a form."""
+        """Return a noun's other form and "singular" or "plural" for it, or None if the noun has no other form."""
         lowered = word.lower()
         if (lemma := self.lemma(lowered, "NOUN")) is None:
             return None
@@ -115,17 +108,17 @@ class WordForms:
         return lemma is not None and lemma != word.lower() and word.lower() in self._inflected(lemma, "VBN", "VBD")
 
     def verb_form(self, word: str, tag: str) -> str | None:
-        """Return a verb inflected for a Penn Treebank tag (VBD, VBG); None if this form is missing or the same."""
+        """Return a verb inflected for a Penn Treebank tag (VBD, VBG), or None if the form is missing or unchanged."""
         if (lemma := self.lemma(word, "VERB")) is None:
             return None
         return next((form for form in self._inflected(lemma, tag) if form != word.lower()), None)
 
     def _inflected(self, lemma: str, *tags: str) -> list[str]:
-        # If participle and past are the same word, the lexicon may list the word only with the past's tag.
+        # If the participle equals the past, the lexicon may list the word only with the past's tag.
         return [form for tag in tags for form in self._lexicon.getInflection(lemma, tag, inflect_oov=False)]
 
     def _looked_up(self, word: str, part: str) -> tuple[str, ...]:
-        # The lexicon has no words with a hyphen or an apostrophe. Hostile inputs contain very long words.
+        # The lexicon has no words with a hyphen or an apostrophe. Malicious inputs contain very long words.
         if len(word) > _LONGEST_WORD or not word.isalpha():
             return ()
         found: Any = self._lexicon.getAllLemmas(word, upos=part)
@@ -140,11 +133,9 @@ def _lexicon() -> ModuleType:
 
 
 def other_value_form(text: str) -> tuple[str, str] | None:
-    """Return a different format of a text that is a date or starts with a number up to 99.
+    """Return a date, or a text that starts with a number up to 99, in a different format; None for other texts.
 
-    Returns:
-        The new text, and the kind of change: "date order", "month", "year", "percent", "digits" or "words". None for
-        all other texts.
+    The second value is the change: "date order", "month", "year", "percent", "digits" or "words".
     """
     if len(text) > _LONGEST_CHARACTERS:
         return None
@@ -180,9 +171,8 @@ class Shift(NamedTuple):
 
     Attributes:
         text: The new text.
-        how: Method: "singular", "plural", "past", "gerund" or "synonym"; for dates and numbers "date order", "month",
-            "year", "percent", "digits" or "words"; for persons "name order"; "kept" if no method applies and the text
-            is unchanged.
+        how: "singular", "plural", "past", "gerund", "synonym", a change of `other_value_form`, "name order" for
+            persons, or "kept" if the text is unchanged.
     """
 
     text: str
@@ -190,19 +180,12 @@ class Shift(NamedTuple):
 
 
 def shifted(reference: str, *, key: str, of_person: bool, words: WordForms, thesaurus: Thesaurus) -> Shift:
-    """Rewrite a reference.
+    """Rewrite a reference; `key` seeds the choice between alternatives.
 
-    Dates and numbers get a different format, because an inflection would break them. In other texts, the head noun
-    changes between singular and plural, or a synonym replaces the phrase; `key` decides if both are possible. If
-    neither is possible, an infinitive or participle gets a different tense. Names change only if WordNet has a second
-    name. A person's name is written like in an index ("Doe, Jane").
-
-    Args:
-        reference: The text.
-        key: Key that decides between alternatives.
-        of_person: True if the question asks for a person.
-        words: Inflections.
-        thesaurus: Synonyms; only phrases with one sense are replaced, because others could change their meaning.
+    Dates and numbers get a different format, because an inflection would break them. In another text, the head noun
+    changes between singular and plural, or a synonym replaces a phrase with a single sense. If neither is possible, an
+    infinitive or participle changes its tense. A name changes only if WordNet has a second name. A person's name is
+    reversed ("Doe, Jane").
     """
     text = " ".join(unicodedata.normalize("NFC", reference[: _LONGEST_SHIFTED_CHARACTERS + 1]).split())
     if not text or len(reference) > _LONGEST_SHIFTED_CHARACTERS:
@@ -234,7 +217,7 @@ def _other_number(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | 
 
 
 def _is_common(split: Sequence[str], head: int, words: WordForms, thesaurus: Thesaurus) -> bool:
-    """Return True if the head is in lower case, or a single word that WordNet never capitalises."""
+    """Return True if the head is in lower case, or is a single word that WordNet never capitalises."""
     word = split[head]
     lemma = words.lemma(word, "NOUN") or word.lower()
     named = [member for sense in thesaurus.noun_senses(lemma) for member in sense if member.lower() == lemma]
@@ -244,7 +227,7 @@ def _is_common(split: Sequence[str], head: int, words: WordForms, thesaurus: The
 
 
 def _synonym(text: str, words: WordForms, thesaurus: Thesaurus) -> Shift | None:
-    """Return a synonym in the phrase's number; None unless the phrase has exactly one sense."""
+    """Return a synonym in the phrase's number, or None unless the phrase has exactly one sense."""
     article, _, bare = text.rpartition(" ") if text.count(" ") == 1 else ("", "", text)
     if article.lower() not in {"", "a", "an", "the"}:
         article, bare = "", text

@@ -1,7 +1,7 @@
 """Attack judges: `python -m benchmarks.judges.attacks`; write docs/research/attacks.md.
 
-Metrics with and without a guard score real wrong answers, unchanged and in each family of attacks, and right answers.
-Scores and verdicts are stored in --results, so an interrupted run resumes.
+Metrics with and without a guard score right answers and real wrong answers, which are unchanged or attacked. Scores and
+verdicts are stored in --results, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from benchmarks.judges.attacks.cases import Case
 
 BESIDE: Final = "correctness"
-"""A metric to combine with a judge's verdict, because the two are vulnerable to different families."""
+"""A metric to combine with a judge's verdict, because different attacks fool the two."""
 JUDGED: Final = ("lave", "judge_verdict", "judge_similarity", "judge_grade")
-# Each string is one run of the command: a metric, and the same metric with guards.
+# Each string is one run of the command: a metric without and with guards.
 RUNS: Final = (f"smile,{BESIDE},auto", *(f"{metric},{metric}?guard=other_key" for metric in JUDGED))
 CAPTION_RUNS: Final = ("lave?caption=true,lave?caption=true&guard=other_key",)
 
@@ -65,7 +65,7 @@ def main() -> None:
             ("captions", captions, options.caption_run or CAPTION_RUNS),
         ):
             if any(case.is_attack for case in cases) and "none" not in runs:
-                # Different counts draw different rows, so their scores get a different file.
+                # Different counts draw different rows, which get a different file.
                 scored = _score(cases, runs, options.results / f"{half}-{name}-{len(cases)}")
                 blocks += tables_of(scored, cases, half)
                 rates |= _rates(scored, cases)
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def _score(cases: Sequence[Case], runs: Sequence[str], base: Path) -> list[dict[str, Verdicts]]:
-    """Return each run's verdicts by metric, then the verdicts of judges combined with `BESIDE`."""
+    """Return each run's verdicts by metric, then the judges' verdicts combined with `BESIDE`."""
     data = base.with_name(f"{base.name}.rows.jsonl")
     data.write_text("".join(json.dumps(case.item, ensure_ascii=False) + "\n" for case in cases), "utf-8")
     scored = [

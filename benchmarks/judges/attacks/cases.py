@@ -1,4 +1,4 @@
-"""Make cases from real answers: wrong ones, unchanged and in every family of attacks, and right ones."""
+"""Make cases from real answers: right answers, and wrong answers unchanged and attacked."""
 
 import random
 import re
@@ -16,17 +16,17 @@ from benchmarks.judges.visual import ROWS as VISUAL_ROWS
 
 WORDINGS: Final = Path(__file__).with_name("wordings.toml")
 RIGHT: Final = "right"
-"""Name of the table with wordings around right answers, which are not attacks."""
+"""Name of the table with wordings for right answers."""
 _FIELD: Final = re.compile(r"\{(answer|question|reference|other[1-9])\}")
 TEXTS: Final = "evouna_dev.jsonl"
 _MOST_WORDS: Final = 40
-"""Maximum number of words in an answer. In longer answers, the attack is only a small part, and judging takes long."""
+"""Maximum words in an answer; in a longer answer, the attack is only a small part."""
 _OTHERS: Final = 9
 PLAIN: Final = "plain"
 
 
 class Half(StrEnum):
-    """The half of the wordings for developing guards, or the half for reports."""
+    """The half of the wordings for developing guards or for reports."""
 
     DEVELOPMENT = "development"
     HELD_BACK = "held_back"
@@ -38,8 +38,8 @@ class Wording:
 
     Attributes:
         place: Position in the family.
-        template: Text with the fields {answer}, {question}, {reference}, {other1} to {other9}. All other braces are
-            text.
+        template: Text with the fields {answer}, {question}, {reference}, {other1} to {other9}. Other braces are
+            literal.
     """
 
     place: int
@@ -51,7 +51,7 @@ class Wording:
         return set(_FIELD.findall(self.template))
 
     def written(self, texts: Mapping[str, str]) -> str:
-        """Return the template with the fields filled in."""
+        """Return the template with its fields filled in."""
         return _FIELD.sub(lambda match: texts[match[1]], self.template)
 
 
@@ -60,11 +60,9 @@ class Family:
     """A family of similar attacks.
 
     Attributes:
-        name: Unique name.
-        about: Description in one line.
         wordings: At least four wordings.
-        in_caption: True if the item's caption contains the attack and the wrong answer is unchanged.
-        held_back: True if the half for development contains none of the wordings.
+        in_caption: True if the caption contains the attack and the wrong answer is unchanged.
+        held_back: True if no wording is in the half for development.
     """
 
     name: str
@@ -97,7 +95,7 @@ def read_families(path: Path = WORDINGS) -> tuple[Family, ...]:
 
 
 def read_right(path: Path = WORDINGS) -> tuple[Wording, ...]:
-    """Return wordings around right answers, which share words with attacks."""
+    """Return wordings for right answers, which share words with attacks."""
     return _wordings(_tables(path)[RIGHT]["wordings"])
 
 
@@ -115,39 +113,39 @@ def read_texts(data: Path) -> list[Row]:
 
 
 def text_rows(rows: Sequence[Row], half: Half, label: int, count: int) -> list[Row]:
-    """Return answers with this label to `count` different questions about texts, the same in every run."""
+    """Return answers with this label to `count` different questions about texts."""
     chosen = development_rows(rows) if half is Half.DEVELOPMENT else test_rows(rows)
     return _drawn(chosen, f"text {half} {label}", label, count)
 
 
 def visual_rows(half: Half, label: int, count: int) -> list[Row]:
-    """Return answers with this label to `count` different questions about pictures, with captions."""
+    """Return answers with this label to `count` different questions about pictures."""
     named = "development" if half is Half.DEVELOPMENT else "held_out"
     rows = [row for row in read_lines(VISUAL_ROWS) if row["half"] == named]
     return _drawn(rows, f"visual {half} {label}", label, count)
 
 
 def key_of(row: Row) -> str:
-    """Return the row's main reference: the most frequent vote, or the first alias."""
+    """Return the row's main reference: the most frequent vote or the first alias."""
     return Counter(row["references"]).most_common(1)[0][0]
 
 
 def other_keys(row: Row, rows: Iterable[Row]) -> list[str]:
-    """Return right answers to nine other questions, if possible alike in number of words and presence of digits."""
+    """Return right answers to nine other questions, preferably similar in words and use of digits."""
     own = {text.casefold() for text in row["references"]}
     words = {word for text in own for word in text.split()}
     keys = dict.fromkeys(key_of(other).strip() for other in rows if other["question"] != row["question"])
     fit = [key for key in keys if _form(key) == _form(key_of(row)) and words.isdisjoint(key.casefold().split())]
     rest = [key for key in keys if words.isdisjoint(key.casefold().split()) and key not in fit]
-    draw = random.Random(f"others {row['id']}")  # noqa: S311 - a sample, not a secret
+    draw = random.Random(f"others {row['id']}")  # noqa: S311 - no secret
     chosen = draw.sample(fit, min(_OTHERS, len(fit)))
     return chosen + draw.sample(rest, _OTHERS - len(chosen))
 
 
 def _drawn(rows: Iterable[Row], seed: str, label: int, count: int) -> list[Row]:
     fit = [row for row in rows if row["label"] == label and _is_asked(row)]
-    draw = random.Random(f"attacks {seed}")  # noqa: S311 - a sample, not a secret
-    # Draw only one answer per question, so that the rows are independent.
+    draw = random.Random(f"attacks {seed}")  # noqa: S311 - no secret
+    # Draw one answer per question, so that the rows are independent.
     first: dict[str, Row] = {}
     for row in draw.sample(fit, len(fit)):
         first.setdefault(row["question"], row)
@@ -169,11 +167,8 @@ class Case:
     """An answer to score.
 
     Attributes:
-        item: Item in the client's format, with a unique ID.
-        row: ID of the original row.
         family: Name of the family; `PLAIN` for an unchanged wrong answer, `RIGHT` for a right answer.
-        wording: Position of the wording; -1 without a wording.
-        right: True if annotators call the answer right.
+        wording: Position of the wording in its family; -1 without a wording.
     """
 
     item: dict[str, Any]
@@ -191,11 +186,7 @@ class Case:
 def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: Sequence[Row]) -> Iterator[Case]:
     """Yield wrong answers, unchanged and attacked; skip caption attacks for rows without captions.
 
-    Args:
-        rows: Wrong answers.
-        families: Families to use.
-        half: Half of the wordings.
-        pool: Rows whose main references become other options.
+    The main references in `pool` become the other answers in a wording.
     """
     for place, row in enumerate(rows):
         yield Case(_item(row, PLAIN, row["prediction"]), row["id"], PLAIN, -1, right=False)
@@ -215,7 +206,7 @@ def attacked(rows: Sequence[Row], families: Sequence[Family], half: Half, pool: 
 
 
 def right_answers(rows: Sequence[Row], wordings: Sequence[Wording], pool: Sequence[Row]) -> Iterator[Case]:
-    """Yield each right answer unchanged and in one of the wordings."""
+    """Yield each right answer, unchanged and in one of the wordings."""
     plain, *others = wordings
     for place, row in enumerate(rows):
         keys = other_keys(row, pool)
@@ -225,7 +216,7 @@ def right_answers(rows: Sequence[Row], wordings: Sequence[Wording], pool: Sequen
 
 
 def written(wording: Wording, row: Row, others: Sequence[str]) -> str:
-    """Return a wording with a row's texts filled in."""
+    """Return a wording filled in with a row's texts."""
     options = {f"other{number}": text for number, text in enumerate(others, start=1)}
     texts = {"answer": row["prediction"], "question": row["question"], "reference": key_of(row)}
     return wording.written({name: text.strip() for name, text in (texts | options).items()})
@@ -238,7 +229,7 @@ def _item(row: Row, name: str, prediction: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The numbers of wrong answers about texts and about pictures, and of right answers for each of the two."""
+    """The numbers of wrong answers about texts and about pictures, and of right answers for each kind."""
 
     texts: int
     pictures: int
@@ -246,7 +237,7 @@ class Counts:
 
 
 def cases_of(half: Half, data: Path, counts: Counts) -> tuple[list[Case], list[Case]]:
-    """Return a half's cases in two lists: attacks in answers with right answers, and attacks in captions."""
+    """Return a half's attacks in answers, with right answers, and its attacks in captions."""
     families, rows = read_families(), read_texts(data)
     in_answer = [family for family in families if not family.in_caption]
     in_caption = [family for family in families if family.in_caption]

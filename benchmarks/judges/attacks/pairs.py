@@ -1,8 +1,7 @@
 """Attack pairwise judges: `python -m benchmarks.judges.attacks.pairs`; write a block of docs/research/attacks.md.
 
-Each pair has a right and a wrong answer to the same question. Of the wrong answers that do not win unchanged, the
-program measures how many win with an attack; of the right answers that win, how many stop winning. Verdicts are stored
-in --results/store.
+Each pair has a right and a wrong answer to the same question. The program measures how many wrong answers win only with
+an attack, and how many right answers stop winning under attack. Verdicts are stored in --results/store.
 """
 
 from __future__ import annotations
@@ -41,13 +40,7 @@ class Duel:
 
 
 def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
-    """Pair wrong answers, unchanged and in each family of a half, with a right answer to the same question.
-
-    Args:
-        rows: Wrong answers to different questions; skip an answer if the pool has no right answer to its question.
-        pool: All answers.
-        half: Half of the wordings.
-    """
+    """Pair wrong answers, unchanged and attacked, with a right answer to the same question from `pool`."""
     right: dict[tuple[str, str], str] = {}
     for row in pool:
         if row["label"] and row["prediction"].strip():
@@ -71,11 +64,9 @@ def duels(rows: Sequence[Row], pool: Sequence[Row], half: Half) -> list[Duel]:
 
 
 def won(found: Sequence[Duel], winners: Sequence[str | None]) -> tuple[dict[str, Rate], dict[str, Rate]]:
-    """Return by family the rates of wrong answers that start to win under attack and of right ones that stop winning.
+    """Return two rates by family: wrong answers that start to win under attack, and right answers that stop winning.
 
-    Args:
-        found: Duels, including each wrong answer unchanged.
-        winners: "a", "b", "tie" or None for each duel.
+    `winners` contains "a", "b", "tie" or None for each duel.
     """
     plain = {duel.case.row: winner for duel, winner in zip(found, winners, strict=True) if duel.case.family == PLAIN}
     wins: dict[str, list[bool]] = {}
@@ -117,7 +108,7 @@ def main() -> None:
             lines.append(line)
             plain = [winner for duel, winner in zip(found, winners, strict=True) if duel.case.family == PLAIN]
             lines.append(
-                f"{by}, as they are: right wins {plain.count(RIGHT)}, wrong {plain.count(WRONG)} of {len(plain)}"
+                f"{by}, unchanged: right wins {plain.count(RIGHT)}, wrong {plain.count(WRONG)} of {len(plain)}"
             )
     as_json = {label: {family: rate.as_json() for family, rate in of.items()} for label, of in rates.items()}
     (options.results / f"pairs-{options.half}.json").write_text(json.dumps(as_json, indent=1), "utf-8")

@@ -1,13 +1,12 @@
 """Record how long a Python process's event loop was blocked; Python loads this file if PYTHONPATH has its folder.
 
-A task that sleeps for a millisecond at a time on the main thread's first event loop measures holds, the times for which
+A task on the main thread's first event loop repeatedly sleeps for a millisecond and measures holds, the times for which
 the loop is blocked. It stores three numbers in the file `HOLDS_DIRECTORY/ROLE-PID` (24 bytes; write zeros to start
-again). ROLE is `gateway`, or `server` for all other processes. Each number is the maximum over all holds so far, in
+again). ROLE is `gateway`, or `server` for all other processes. Each number is a maximum over all holds so far, in
 seconds:
-- the hold itself, caused by own work, a different thread with the interpreter's lock, or other programs;
+- the hold itself, caused by this process, a different thread with the interpreter's lock, or other programs;
 - the CPU time of the loop's thread during the hold;
-- the CPU time of the whole process during the hold, at most the hold, which is the part that the process can have
-caused.
+- the CPU time of the whole process during the hold, limited to the hold's length.
 """
 
 import asyncio

@@ -1,5 +1,4 @@
 """Read, build and verify the models that gradewire runs.
 
-`catalog` and `repository` are cheap to import, because they need neither onnx nor onnxruntime. `build` needs both
-packages.
+`catalog` and `repository` are cheap to import. `build` needs onnx and onnxruntime.
 """

@@ -1,8 +1,8 @@
 """Run encoder graphs in bf16 on OpenVINO, so that a text's vector does not depend on the other texts in its batch.
 
-A bf16 sum can round differently if its terms are added in a different order. From layer to layer, the difference grows,
-up to 1e-3 in a component. In attention, the padded length determines the order. A text's padded length therefore
-depends only on its own length, and each run processes texts of one padded length (docs/adr/0036-bf16-variant.md).
+The order of additions changes a bf16 sum, and in attention the padded length determines this order. A text's padded
+length therefore depends only on the text's own length, and each run processes texts of a single padded length
+(docs/adr/0036-bf16-variant.md).
 """
 
 import threading
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from gradewire_models.processor import CPU_INFO, instructions
 
 BF16_CLASS: Final = "bf16-cpu"
-"""The `numeric_class` of models that this module runs. If you change `padded_length`, change this name as well."""
+"""The `numeric_class` of models that this module runs. Change this name whenever you change `padded_length`."""
 _INSTRUCTIONS: Final = ("amx_bf16", "avx512_bf16")
 _STEP_TOKENS: Final = 8
 
 
 class Bf16UnavailableError(Exception):
-    """Raised when this machine cannot run bf16. The message says why and what to do."""
+    """Raised when this machine cannot run bf16; the message states the reason and the remedy."""
 
 
 def padded_length(tokens: int) -> int:
-    """Return the length, in tokens, to which a text with `tokens` tokens is padded, whether alone or in a batch."""
+    """Return the padded length of a text with `tokens` tokens, alone or in a batch."""
     return -(-tokens // _STEP_TOKENS) * _STEP_TOKENS
 
 
@@ -41,13 +41,12 @@ def pad(texts: Sequence[NDArray[np.integer]], length: int = 0) -> tuple[NDArray[
 
 
 def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
-    """Return the name of the processor's bf16 instructions.
+    """Return the name of the processor's bf16 instructions, from the processor's flags (Linux on x86).
 
-    OpenVINO also reports BF16 on processors that only emulate it, which is slower than fp32. So this function reads the
-    processor's own flags (Linux on x86).
+    OpenVINO also reports BF16 on processors that only emulate bf16, which is slower than fp32.
 
     Raises:
-        Bf16UnavailableError: OpenVINO is not installed, or the processor has no such instruction.
+        Bf16UnavailableError: OpenVINO is not installed, or the processor has no bf16 instructions.
     """
     try:
         import openvino  # noqa: F401, PLC0415 - an optional extra
@@ -57,7 +56,7 @@ def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
     try:
         flags = instructions(cpu_info)
     except OSError as error:
-        raise Bf16UnavailableError(f"cannot read {cpu_info} to see if this processor has bf16") from error
+        raise Bf16UnavailableError(f"cannot read {cpu_info} to find this processor's bf16 instructions") from error
     found = next((name for name in _INSTRUCTIONS if name in flags), "")
     if not found:
         raise Bf16UnavailableError(f"this processor has no bf16 (none of {', '.join(_INSTRUCTIONS)})")
@@ -65,7 +64,7 @@ def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
 
 
 def arithmetic() -> str:
-    """Return the processor's bf16 instructions and OpenVINO's version, which both affect a bf16 vector.
+    """Return the processor's bf16 instructions and OpenVINO's version, which both affect bf16 vectors.
 
     Raises:
         Bf16UnavailableError: See `bf16_instruction`.
@@ -74,12 +73,11 @@ def arithmetic() -> str:
 
 
 class Bf16Graph:
-    """A compiled encoder graph. Threads may call it at the same time.
+    """A compiled encoder graph for concurrent callers.
 
     Args:
-        path: File with the graph. Its inputs are ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
-        runs_at_once: Number of concurrent runs. Each uses one thread, because several threads would change the order of
-            a sum.
+        path: File with the graph, whose inputs are ``input_ids`` and ``attention_mask``, int64 [batch, tokens].
+        runs_at_once: Number of concurrent runs, each on one thread because more threads would change the order of sums.
 
     Raises:
         Bf16UnavailableError: bf16 is not available (see `bf16_instruction`), or OpenVINO cannot compile the graph.
@@ -90,7 +88,7 @@ class Bf16Graph:
         import openvino  # noqa: PLC0415 - an optional extra
 
         settings = {
-            # Without this setting, OpenVINO chooses a precision that depends on the processor.
+            # By default, OpenVINO's precision depends on the processor.
             "INFERENCE_PRECISION_HINT": "bf16",
             "NUM_STREAMS": runs_at_once,
             "INFERENCE_NUM_THREADS": runs_at_once,
@@ -100,7 +98,7 @@ class Bf16Graph:
         try:
             self._compiled = core.compile_model(core.read_model(path), "CPU", settings)
         except RuntimeError as error:
-            # OpenVINO's message contains file paths, so callers see ours, and OpenVINO's error is only the cause.
+            # OpenVINO's message contains file paths, so show our message.
             raise Bf16UnavailableError(f"OpenVINO {version('openvino')} cannot compile the graph") from error
         self._requests = threading.local()
 
@@ -108,12 +106,12 @@ class Bf16Graph:
         """Run the graph on texts, once for each padded length.
 
         Args:
-            outputs: Names of the outputs. The first output has one row per text; all others have one row per token.
+            outputs: Names of the outputs. The first output has one row per text, every other output one row per token.
             ids: Token ids of each text, at least one.
 
         Returns:
-            float32 [texts, …] for the first output, float32 [texts, longest text, …] for all others. Rows after a
-            text's last token are unspecified.
+            float32 [texts, …] for the first output, float32 [texts, longest text, …] for every other output. Rows after
+            a text's last token are unspecified.
         """
         lengths = [padded_length(len(text)) for text in ids]
         longest = max(map(len, ids))

@@ -1,14 +1,10 @@
 """The errors that this package raises.
 
-ModelError
- ├─ CatalogError          the catalog is malformed, or has no such model
- ├─ ModelNotBuiltError    the repository has no such model; the message says how to build it
- ├─ ModelBrokenError      a model does not match its description; the message says how to replace it
- └─ BuildError            a build failed; the repository is unchanged
-     ├─ DownloadError     a package could not be downloaded or found
-     ├─ DigestMismatchError   a file's SHA-256 is not the one in the catalog
-     ├─ VerificationError the built model does not compute what it should
-     └─ ExportError       an encoder cannot be exported as requested
+ModelError ├─ CatalogError ├─ ModelNotBuiltError ├─ ModelBrokenError └─ BuildError
+     ├─ DownloadError
+     ├─ DigestMismatchError
+     ├─ VerificationError
+     └─ ExportError
 """
 
 
@@ -21,11 +17,11 @@ class CatalogError(ModelError):
 
 
 class ModelNotBuiltError(ModelError):
-    """Raised when the repository does not contain a model."""
+    """Raised when the repository does not contain a model; the message states how to build it."""
 
 
 class ModelBrokenError(ModelError):
-    """Raised when a model's files do not match its description."""
+    """Raised when a model's files do not match its description; the message states how to replace the model."""
 
 
 class BuildError(ModelError):
@@ -33,11 +29,11 @@ class BuildError(ModelError):
 
 
 class DownloadError(BuildError):
-    """Raised when a package could not be downloaded, or is not in the named directory."""
+    """Raised when a package could not be downloaded, or is missing in the given directory."""
 
 
 class DigestMismatchError(BuildError):
-    """Raised when a file's SHA-256 is not the one in the catalog."""
+    """Raised when a file's SHA-256 differs from the catalog."""
 
 
 class VerificationError(BuildError):
@@ -45,4 +41,4 @@ class VerificationError(BuildError):
 
 
 class ExportError(BuildError):
-    """Raised when a model cannot be exported as requested. The message says why and what to do instead."""
+    """Raised when a model cannot be exported as requested; the message states the reason and the remedy."""

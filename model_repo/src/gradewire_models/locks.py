@@ -9,10 +9,9 @@ from pathlib import Path
 
 @contextmanager
 def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
-    """Hold the lock file `path` while the body runs. If another process holds the lock, call `notify` and wait.
+    """Hold the lock file `path` for the block. If another process holds the lock, call `notify` and wait.
 
-    The lock ends, at the latest, when its process ends. The file is never deleted, because two processes could then
-    lock two files with the same name.
+    The file is never deleted, because two processes could then lock two files with the same name.
 
     Raises:
         OSError: The file cannot be opened.
@@ -27,13 +26,10 @@ def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def exclusive_if_free(path: Path) -> Iterator[bool]:
-    """Hold the existing lock file `path` while the body runs, unless another process holds it.
-
-    Yields:
-        True if this process holds the lock.
+    """Hold the existing lock file `path` for the block if it is free; yield True if this process holds it.
 
     Raises:
-        OSError: The file is missing, or cannot be opened.
+        OSError: The file is missing or cannot be opened.
     """
     with _opened(path, 0) as descriptor:
         yield _try_lock(descriptor)

@@ -1,9 +1,8 @@
 """Import ONNX Runtime with its telemetry off; always import it from this module.
 
 From 1.29 on, the official builds for Linux and macOS report sessions and devices to their vendor unless
-``ORT_DISABLE_TELEMETRY`` is set before the library loads. `onnxruntime.disable_telemetry_events()` comes too late,
-because the library writes a device ID first. A service that handles private answers must not send reports by default.
-To send them, set the variable to 0.
+``ORT_DISABLE_TELEMETRY`` is set before the library loads; `onnxruntime.disable_telemetry_events()` comes too late. A
+service for private answers must not send reports by default. To send reports, set the variable to 0.
 """
 
 import os
@@ -23,11 +22,10 @@ __all__ = ["cpu_session_options", "onnxruntime", "open_int8"]
 
 
 def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
-    """Return the options for a session on CPUs that multiplies 8-bit integers exactly.
+    """Return the options for a CPU session that multiplies 8-bit integers exactly.
 
     x86 processors without VNNI add pairs of 8-bit products in 16 bits, and the sum saturates silently. For these
-    processors, the options select an exact kernel. Processors with VNNI keep the default kernel, which is exact and
-    faster; with the option, ONNX Runtime would still rewrite their graphs.
+    processors, the options select an exact kernel.
 
     Spinning is off, because threads that spin while they wait keep their cores busy. If you set this option again, ONNX
     Runtime writes a warning to standard error.
@@ -42,17 +40,17 @@ def cpu_session_options(threads: int) -> onnxruntime.SessionOptions:
 
 
 def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    """Open a judge's graph with its weights. `options` must be based on those from `cpu_session_options`.
+    """Open a judge's graph with its weights; `options` must be based on `cpu_session_options`.
 
     Raises:
-        Exception: ONNX Runtime cannot open the graph. Its errors share no narrower base class.
+        Exception: ONNX Runtime cannot open the graph. Its errors have no narrower base class.
     """
     source: Path | bytes = path
     if not has_vnni():
         import onnx  # noqa: PLC0415 - most processors do not need this slow import
 
-        # For exact products, ONNX Runtime makes the weights unsigned, and fails if several products share one zero
-        # point. A judge's products all share one. It is 0, the default, so we can remove it.
+        # For exact products, ONNX Runtime makes the weights unsigned, and fails if several products share a zero point.
+        # A judge's products all share the zero point 0, which is the default, so remove it.
         model = onnx.load(path, load_external_data=False)
         unused = {node.input.pop() for node in model.graph.node if _has_weight_zero(node)}
         for initializer in [value for value in model.graph.initializer if value.name in unused]:

@@ -1,6 +1,6 @@
 """Run the real Triton server on a machine without NVIDIA's container.
 
-The server is installed from a wheel. Our own backends emulate the ONNX Runtime and vLLM backends that the wheel lacks.
+The server is installed from a wheel. Emulated backends replace the ONNX Runtime and vLLM backends that the wheel lacks.
 """
 
 from gradewire_triton.environment import EnvironmentBrokenError, ensure_environment

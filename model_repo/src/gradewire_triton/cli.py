@@ -73,7 +73,7 @@ def run_in_foreground(
 
 
 def run_detached(arguments: Sequence[str], state: StateDirectory) -> Addresses:
-    """Start ``gradewire triton up ARGUMENTS`` as a separate process and wait until its server is ready.
+    """Start ``gradewire triton up ARGUMENTS`` as a separate process, and wait until its server is ready.
 
     Raises:
         TritonStartError: The server did not start; the message is the process's output.
@@ -106,7 +106,7 @@ def stop_detached(state: StateDirectory) -> bool:
     give_up = time.monotonic() + _STOP_S
     while state.user() == pid:
         if time.monotonic() > give_up:
-            raise TritonStartError(f"process {pid} still runs {_STOP_S:g} s after SIGTERM. Stop it with: kill -9 {pid}")
+            raise TritonStartError(f"process {pid} still runs {_STOP_S:g} s after SIGTERM. Run: kill -9 {pid}")
         time.sleep(_POLL_S)
     return True
 

@@ -31,23 +31,23 @@ Report = Callable[[str], None]
 
 
 class EnvironmentBrokenError(ModelError):
-    """Raised when Triton's environment cannot be installed on this machine. The message says why."""
+    """Raised when Triton's environment cannot be installed on this machine; the message states the reason."""
 
 
 def check_machine() -> None:
     """Check that tritonserver's wheel supports this machine.
 
     Raises:
-        EnvironmentBrokenError: The machine is not supported; the message lists the requirements.
+        EnvironmentBrokenError: The machine is not supported.
     """
     system, machine = platform.system(), platform.machine()
     libc, version = platform.libc_ver()
     glibc = tuple(int(part) for part in version.split(".")[:2]) if libc == "glibc" else (0, 0)
     if (system, machine) != ("Linux", "x86_64") or glibc < _MINIMUM_GLIBC:
         raise EnvironmentBrokenError(
-            f"tritonserver's wheel needs Linux on x86-64 with glibc 2.35 or newer, but this is {system} on "
-            f"{machine} with {libc or 'another C library'} {version}. Use NVIDIA's container: see "
-            "docs/operate/triton.md"
+            f"tritonserver's wheel needs Linux on x86-64 with glibc 2.35 or newer, but this machine has {system} on "
+            f"{machine} with {libc or 'another C library'} {version}. Use NVIDIA's container (see "
+            "docs/operate/triton.md)"
         )
 
 
@@ -75,7 +75,7 @@ def libpython_directory() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class TritonEnvironment:
-    """An installed virtual environment; `libpython_directory` contains its interpreter's shared library."""
+    """An installed virtual environment; `libpython_directory` contains the interpreter's shared library."""
 
     directory: Path
     site_packages: Path
@@ -98,8 +98,9 @@ class TritonEnvironment:
         return self._triton / "python_backend_stubs" / version / "triton_python_backend_stub"
 
     def variables(self) -> dict[str, str]:
-        """Return this process's environment variables, with paths to the server's libraries and interpreter."""
-        # The interpreter's own library must be first. With the system's, a stub would load the wrong standard library.
+        """Return this process's environment variables with the server's library paths."""
+        # The interpreter's library must be first. With the system's library, a stub would load the wrong standard
+        # library.
         libraries = (self.libpython_directory, self.site_packages / "nvidia_pytriton.libs")
         changed = {
             "LD_LIBRARY_PATH": os.pathsep.join(map(str, libraries)),
@@ -123,12 +124,12 @@ def default_environment() -> Path:
 
 
 def ensure_environment(directory: Path | None = None, *, report: Report) -> TritonEnvironment:
-    """Return the environment. If necessary, install it: about 320 MB in half a minute, all pinned by SHA-256.
+    """Return the environment; if necessary, install it (about 320 MB in half a minute, all pinned by SHA-256).
 
-    Concurrent installations wait for each other. The next installation removes the leftovers of an interrupted one.
+    Concurrent installations wait for each other.
 
     Raises:
-        EnvironmentBrokenError: The installation failed; the message says why and what to do.
+        EnvironmentBrokenError: The installation failed.
     """
     libpython = libpython_directory()
     target = (directory or default_environment()).absolute()
@@ -145,7 +146,7 @@ def ensure_environment(directory: Path | None = None, *, report: Report) -> Trit
 
 def _replace(target: Path, report: Report) -> None:
     if target.exists() and not (target / MARKER_FILE).is_file() and any(target.iterdir()):
-        raise EnvironmentBrokenError(f"{target} contains files, but not Triton's environment. Name an empty directory")
+        raise EnvironmentBrokenError(f"{target} contains files, but not Triton's environment. Use an empty directory")
     prefix = f".{target.name}.building-"
     for leftover in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(leftover)
@@ -191,7 +192,7 @@ def _is_ready(target: Path) -> bool:
 
 
 def fingerprint() -> str:
-    """Return a SHA-256 over the packages and the interpreter. An environment works only with its interpreter."""
+    """Return a SHA-256 of the packages and the interpreter."""
     return hashlib.sha256(f"{lock_text()} {sys.base_prefix} {sys.version_info[:3]}".encode()).hexdigest()
 
 

@@ -40,12 +40,12 @@ _EMULATED = ("onnxruntime", "vllm")
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """The options of a Triton server. Port 0 means any free port.
+    """The options of a Triton server; port 0 means any free port.
 
     Attributes:
-        models: Names of the models to load. An empty tuple means all models in the repository that need no GPU.
+        models: Names of the models to load; () means all models in the repository that need no GPU.
         host: Address to listen on. Triton has no authentication, so use the loopback or a firewall.
-        poll_s: Seconds between checks of the repository. Triton then loads all of its models. 0 means that Triton loads
+        poll_s: Seconds between checks of the repository, from which Triton then loads all models. With 0, Triton loads
             and unloads models only on request.
     """
 
@@ -61,7 +61,7 @@ class ServerOptions:
         """Return the names of the models that Triton loads at start.
 
         Raises:
-            OSError: A config.pbtxt cannot be read.
+            OSError: A config.pbtxt is not readable.
             ValueError: A config.pbtxt is malformed.
         """
         found = sorted(self.repository.glob(f"[!.]*/{CONFIG_FILE}"))
@@ -71,7 +71,7 @@ class ServerOptions:
 
 
 def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:
-    """Return the arguments for ``tritonserver``. The names of its shared memory files start with `shm_prefix`."""
+    """Return the arguments for ``tritonserver``; the names of its shared memory files start with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
         if options.poll_s
@@ -98,12 +98,12 @@ def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> 
 def start_child(
     program: Path, arguments: Sequence[str], *, variables: Mapping[str, str], log: Path
 ) -> subprocess.Popen[bytes]:
-    """Start a program that gets SIGINT when this process ends, but not when a user presses Ctrl-C at the terminal.
+    """Start a program that gets SIGINT when this process ends, but not when a user presses Ctrl-C in the terminal.
 
     The program's environment contains only `variables`. Its output overwrites `log`.
 
     Raises:
-        OSError: The program cannot be started, or the log cannot be written.
+        OSError: The program cannot be started, or the log is not writable.
     """
     started: Future[subprocess.Popen[bytes]] = Future()
 
@@ -124,7 +124,7 @@ def start_child(
         started.set_result(child)
         child.wait()
 
-    # The kernel sends SIGINT when the thread that started the child ends, so this thread waits for the child.
+    # The kernel sends SIGINT when the starting thread ends, so this thread waits for the child.
     threading.Thread(target=start_and_stay, name="triton", daemon=True).start()
     return started.result()
 
@@ -147,8 +147,8 @@ def _owners(shm_prefix: str, program: bytes) -> list[int]:
 class TritonProcess:
     """A Triton server: `with TritonProcess(environment, options, state) as triton: triton.addresses.grpc`.
 
-    `state` is the directory for the log and the backends, and is created if missing. Only one server at a time may use
-    it. Each start removes the leftovers of a killed server.
+    Only one server at a time may use `state`, the directory for the log and the backends. Each start removes the
+    leftovers of a killed server.
     """
 
     def __init__(self, environment: TritonEnvironment, options: ServerOptions, state: Path) -> None:
@@ -156,7 +156,7 @@ class TritonProcess:
         self.state = state.absolute()
         self.log_path = self.state / "triton.log"
         self._environment = environment
-        # The prefix depends only on the path, so that the next start in this directory finds leftovers.
+        # The prefix depends only on the path, so that the next start finds leftovers.
         self._shm_prefix = f"gradewire_{hashlib.sha256(str(self.state).encode()).hexdigest()[:12]}_"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -185,13 +185,13 @@ class TritonProcess:
         self.stop()
 
     def start(self) -> None:
-        """Start the server without waiting until it is ready. A restart uses the same ports.
+        """Start the server without waiting until it is ready; a restart uses the same ports.
 
         When this process ends for any reason, the kernel signals the server to stop.
         """
         self.clean()
         backends = self._lay_out_backends()
-        # If another program takes one of the free ports before Triton does, Triton reports the error at start.
+        # If another program takes a free port before Triton does, Triton reports the error at start.
         self.options = _with_ports(self.options)
         arguments = command_line(self.options, backends=backends, shm_prefix=self._shm_prefix)
         if self.log_path.exists():
@@ -217,7 +217,7 @@ class TritonProcess:
             time.sleep(_POLL_S)
 
     def stub_pids(self) -> list[int]:
-        """Return the IDs of the processes that run the models, one for each instance."""
+        """Return the IDs of the processes that run the models, one per instance."""
         return _owners(self._shm_prefix, _STUB)
 
     def shared_memory(self) -> list[Path]:
@@ -244,12 +244,12 @@ class TritonProcess:
         self.clean()
 
     def kill(self) -> None:
-        """Kill the server as if it had crashed. Stubs and shared memory stay until you call `clean`."""
+        """Kill the server as in a crash; stubs and shared memory stay until you call `clean`."""
         self._running.kill()
         self._running.wait()
 
     def clean(self) -> None:
-        """Kill a leftover server in this directory and its stubs, and remove their shared memory."""
+        """Kill a leftover server in this directory and its stubs, and remove the shared memory."""
         for program in (_SERVER, _STUB):
             for pid in _owners(self._shm_prefix, program):
                 with suppress(ProcessLookupError):
@@ -282,13 +282,12 @@ class TritonProcess:
     def end_of_log(self) -> str:
         """Return the log's path and last lines."""
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-        # Skip Triton's tables, because errors are on lines of their own.
+        # Skip Triton's tables, because errors are on separate lines.
         shown = [line for line in lines if line.strip() and not line.startswith(("+", "|"))][-_SHOWN_LINES:]
         return f"the end of {self.log_path}:\n" + "\n".join(shown)
 
 
 def _with_ports(options: ServerOptions) -> ServerOptions:
-    """Return the options with a free port in place of each 0."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(3)]
         for probe in probes:

@@ -1,4 +1,4 @@
-"""Manage the directory in which one Triton server at a time stores its log, backends and addresses."""
+"""Manage the directory with a Triton server's log, backends and addresses."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ class TritonStartError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """A server's addresses: HOST:PORT for gRPC, URLs for HTTP and Prometheus metrics, and the path of its log."""
+    """A server's addresses: HOST:PORT for gRPC, URLs for HTTP and Prometheus metrics, and the log's path."""
 
     grpc: str
     http: str
@@ -29,7 +29,7 @@ class Addresses:
 
 
 def why_not_ready(addresses: Addresses, *, timeout_s: float) -> str:
-    """Return the reason why a server or one of its models is not ready; "" if all are ready."""
+    """Return the reason why a server or one of its models is not ready, or "" if all are ready."""
     url = f"{addresses.http}/v2/health/ready"
     connection = http.client.HTTPConnection(addresses.http.removeprefix("http://"), timeout=timeout_s)
     try:
@@ -48,10 +48,7 @@ def default_state() -> Path:
 
 
 class StateDirectory:
-    """A directory that only one process at a time can use.
-
-    The process holds a lock on a file in the directory. The lock ends with the process.
-    """
+    """A directory that only one process at a time can use; the process holds a lock on a file in the directory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -60,18 +57,18 @@ class StateDirectory:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Reserve the directory for this process while the body runs.
+        """Reserve the directory for this process during the block.
 
         Raises:
             TritonStartError: Another process uses the directory.
-            OSError: The directory cannot be created or written.
+            OSError: The directory cannot be created or is not writable.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock_path.touch(0o644)
         with exclusive_if_free(self._lock_path) as held:
             if not held:
                 raise TritonStartError(
-                    f"process {self.user()} already runs a Triton server in {self.path}. Stop it, or name another "
+                    f"process {self.user()} already runs a Triton server in {self.path}. Stop it, or use a different "
                     "directory with --state"
                 )
             self._lock_path.write_text(str(os.getpid()), encoding="ascii")
@@ -82,7 +79,7 @@ class StateDirectory:
                 self._addresses_path.unlink(missing_ok=True)
 
     def user(self) -> int | None:
-        """Return the ID of the process that uses the directory; None if no process uses it."""
+        """Return the ID of the process that uses the directory, or None."""
         try:
             with exclusive_if_free(self._lock_path) as free:
                 return None if free else int(self._lock_path.read_text(encoding="ascii") or "0") or None
@@ -90,13 +87,13 @@ class StateDirectory:
             return None
 
     def announce(self, addresses: Addresses) -> None:
-        """Record the addresses of the server, which is ready."""
+        """Record the addresses of the ready server."""
         fresh = self._addresses_path.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(addresses)), encoding="utf-8")
         fresh.replace(self._addresses_path)
 
     def addresses(self) -> Addresses | None:
-        """Return the server's addresses; None if no server is ready."""
+        """Return the server's addresses, or None if no server is ready."""
         if self.user() is None:
             return None
         try:

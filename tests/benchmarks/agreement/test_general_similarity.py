@@ -60,7 +60,7 @@ def test_draws_take_whole_groups() -> None:
 def test_what_is_no_set_is_named(tmp_path: Path) -> None:
     torn = tmp_path / "torn.tsv"
     torn.write_text("group\tgrade\tfirst\tsecond\n1\t5\ta\tb\n1\t6\ta\tc\n")
-    with pytest.raises(ValueError, match=r"line 3: should have group, grade \(0 to 5\)"):
+    with pytest.raises(ValueError, match=r"line 3: must have group, grade \(0 to 5\)"):
         read_sentences(torn)
     wheel = tmp_path / "other.whl"
     wheel.write_bytes(b"no archive")

@@ -41,7 +41,7 @@ def test_a_figure_knows_whether_it_holds(bound: str, holds: bool) -> None:  # no
 
 
 def test_a_bound_that_cannot_be_read_is_an_error() -> None:
-    with pytest.raises(ValueError, match="should have the format '<= 50'"):
+    with pytest.raises(ValueError, match="must have the format '<= 50'"):
         figure(bound="about 50")
 
 

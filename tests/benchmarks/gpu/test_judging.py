@@ -214,7 +214,7 @@ async def test_a_judge_that_does_not_answer_is_waited_for_until_the_deadline(min
 
 async def test_a_judge_that_rates_one_item_only_is_told(minilm: Path) -> None:
     async with OddServer(owner="vllm", answers=[RIGHT, NO_LABEL]) as server:
-        with pytest.raises(RuntimeError, match=r"rated only one item: \d+ UNPARSABLE"):
+        with pytest.raises(RuntimeError, match=r"rated only the first item: \d+ UNPARSABLE"):
             await rated(minilm, server)
 
 
@@ -229,13 +229,13 @@ async def test_the_step_asks_the_server_that_was_named(minilm: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["--judge-url", "http://127.0.0.1:1/v1"], "--judge-url and --judge-model need each other"),
-        (["--judge-model", "m"], "--judge-url and --judge-model need each other"),
+        (["--judge-url", "http://127.0.0.1:1/v1"], "give --judge-url and --judge-model together"),
+        (["--judge-model", "m"], "give --judge-url and --judge-model together"),
         (
             ["--judge-url", "u", "--judge-model", "m", "--judge-weights", "."],
             "use either --judge-weights, which starts vLLM here, or --judge-url",
         ),
-        (["--judge-weights", "nowhere"], "nowhere is no directory"),
+        (["--judge-weights", "nowhere"], "nowhere is not a directory"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

@@ -262,7 +262,7 @@ def test_a_record_that_cannot_be_read_fails_its_metric_alone(built: Path, run: R
     path.write_text(path.read_text().replace('\\"format\\":1', '\\"format\\":2'))
     failed, remarks = scored(built, "smile")
     assert (failed.status, failed.score) == (Status.INVALID_PARAMETER, None)
-    assert "its format is 2, but this gradewire reads 1). Fit it again, or remove it:" in failed.message
+    assert "the format is 2, but this gradewire reads 1). Fit it again, or remove it:" in failed.message
     assert remarks == (failed.message.partition("model: ")[2],)
     assert scored(built, "sbert")[0].status is Status.OK
     assert scored(built, "smile?threshold=0.6&sentence_weight=0.3")[0].status is Status.OK

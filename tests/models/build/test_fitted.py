@@ -132,7 +132,7 @@ def test_what_cannot_be_read_is_told_and_the_model_goes_on(directory: Path) -> N
         assert [each.metric for each in model.unreadable] == ["smile"]
     told = CliRunner().invoke(models, ["list", "--model-repository", str(directory.parent)]).output
     assert "fitted for sbert/1" in told
-    assert "the calibration for smile cannot be read (gradewire.calibration.smile: its format is 2" in told
+    assert "the calibration for smile cannot be read (gradewire.calibration.smile: the format is 2" in told
     checks = {check.name: check for check in verify_built(directory.parent, NAME, None)}
     assert not checks["config.pbtxt"].passed
     assert "--undo" in checks["config.pbtxt"].detail

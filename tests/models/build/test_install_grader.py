@@ -101,10 +101,10 @@ def test_a_broken_graph_does_not_pass(tmp_path: Path) -> None:
     [
         (
             {"weight": np.zeros((1, 23), np.float32), "bias": np.zeros(1, np.float32)},
-            "weight should be float32 [1, 24]",
+            "weight must be float32 [1, 24]",
         ),
         ({"weight": np.zeros((1, 24), np.float16), "bias": np.zeros(1, np.float32)}, "found float16"),
-        ({"weight": np.zeros((1, 24), np.float32)}, "should contain weight and bias, not weight"),
+        ({"weight": np.zeros((1, 24), np.float32)}, "must contain weight and bias, not weight"),
         ({"weight": np.full((1, 24), np.nan, np.float32), "bias": np.zeros(1, np.float32)}, "NaN or infinite"),
     ],
 )
@@ -128,8 +128,8 @@ def test_a_grader_without_its_head_is_refused(package: Package, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"temperature": "warm"}, "temperature should be a valid number"),
-        ({"max_tokens": 128}, "max_tokens should be 256 for a grader"),
+        ({"temperature": "warm"}, "temperature must be a valid number"),
+        ({"max_tokens": 128}, "max_tokens must be 256 for a grader"),
     ],
 )
 def test_what_its_file_says_is_checked(package: Package, tmp_path: Path, said: dict[str, Any], message: str) -> None:

@@ -150,7 +150,7 @@ def test_a_line_ends_at_its_line_feed_only(tmp_path: Path) -> None:
     [
         ("", "has no rows"),
         ("{", "line 1"),
-        ('{"question": "q", "references": ["r"]}', "line 1: needs question"),
+        ('{"question": "q", "references": ["r"]}', "line 1: must have question"),
         (
             '{"question": "q", "references": [], "prediction": "p"}',
             "line 1: a text is empty",

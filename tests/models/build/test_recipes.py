@@ -160,8 +160,8 @@ def test_rounding_with_rows_in_view_errs_less_on_them() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"smoothing": True}, "smoothing should be a number"),
-        ({"outliers": 24}, "outliers should be a number from 0 to 23"),
+        ({"smoothing": True}, "smoothing must be a number"),
+        ({"outliers": 24}, "outliers must be a number from 0 to 23"),
         ({"excluded": ("layer_9.qkv",)}, "layer_9.qkv"),
         ({"excluded": "layer_1.qkv"}, "excluded names unknown products"),
         ({"calibration_sha256": "0" * 64}, "calibration texts have SHA-256"),
@@ -175,7 +175,7 @@ def test_settings_that_make_no_sense_are_named(bert: Package, changes: dict[str,
 
 @pytest.mark.parametrize(
     ("settings", "said"),
-    [(NBITS | {"block_size": 24}, "block_size should be one of"), ({"block_size": 16}, "lacks excluded")],
+    [(NBITS | {"block_size": 24}, "block_size must be one of"), ({"block_size": 16}, "lacks excluded")],
 )
 def test_settings_of_nbits_that_make_no_sense_are_named(bert: Package, settings: dict[str, Setting], said: str) -> None:
     model = replace(bert.model, recipe=Recipe("matmul-nbits", settings))

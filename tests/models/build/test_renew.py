@@ -46,15 +46,15 @@ def config_check(directory: Path, expected: CatalogModel | None) -> tuple[bool, 
 
 
 WRONG = [
-    (("max_batch_size: 1024", "max_batch_size: 0"), "max_batch_size is 0, should be 1024"),
-    (('backend: "onnxruntime"', 'backend: "python"'), "backend is 'python', should be 'onnxruntime'"),
+    (("max_batch_size: 1024", "max_batch_size: 0"), "max_batch_size is 0, but must be 1024"),
+    (('backend: "onnxruntime"', 'backend: "python"'), "backend is 'python', but must be 'onnxruntime'"),
     (("dims: 24", "dims: 25"), "output sentence_embedding"),
-    (("kind: KIND_CPU", ""), "instance_group kind is KIND_AUTO, should be KIND_CPU"),
+    (("kind: KIND_CPU", ""), "instance_group kind is KIND_AUTO, but must be KIND_CPU"),
     (("kind: KIND_CPU", "kind: KIND_GPU"), "instance_group kind is KIND_GPU"),
     (('input_data_file: "long_attention_mask"', 'input_data_file: "nothing"'), "model_warmup long is"),
     (("num_versions: 1", "num_versions: 2"), "version_policy"),
-    (("response_cache {", "response_cache { enable: true"), "response_cache is 'enable: true', should be ''"),
-    (('string_value: "24"', 'string_value: "25"'), "gradewire.dims is '25', should be '24'"),
+    (("response_cache {", "response_cache { enable: true"), "response_cache is 'enable: true', but must be ''"),
+    (('string_value: "24"', 'string_value: "25"'), "gradewire.dims is '25', but must be '24'"),
 ]
 
 
@@ -109,10 +109,10 @@ def test_of_a_long_value_its_beginning_is_told(directory: Path, bert: Package) -
     one, other = (replace(bert.model, calibrations=(fit,)) for fit in fits)
     renew(load_built(directory.parent, NAME), one)
     (missing,) = find_differences(load_built(directory.parent, NAME), bert.model)
-    assert missing.endswith(", should be missing")
+    assert missing.endswith(", but must be missing")
     assert len(missing) < 500
     (differs,) = find_differences(load_built(directory.parent, NAME), other)
-    said, meant = differs.split(", should be ")
+    said, meant = differs.split(", but must be ")
     assert said.removeprefix("gradewire.calibration.correctness is ") != meant
     assert len(differs) < 1_000
     assert "characters, SHA-256" in said

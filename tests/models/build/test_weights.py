@@ -59,7 +59,7 @@ def test_another_shape_or_type_is_refused(bert: Package, tmp_path: Path) -> None
     name = "encoder.layer.0.attention.self.key.weight"
     for wrong in (tensors[name][:-1], tensors[name].astype(np.float16)):
         save_file(tensors | {name: wrong}, tmp_path / "weights")
-        with pytest.raises(BuildError, match=r"attention.self.key.weight should be float32 \[24, 24\]"):
+        with pytest.raises(BuildError, match=r"attention.self.key.weight must be float32 \[24, 24\]"):
             read_encoder(tmp_path / "weights", bert.model)
 
 

@@ -74,7 +74,7 @@ def test_verify_fails_on_a_damaged_model(tiny_repository: Path, tmp_path: Path) 
     ("arguments", "says"),
     [
         (["build", "ember-v1"], "the catalog has no model 'ember-v1'"),
-        (["build", "--all", "all-MiniLM-L6-v2"], "not both"),
+        (["build", "--all", "all-MiniLM-L6-v2"], "--all cannot be combined"),
         (["build", "--precision", "fp16"], "--target gpu"),
         (["build", "--target", "gpu", "all-MiniLM-L6-v2-fp32-cuda"], "already a variant"),
         (["build", "--target", "gpu", "--precision", "fp32", "--accelerator", "tensorrt"], "Use --accelerator cuda"),

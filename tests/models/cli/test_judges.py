@@ -56,4 +56,4 @@ def test_what_cannot_be_built_says_where_it_is_served(tmp_path: Path) -> None:
 def test_a_form_is_a_judges(tmp_path: Path) -> None:
     result = run("build", "all-MiniLM-L6-v2", "--form", "int8", "--model-repository", tmp_path / "models")
     assert result.exit_code == 2
-    assert "--form needs the name of a judge" in result.output
+    assert "--form needs a judge's name" in result.output

@@ -190,7 +190,7 @@ def test_a_plain_folder_has_no_pooling(tmp_path: Path) -> None:
         ([TRANSFORMER, POOLING], {"pooling_mode": "weightedmean"}, "pools by weightedmean"),
         ([TRANSFORMER, POOLING], {"pooling_mode": ["cls", "mean"]}, "pools by cls and mean"),
         ([TRANSFORMER, POOLING], {}, "pools by nothing"),
-        ([TRANSFORMER, POOLING], [], "should contain a JSON object"),
+        ([TRANSFORMER, POOLING], [], "must contain a JSON object"),
     ],
 )
 def test_what_the_graph_cannot_express_is_refused_by_name(

@@ -66,7 +66,7 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
     assert plan.max_tokens == 512
     cut, prompts, licence = notes_on(folder, ExportOptions())
     assert [
-        "may have 8192" in cut,
+        "Allow up to 8192" in cut,
         "prompts for query" in prompts,
         "licence is unknown" in licence,
     ] == [True] * 3
@@ -82,7 +82,7 @@ def test_what_somebody_might_want_otherwise_is_noted() -> None:
         (FOLDER, ExportOptions(), replace(LOCAL, origin="with space"), "with --name"),
         (FOLDER, ExportOptions(), replace(LOCAL, origin=""), "with --name"),
         (FOLDER, ExportOptions(), replace(HUB, origin="x/all-MiniLM-L6-v2"), "name of a catalog model"),
-        (replace(FOLDER, counts_prompt=False), ExportOptions(prefix="p: "), LOCAL, "leaves a prompt's tokens out"),
+        (replace(FOLDER, counts_prompt=False), ExportOptions(prefix="p: "), LOCAL, "excludes a prompt's tokens"),
     ],
 )
 def test_what_cannot_be_decided_is_asked_for(

@@ -146,7 +146,7 @@ def test_the_command_writes_examples_that_a_training_reads(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--column", "answers"], "should have the format OURS=YOURS"),
+        (["--column", "answers"], "must have the format OURS=YOURS"),
         (["--wordnet", "/nowhere"], "cannot read WordNet's files in /nowhere"),
         (["--task", "colors"], "is not one of"),
     ],

@@ -38,11 +38,11 @@ def question(row: Row) -> str:
     ("line", "message"),
     [
         ("{", "not JSON in UTF-8"),
-        ("[1]", "should be a JSON object, not list"),
+        ("[1]", "must be a JSON object, not list"),
         ('{"q": "x"}', r"field .question. is missing \(fields: 'q'\)"),
         (json.dumps({"k" * 5_000: 1}), r"\(fields: 'k{39}\)"),
         ('{"question": "\\ud800"}', "not JSON in UTF-8 .unexpected end of hex escape"),
-        ('{"question": 3}', 'field "question": should be a string, not int'),
+        ('{"question": 3}', 'field "question": must be a string, not int'),
         ('{"question": " \\u0000 "}', 'field "question" is blank'),
         (json.dumps({"question": "x" * 2001}), "2001 characters, but the maximum is 2000"),
         ("[" * 100_000, "not JSON"),
@@ -146,10 +146,10 @@ def test_triplets_under_other_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (pair("a", "b", "maybe"), 'field "label": should be entailment, neutral, contradiction, 0, 1 or 2'),
+        (pair("a", "b", "maybe"), 'field "label": must be entailment, neutral, contradiction, 0, 1 or 2'),
         (pair("a", "b", None), 'field "label"'),
         ({"premise": "a", "label": 0}, 'field "hypothesis" is missing'),
-        ({"anchor": "a", "positive": "b", "negatives": "c"}, 'field "negatives": should be a list of strings'),
+        ({"anchor": "a", "positive": "b", "negatives": "c"}, 'field "negatives": must be a list of strings'),
         ({"anchor": "a"}, 'field "positive" is missing'),
     ],
 )
@@ -198,9 +198,9 @@ def test_one_answer_annotators_objects_and_other_names_of_fields(tmp_path: Path)
     ("entry", "message"),
     [
         ({"question": "what"}, 'field "answer" is missing'),
-        ({"question": "what", "answers": "sofa"}, 'field "answers": should be a list of strings'),
-        ({"question": "what", "answers": []}, 'field "answers": should be a list of strings'),
-        ({"question": "what", "answers": ["sofa", None]}, 'field "answers": should be a string, not NoneType'),
+        ({"question": "what", "answers": "sofa"}, 'field "answers": must be a list of strings'),
+        ({"question": "what", "answers": []}, 'field "answers": must be a list of strings'),
+        ({"question": "what", "answers": ["sofa", None]}, 'field "answers": must be a string, not NoneType'),
         ({"question": "what", "answers": ["x"] * 1001}, "1001 answers, but the maximum is 1000"),
     ],
 )

@@ -83,10 +83,10 @@ def test_ctrl_c_leaves_a_checkpoint_and_resuming_ends_in_the_same_bytes(
     ("options", "says"),
     [
         ((), "there are no rows to train on"),
-        (("--leave-out-fold", "3/2"), "should have the format K/N"),
-        (("--leave-out-fold", "1"), "should have the format K/N"),
-        (("--rank", "0"), "--rank should be greater than or equal to 1"),
-        (("--smoothing", "0.7"), "--smoothing should be less than or equal to 0.5"),
+        (("--leave-out-fold", "3/2"), "must have the format K/N"),
+        (("--leave-out-fold", "1"), "must have the format K/N"),
+        (("--rank", "0"), "--rank must be greater than or equal to 1"),
+        (("--smoothing", "0.7"), "--smoothing must be less than or equal to 0.5"),
         (("--recipe", "sfve-mini"), "nor a recipe of gradewire (grader-mini)"),
     ],
 )

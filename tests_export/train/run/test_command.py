@@ -162,8 +162,8 @@ def test_what_a_run_that_was_killed_left_goes_with_the_next_one(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--steps", "0"), "--steps should be greater than or equal to 1"),
-        (("--temperature", "nan"), "--temperature should be a finite number"),
+        (("--steps", "0"), "--steps must be greater than or equal to 1"),
+        (("--temperature", "nan"), "--temperature must be a finite number"),
         (("--only", "number"), "only: unknown task 'number'"),
         (("--resume",), "Start without --resume"),
         (("--base", "nothing"), "neither a catalog model"),

@@ -1,1 +1,1 @@
-"""Build and verify models. The server never imports this package, which needs onnx, onnxruntime and safetensors."""
+"""Build and verify models; needs onnx, onnxruntime and safetensors."""

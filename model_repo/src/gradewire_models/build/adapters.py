@@ -28,7 +28,7 @@ from gradewire_models.repository.digest import file_sha256
 
 MAX_CONFIG_BYTES = 1 << 20
 
-# These fields describe the training, or name versions and paths. They do not change the adapter's output.
+# These fields do not affect the adapter's output.
 _IGNORED_FIELDS = frozenset(
     {
         "auto_mapping",
@@ -52,11 +52,11 @@ Array = NDArray[np.float32]
 Low = NDArray[np.float64]
 
 MAX_ADAPTER_BYTES = 1 << 28
-"""Maximum size of an adapter file in bytes. With a usual rank, an adapter for these encoders has a few MB."""
+"""Maximum bytes of an adapter file; with a usual rank, an adapter has a few MB."""
 
 _TENSOR_PREFIX = "base_model.model."
 _TENSOR_TYPES = frozenset({"F16", "F32"})
-# Some checkpoints contain a pooler, a dense layer over the first token. Our vectors do not use it.
+# Some checkpoints contain a pooler, which our vectors do not use.
 _UNREAD_TENSORS = f"{_TENSOR_PREFIX}pooler."
 
 _PICKLE = "adapter_model.bin"
@@ -68,17 +68,15 @@ _Layer = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class AdapterConfig:
-    """The settings in adapter_config.json that determine an adapter's output.
+    """The settings in adapter_config.json that affect an adapter's output.
 
     Attributes:
         peft_type: The only adapter type that can be merged.
-        r: The rank, which is the number of rows in one matrix and of columns in the other.
-        lora_alpha: Scaling factor. The product of the two matrices is multiplied by lora_alpha / r.
+        r: The rank: the number of rows of one matrix, and of columns of the other matrix.
+        lora_alpha: Scaling factor; the matrices' product is multiplied by lora_alpha / r.
         target_modules: Suffixes of the adapted layers' names.
-        layers_to_transform: Adapted encoder layers, counted from 0. None means all layers.
-        init_lora_weights: Initialisation method. Unlisted methods (pissa, olora, eva, …) also change the base's
-            weights.
-        base_model_name_or_path: The base's name, hub ID or path.
+        layers_to_transform: Adapted encoder layers, counted from 0; None for all layers.
+        init_lora_weights: Initialisation method. Other methods (pissa, olora, eva, …) also change the base's weights.
     """
 
     peft_type: Literal["LORA"]
@@ -91,17 +89,17 @@ class AdapterConfig:
 
     @property
     def scale(self) -> float:
-        """The factor by which the matrices' product is multiplied."""
+        """The factor of the matrices' product."""
         return self.lora_alpha / self.r
 
     @property
     def layers(self) -> tuple[int, ...] | None:
-        """The adapted encoder layers, counted from 0. None means all layers."""
+        """The adapted encoder layers, counted from 0; None for all layers."""
         given = self.layers_to_transform
         return (given,) if isinstance(given, int) else given
 
     def adapts(self, module: str, layer: int) -> bool:
-        """Return True if the linear layer `module` of encoder layer `layer`, counted from 0, has an adapter."""
+        """Return True if the adapter changes the linear layer `module` of encoder layer `layer`, counted from 0."""
         in_layers = self.layers is None or layer in self.layers
         return in_layers and any(module == end or module.endswith(f".{end}") for end in self.target_modules)
 
@@ -110,8 +108,7 @@ def read_adapter_config(path: Path) -> AdapterConfig:
     """Read an adapter_config.json.
 
     Raises:
-        BuildError: The file is missing or invalid, or sets a field that this module cannot merge. The message names the
-            field.
+        BuildError: The file is missing or invalid, or the adapter cannot be merged. The message states the field.
     """
     settings = read_json_object(path)
     config = _read(AdapterConfig, settings, path)
@@ -143,18 +140,17 @@ def read_json_object(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise BuildError(f"cannot read {path}: {error}") from error
     if not isinstance(found, dict):
-        raise BuildError(f"{path} should contain a JSON object")
+        raise BuildError(f"{path} must contain a JSON object")
     return found
 
 
 def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mapping[str, int]) -> dict[str, Array]:
     """Return an encoder's weights, float32 by name, with the adapter in `directory` merged in.
 
-    `tensors` stays unchanged. `linears` maps the name of each linear layer in the graph to its encoder layer, counted
-    from 0.
+    `tensors` stays unchanged. `linears` maps the graph's linear layers to encoder layers, counted from 0.
 
     Raises:
-        BuildError: The adapter is invalid, cannot be merged, or belongs to different weights. The message names the
+        BuildError: The adapter is invalid, cannot be merged, or belongs to different weights. The message states the
             file and the field.
     """
     config = read_adapter_config(directory / ADAPTER_CONFIG)
@@ -179,7 +175,7 @@ def merge_adapter(tensors: Mapping[str, Array], directory: Path, linears: Mappin
 
 
 def _merge(weight: Array, narrow: Low, wide: Low, scale: float) -> Array:
-    # Sum rank by rank, because the order in which a BLAS sums depends on the machine, and the bytes must not.
+    # Sum rank by rank, because a BLAS sums in a machine-dependent order.
     total = np.zeros(weight.shape, np.float64)
     for row, column in zip(narrow, wide.T, strict=True):
         total += column[:, None] * row
@@ -203,9 +199,8 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
     try:
         if (size := path.stat().st_size) > MAX_ADAPTER_BYTES:
             raise BuildError(
-                f"{path} has {size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. Name an adapter, not a whole model"
+                f"{path} has {size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. Use an adapter, not a whole model"
             )
-        # Check sizes and types before reading the tensors into memory.
         with safe_open(str(path), framework="np") as file:
             names = set(file.keys())
             odd = sorted(name for name in names - set(expected) if not name.startswith(_UNREAD_TENSORS))
@@ -219,8 +214,8 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
                 tensor = file.get_slice(name)
                 if tensor.get_dtype() not in _TENSOR_TYPES or tuple(tensor.get_shape()) != shape:
                     raise BuildError(
-                        f"{path}: {name} should be F16 or F32 {list(shape)}, found {tensor.get_dtype()} "
-                        f"{list(tensor.get_shape())}. {ADAPTER_CONFIG} names a different rank or base"
+                        f"{path}: {name} must be F16 or F32 {list(shape)}, found {tensor.get_dtype()} "
+                        f"{list(tensor.get_shape())}. {ADAPTER_CONFIG} has a different rank or base"
                     )
             tensors = {name: file.get_tensor(name).astype(np.float64) for name in expected}
     except (OSError, SafetensorError) as error:
@@ -233,8 +228,6 @@ def _read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[s
 
 @dataclass(frozen=True, slots=True)
 class _ModelFields:
-    """The fields of ``gradewire.json`` that describe a model."""
-
     base: str | None = None
     base_sha256: str | None = None
     licence: str = ""
@@ -246,13 +239,12 @@ class _ModelFields:
 def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> CatalogModel:
     """Describe the model that `base` becomes with the adapter in `directory`.
 
-    Without `name`, the model gets the directory's name. ``gradewire.json``, which ``gradewire models train`` writes
-    next to PEFT's two files, may set base, licence, max_tokens and text_form. Without this file, max_tokens is the
-    base's, and the licence is unknown. With the text_form ``"grader"``, the model is a grader, whose head must be in
-    the same directory.
+    `name` defaults to the directory's name. ``gradewire.json``, which ``gradewire models train`` writes next to PEFT's
+    two files, may set base, licence, max_tokens and text_form. Without this file, the licence is unknown and max_tokens
+    is the base's. The text_form ``"grader"`` makes the model a grader, whose head must be in `directory`.
 
     Raises:
-        BuildError: The directory contains no adapter that can be merged into `base`, or the name cannot be used.
+        BuildError: The directory contains no adapter that can be merged into `base`, or the name is invalid.
     """
     directory = directory.resolve()
     name = name or directory.name
@@ -260,7 +252,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     if base.base or base.adapter:
         own = base.base or (base.adapter.base if base.adapter else "")
         raise BuildError(
-            f"{base.name} is built from {own}, and adapters need the weights of {own}. Name {own} as the base"
+            f"{base.name} is built from {own}, and adapters need the weights of {own}. Use {own} as the base"
         )
     _check_files(directory)
     config = read_adapter_config(directory / ADAPTER_CONFIG)
@@ -268,7 +260,7 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
     path = directory / ADAPTER_METADATA
     said = _read(_ModelFields, read_json_object(path), path) if path.exists() else _ModelFields()
     if said.base not in {None, base.name}:
-        raise BuildError(f"{path}: the adapter belongs to {said.base!r}, not {base.name}. Name {said.base} as the base")
+        raise BuildError(f"{path}: the adapter belongs to {said.base!r}, not {base.name}. Use {said.base} as the base")
     if said.base_sha256 not in {None, base.files["model.safetensors"]}:
         raise BuildError(f"{path}: base_sha256 does not match the weights of {base.name} in the catalog")
     kind = "grader" if said.text_form == "grader" else "encoder"
@@ -298,12 +290,12 @@ def user_adapted(directory: Path, base: CatalogModel, name: str = "") -> Catalog
 
 
 def bring_adapter(adapter: AdapterSource, target: Path) -> None:
-    """Copy an adapter's files into `target` and check them against the pinned digests.
+    """Copy an adapter's files into `target` and compare them with the pinned digests.
 
     Raises:
         BuildError: A file is missing or too large.
-        DigestMismatchError: A file is not the pinned file, or has changed since the model was described.
-        OSError: `target` cannot be written.
+        DigestMismatchError: A file differs from the pinned file, or has changed since the model was described.
+        OSError: `target` is not writable.
     """
     _check_files(adapter.directory, tuple(adapter.files))
     for name, pinned in adapter.files.items():
@@ -318,14 +310,14 @@ def _check_files(directory: Path, names: Iterable[str] = (ADAPTER_CONFIG, ADAPTE
     for name in names:
         path = directory / name
         if not path.is_file():
-            refused = f"; {_PICKLE} is a pickle, which we never load. Save it as safetensors"
+            refused = f"; {_PICKLE} is a pickle, which is never loaded. Save the adapter as safetensors"
             hint = refused if name == ADAPTER_WEIGHTS and (directory / _PICKLE).exists() else ""
             of = " of a grader" if name == HEAD_WEIGHTS else ""
             raise BuildError(f"{directory} is not an adapter in PEFT's format{of}: {name} is missing{hint}")
         if path.stat().st_size > MAX_ADAPTER_BYTES:
             raise BuildError(
                 f"{path} has {path.stat().st_size} bytes, but the maximum is {MAX_ADAPTER_BYTES}. "
-                "Name an adapter, not a whole model"
+                "Use an adapter, not a whole model"
             )
 
 
@@ -333,6 +325,6 @@ def _check_base(path: Path, config: AdapterConfig, base: CatalogModel) -> None:
     said = config.base_model_name_or_path or ""
     if said.rstrip("/") not in {"", base.origin} and said.rstrip("/").rpartition("/")[2] != base.name:
         raise BuildError(
-            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Name the base that the "
-            f"adapter was trained on, or correct the field if that is {base.origin}"
+            f"{path}: base_model_name_or_path is {said!r}, not {base.origin}. Use the base that the "
+            f"adapter was trained on, or correct the field if the base is {base.origin}"
         )

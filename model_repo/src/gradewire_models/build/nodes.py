@@ -12,26 +12,23 @@ from gradewire_models.build.weights import Array, Encoder
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 
-# Penalty on the attention score of a position without a real token, in float32. Its exponential is exactly 0.
+# Penalty on the attention score of a position without a real token, in float32; its exponential is exactly 0.
 _NO_TOKEN_PENALTY = 1e9
 
-# Penalty on the attention score of a padding position. It fits into float16, and its exponential is 0 there too.
+# Penalty on a padding position's attention score. It fits into float16, where its exponential is also 0.
 _PADDING_PENALTY = 3e4
 
 
 @dataclass(slots=True)
 class Nodes:
-    """A graph's nodes, in the order of computation, and its constants.
-
-    `float_type` is the type of weights and results.
-    """
+    """A graph's nodes, in the order of computation, and its constants, in `float_type`."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     float_type: int = TensorProto.FLOAT
 
     def op(self, kind: str, *inputs: str, name: str, **attributes: Any) -> str:
-        """Add a standard operator with one output called `name`; return that name."""
+        """Add a standard operator with the single output `name`; return `name`."""
         self.nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
@@ -56,15 +53,13 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class RealRows:
-    """A layout without padding: names of the tensors that convert between [real tokens, …] and padded shapes.
+    """A layout without padding: names of tensors that convert between [real tokens, …] and padded shapes.
 
     Attributes:
-        nodes: The graph's nodes, to which the methods add operators.
-        real_rows: int64 [real tokens], the row of each real token in [batch * tokens].
-        real_places: int64 [real tokens], the position of each real token in its text, from 0.
-        padded_rows: int64 [batch * tokens], the row of each position among the real tokens; 0 for padding.
-        padded_shape: (batch, tokens, dims).
-        head_rows: Three names of int64 [batch, heads, tokens] tensors: the row of each query, key and value in [real
+        real_rows: int64 [real tokens], each real token's row in [batch * tokens].
+        real_places: int64 [real tokens], each real token's position in its text, from 0.
+        padded_rows: int64 [batch * tokens], each position's row among the real tokens; 0 for padding.
+        head_rows: Names of three int64 [batch, heads, tokens] tensors: each query's, key's and value's row in [real
             tokens * 3 * heads, width].
         token_rows: int64 [real tokens, heads], the row of each token's head in [batch * heads * tokens, width].
         score_bias: Bias of the attention scores; see `write_score_bias`.
@@ -110,7 +105,7 @@ class RealRows:
 
 
 def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRows:
-    """Write the indices of a batch's real tokens, and shared constants (``zero``, ``one``, ``all`` …)."""
+    """Write the indices of a batch's real tokens, and shared constants."""
     heads = model.heads
     zero, one, all_ = nodes.ints("zero", 0), nodes.ints("one", 1), nodes.ints("all", -1)
     nodes.ints("flat_shape", -1, model.dims)
@@ -135,7 +130,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
     parts = nodes.split(every, nodes.ints("thirds", 1, 1, 1), "query_part", "key_part", "value_part", axis=0)
     head_rows = tuple(nodes.op("Squeeze", part, zero, name=f"{part}_rows") for part in parts)
 
-    # Rows for the way back from [batch * heads * tokens, width], which is ordered by text, head and position.
+    # Rows for converting back from [batch * heads * tokens, width].
     text = nodes.op("Div", real_rows, tokens, name="text")
     text_rows = nodes.op("Mul", tokens, nodes.ints("heads", heads), name="rows_a_text")
     start = nodes.op("Add", nodes.op("Mul", text, text_rows, name="text_row"), real_places, name="start_row")
@@ -156,7 +151,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
     """Write the bias of the attention scores: -`masked` for a padding key, otherwise 0, plus any bias by distance.
 
-    `nodes` must contain the constant ``one``; `tokens` names the padded length, int64 [1]. Return the name of a float
+    `nodes` must contain the constant ``one``; `tokens` is the name of the padded length. Return the name of a float
     tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
     """
     mask = nodes.op("Cast", ATTENTION_MASK, name="mask", to=nodes.float_type)
@@ -181,11 +176,8 @@ class EveryRow:
     """A layout with padding: names of tensors that convert between [batch * tokens, …] and [batch, heads, tokens, …].
 
     Attributes:
-        nodes: The graph's nodes, to which the methods add operators.
         tokens: Padded length, int64 [1].
-        padded_shape: (batch, tokens, dims).
         split_shape: (batch, tokens, 3, heads, width).
-        score_bias: See `write_score_bias`.
     """
 
     nodes: Nodes
@@ -229,7 +221,7 @@ class EveryRow:
 
 
 def lay_out_every(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> EveryRow:
-    """Write the shapes for a padded batch, and shared constants (``zero``, ``one`` …)."""
+    """Write the shapes for a padded batch, and shared constants."""
     zero, one = nodes.ints("zero", 0), nodes.ints("one", 1)
     nodes.ints("flat_shape", -1, model.dims)
     nodes.ints("thirds", 1, 1, 1)

@@ -1,4 +1,4 @@
-"""Report a build's progress: to callers, as bars on a terminal, or as plain lines."""
+"""Report a build's progress to callers, as bars or as plain lines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from rich.progress import Progress as Bars
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A build's current step, described for users, and its progress in bytes, which is 0 for steps without a size."""
+    """A build's current step, and its progress in bytes (0 for a step without a size)."""
 
     step: str
     done_bytes: int = 0
@@ -34,12 +34,12 @@ def ignore(_progress: Progress) -> None:
 
 
 def waiting(report: Report) -> Callable[[str], None]:
-    """Return a function for `locks.exclusive` that reports its message as a step."""
+    """Return a function for `locks.exclusive` that reports the wait as a step."""
     return lambda step: report(Progress(step))
 
 
 class ConsoleBars:
-    """A context that shows progress bars with `columns` if `console` is a terminal, and nothing otherwise."""
+    """A context that shows progress bars with `columns` if `console` is a terminal."""
 
     def __init__(self, console: Console, *columns: ProgressColumn) -> None:
         self._console = console

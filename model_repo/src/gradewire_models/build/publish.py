@@ -1,4 +1,4 @@
-"""Publish a finished model, with its fingerprint and description, either completely or not at all."""
+"""Publish a finished model, either completely or not at all."""
 
 import ctypes
 import errno
@@ -38,7 +38,7 @@ from gradewire_models.repository.config import (
 from gradewire_models.repository.digest import record_file
 from gradewire_models.repository.serving import Serving, write_warmup
 
-_LEAST_OPSET = 15  # Shape with a start and an end
+_LEAST_OPSET = 15  # the first opset whose operator Shape has a start and an end
 
 _AT_FDCWD = -100  # relative paths start at the working directory
 _RENAME_EXCHANGE = 2
@@ -47,7 +47,7 @@ _NOT_HERE = {errno.ENOSYS, errno.EINVAL}
 
 @dataclass(frozen=True, slots=True)
 class FingerprintedGraph:
-    """The ONNX file of a graph that returns `fingerprint`, never 0, as its output ``model_fingerprint``."""
+    """The ONNX file of a graph with the output ``model_fingerprint``, whose value is `fingerprint`, never 0."""
 
     content: bytes
     fingerprint: int
@@ -56,9 +56,8 @@ class FingerprintedGraph:
 def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
     """Add the output ``model_fingerprint``, int64 [batch, 1], to `model` and serialise it.
 
-    If an operator swaps a server's repository, the server returns different vectors under the same name. A client that
-    also requests this output can tell which graph computed the vectors. The cost is three operators on one number. The
-    fingerprint is the first 8 bytes of the SHA-256 over the original model.
+    A client that also requests this output can detect a swapped repository. The fingerprint is the first 8 bytes of the
+    original model's SHA-256.
 
     Raises:
         ValueError: The model already has a fingerprint, stores weights in separate files, has no input ``input_ids``,
@@ -92,10 +91,10 @@ def add_fingerprint(model: onnx.ModelProto) -> FingerprintedGraph:
 
 
 def read_fingerprint(path: Path) -> int | None:
-    """Return the fingerprint that `add_fingerprint` stored in a graph; None if the graph has no fingerprint.
+    """Return the fingerprint that `add_fingerprint` stored in a graph, or None if the graph has no fingerprint.
 
     Raises:
-        OSError: The file cannot be read.
+        OSError: The file is not readable.
         google.protobuf.message.DecodeError: The file is not an ONNX graph.
     """
     for node in onnx.load(path).graph.node:
@@ -105,7 +104,7 @@ def read_fingerprint(path: Path) -> int | None:
 
 
 def _fingerprint(content: bytes) -> int:
-    # 0 is reserved, because an unwritten buffer contains it.
+    # 0 is reserved because an unwritten buffer contains 0.
     return int.from_bytes(hashlib.sha256(content).digest()[:8], "big", signed=True) or 1
 
 
@@ -115,7 +114,7 @@ def write_model(
     """Write the graph, warm-up data and config.pbtxt next to tokenizer.json in `target`; return the model's digest.
 
     Raises:
-        OSError: A file cannot be read or written.
+        OSError: A file is not readable or writable.
     """
     path = target / ONNX_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,13 +127,11 @@ def write_model(
 
 
 def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
-    """Copy a tokenizer, with padding off and truncation at `max_tokens`.
-
-    The published tokenizers pad every text to 128 tokens, which makes short texts slow.
+    """Copy a tokenizer with truncation at `max_tokens` and without padding, because padding slows down short texts.
 
     Raises:
         BuildError: `source` is not a tokenizer file.
-        OSError: `target` cannot be written.
+        OSError: `target` is not writable.
     """
     try:
         tokenizer = json.loads(source.read_text(encoding="utf-8"))
@@ -152,13 +149,13 @@ def write_tokenizer(source: Path, target: Path, max_tokens: int) -> None:
 
 @contextmanager
 def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
-    """Yield a hidden directory to make a model in, and delete it at the end. Wait for other builds of the same model.
+    """Yield a hidden directory to make a model in, and finally delete it. Wait for other builds of the same model.
 
-    The directory is in the repository (created if missing), so that `publish_model` can rename within one file system.
-    Leftovers of killed builds are removed first.
+    The directory is in the repository, so that `publish_model` can rename within one file system. Leftovers of killed
+    builds are removed first.
 
     Raises:
-        OSError: The repository cannot be written.
+        OSError: The repository is not writable.
     """
     with exclusive(repository / f".{name}.lock", waiting(report)):
         prefix = f".{name}.building-"
@@ -173,10 +170,10 @@ def workspace(repository: Path, name: str, report: Report) -> Iterator[Path]:
 
 @contextmanager
 def naming_the_disk(name: str, repository: Path, needed_bytes: int) -> Iterator[None]:
-    """Turn an OSError during a build into an error that names the disk space that the build needs.
+    """Turn an OSError during a build into an error about the disk space that the build needs.
 
     Raises:
-        BuildError: A file cannot be written or read.
+        BuildError: A file is not readable or writable.
     """
     try:
         yield
@@ -188,7 +185,7 @@ def naming_the_disk(name: str, repository: Path, needed_bytes: int) -> Iterator[
 
 
 def require_digest(name: str, found: str, expected: str) -> None:
-    """Check that the digest `found` is `expected`. If `expected` is "", accept any digest.
+    """Compare the digest `found` with `expected`; if `expected` is "", accept any digest.
 
     Raises:
         DigestMismatchError: The digests differ.
@@ -201,14 +198,13 @@ def require_digest(name: str, found: str, expected: str) -> None:
 
 
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
-    """Publish a finished model under its name in one step. A replaced model stays in the workspace.
+    """Publish a finished model under its name in one step. A replaced model moves to the workspace.
 
-    If the digest differs from the replaced model's, the new model becomes the next version. A Triton server that polls
-    the repository then serves the new version, but finishes running requests on the old version. Users' calibrations
-    are kept if they were fitted on a model with the same digest. All others are dropped and returned.
+    If the digest differs from the replaced model's, the new model becomes the next version in Triton. Users'
+    calibrations are kept if they were fitted on a model with the same digest; all others are dropped and returned.
 
     Raises:
-        OSError: The disk is full or cannot be written. The old model is still in place.
+        OSError: The disk is full or not writable. The old model stays in place.
     """
     standing = repository / target.name
     dropped = carry_calibrations(standing, target)
@@ -219,12 +215,10 @@ def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
 
 
 def publish_directory(target: Path, repository: Path) -> None:
-    """Publish a finished directory under its name in `repository`, in one step.
-
-    A replaced directory stays in the workspace.
+    """Publish a finished directory in `repository` in one step; a replaced directory moves to the workspace.
 
     Raises:
-        OSError: The disk is full or cannot be written. The old directory is still in place.
+        OSError: The disk is full or not writable. The old directory stays in place.
     """
     standing = repository / target.name
     # Sync the content before the rename, so that a power cut cannot leave half a model.
@@ -263,8 +257,7 @@ def _sync(path: Path) -> None:
 def exchange(one: Path, other: Path) -> bool:
     """Swap two directories on one file system atomically (renameat2), so that both names always exist.
 
-    Returns:
-        False if the system or the file system does not support swapping. Both directories are then unchanged.
+    Return False, and change nothing, if the system or the file system does not support swapping.
 
     Raises:
         OSError: A directory is missing or cannot be renamed.

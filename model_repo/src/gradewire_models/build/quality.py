@@ -24,7 +24,6 @@ ROWS = 500
 MAX_SCORE_CHANGE = 0.01
 MIN_RANK_CORRELATION = 0.999
 
-# These operators derive their scale from the whole batch, so a text's vector depends on the other texts.
 _BATCH_DEPENDENT = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
 _BATCH_TOKENS = 512
 
@@ -42,7 +41,7 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """At least one row, the rows' origin for display, and their SHA-256, 64 hex characters."""
+    """At least one row, the rows' origin, and their SHA-256, 64 hex characters."""
 
     rows: tuple[AnswerRow, ...]
     origin: str
@@ -50,7 +49,7 @@ class AnswerRows:
 
 
 def own_rows() -> AnswerRows:
-    """Return gradewire's own rows: 42 questions with 12 answers each, correct and wrong, short and long."""
+    """Return gradewire's test rows: 42 questions with 12 answers each, right and wrong, short and long."""
     rows = []
     made_of = tomllib.loads(resources.files(__package__).joinpath("quality.toml").read_text(encoding="utf-8"))
     for question, references, other, wrong in made_of["facts"]:
@@ -63,10 +62,10 @@ def own_rows() -> AnswerRows:
 def read_rows(path: Path) -> AnswerRows:
     """Read JSON lines with ``question``, ``references`` and ``prediction``.
 
-    If there are more than 500, return 500 of them, spread evenly.
+    Of more than 500 rows, return 500, spread evenly.
 
     Raises:
-        BuildError: The file cannot be read, or a line lacks a field.
+        BuildError: The file is not readable, or a line lacks a field.
     """
     rows = []
     try:
@@ -82,7 +81,9 @@ def read_rows(path: Path) -> AnswerRows:
             references = tuple(row["references"])
             found = AnswerRow(row["question"], references, row["prediction"])
         except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise BuildError(f"{path}, line {number}: needs question, references and prediction ({error})") from error
+            raise BuildError(
+                f"{path}, line {number}: must have question, references and prediction ({error})"
+            ) from error
         texts = (found.question, found.prediction, *references)
         if not references or not all(isinstance(text, str) and text.strip() for text in texts):
             raise BuildError(f"{path}, line {number}: a text is empty or not a string")
@@ -98,13 +99,13 @@ def _collect(rows: list[AnswerRow], origin: str) -> AnswerRows:
 
 
 def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]:
-    """Compare a built variant with its base on the rows in `path`, or on gradewire's own rows if `path` is None.
+    """Compare a built variant with its base on the rows in `path`, or on gradewire's rows if `path` is None.
 
     Return no checks if the model is broken or not a variant.
 
     Raises:
-        ModelNotBuiltError: The model or its base is missing. The message says how to build it.
-        BuildError: The rows cannot be read.
+        ModelNotBuiltError: The model or its base is missing.
+        BuildError: The rows are not readable.
     """
     try:
         variant = load_built(repository, name)
@@ -116,10 +117,10 @@ def check_quality(repository: Path, name: str, path: Path | None) -> list[Check]
 
 
 def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) -> list[Check]:
-    """Compare the scores of the models `name` and `base` on a CPU. A bf16 model runs in bf16.
+    """Compare the scores of the models `name` and `base` on a CPU; run a bf16 model in bf16.
 
     Raises:
-        ModelNotBuiltError: A model is missing. The message says how to build it.
+        ModelNotBuiltError: A model is missing.
         ModelBrokenError: A model is broken.
     """
     variant, original = load_built(repository, name), load_built(repository, base)
@@ -128,7 +129,7 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
         whose += f", {note}"
     checks = [_check_operators(variant)]
     if len(rows.rows) < ROWS:
-        checks.append(Check("rows", passed=False, detail=f"{len(rows.rows)} rows are too few; {ROWS} are needed"))
+        checks.append(Check("rows", passed=False, detail=f"there are {len(rows.rows)} rows, but {ROWS} are needed"))
     before, after = row_scores(original, rows.rows), row_scores(variant, rows.rows)
     for score in before:
         change = float(np.abs(after[score] - before[score]).max())
@@ -145,8 +146,8 @@ def compare_with_base(repository: Path, name: str, base: str, rows: AnswerRows) 
 def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores]:
     """Return the scores ``sbert`` and ``sfve`` with this encoder for every row, float64 [rows] in [-1, 1].
 
-    ``sbert`` is the largest cosine between the answer and a reference. ``sfve`` is the same for texts in the format
-    "Question: … Answer: …" (docs/reference/metrics.md).
+    ``sbert`` is the largest cosine between the answer and a reference. ``sfve`` is the largest cosine of the texts in
+    the format "Question: … Answer: …" (docs/reference/metrics.md).
     """
     forms = {
         "sbert": [(row.prediction, row.references) for row in rows],
@@ -185,14 +186,13 @@ def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
 def rank_correlation(first: Scores, second: Scores) -> float:
     """Return Spearman's correlation of values rounded to 6 decimal places.
 
-    The cosine of a text with itself may differ from 1 in the last bits. Without rounding, chance would rank such
-    cosines.
+    Without rounding, the last bits would decide the ranks of equal texts' cosines.
     """
     return spearman(np.round(first, 6), np.round(second, 6))
 
 
 def spearman(left: Scores, right: Scores) -> float:
-    """Return Pearson's correlation of average ranks; NaN if all values on one side are equal."""
+    """Return Pearson's correlation of average ranks, or NaN if one side is constant."""
     centred = [ranks - ranks.mean() for ranks in map(_average_ranks, (left, right))]
     lengths = [float(np.linalg.norm(each)) for each in centred]
     return math.nan if 0.0 in lengths else float(centred[0] @ centred[1] / (lengths[0] * lengths[1]))

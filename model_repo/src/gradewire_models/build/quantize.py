@@ -1,4 +1,4 @@
-"""Rewrite graphs so that they multiply matrices in 8-bit integers, or store their weights in 8 bits."""
+"""Rewrite graphs to multiply in 8-bit integers, or to store weights in 8 bits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ Places: TypeAlias = NDArray[np.intp]
 # A bias, or the name of the tensor to add.
 Added: TypeAlias = Array64 | NDArray[np.float32] | str
 
-# Means and scales are rounded to multiples of 1 / grid, because their last bits differ between machines.
+# Means and scales are rounded because their last bits differ between machines.
 _MEAN_GRID = 1024.0
 _SCALE_GRID = 8.0
 
@@ -40,11 +40,10 @@ _NBITS_ZERO_POINT = 128
 
 
 def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.float32]]:
-    """Round weights one input at a time, and compensate each rounding error in the inputs that follow.
+    """Round weights one input at a time, and compensate each rounding error in the following inputs.
 
-    This minimises the error of the product for `rows`, not the error of the weights. The update is that of GPTQ
-    (Frantar et al. 2023), from the Cholesky factor of the inverse Gram matrix of the inputs; the largest inputs come
-    first.
+    This minimises the product's error for `rows`. The update is that of GPTQ (Frantar et al. 2023), from the Cholesky
+    factor of the inverse Gram matrix of the inputs, starting with the largest inputs.
 
     Args:
         weight: float64 [inputs, outputs].
@@ -78,7 +77,7 @@ def _codes(values: Array64) -> Codes:
 
 
 class GraphEditor:
-    """An editor that rewrites a graph node by node. `new` collects the nodes that replace the old nodes."""
+    """An editor that rewrites a graph node by node; `new` collects the replacements."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._model = model
@@ -98,7 +97,6 @@ class GraphEditor:
         """Put the new nodes into the model."""
         graph = self._model.graph
         used = {name for node in self.new.nodes for name in node.input}
-        # A new constant replaces an old one with the same name.
         constants = self._constants | {tensor.name: tensor for tensor in self.new.constants}
         if any(node.domain == CONTRIB_DOMAIN for node in self.new.nodes):
             self._model.opset_import.append(helper.make_opsetid(CONTRIB_DOMAIN, 1))
@@ -109,12 +107,12 @@ class GraphEditor:
 
 @dataclass(frozen=True, slots=True)
 class Int8Settings:
-    """Settings that control how an encoder is quantized.
+    """Settings for quantizing an encoder.
 
     Attributes:
-        smoothing: Share, in [0, 1], of the size differences between input channels to move to the weights. If this is 0
-            and there are no outliers, the inputs are not centred either.
-        outliers: Number of the largest channels of a normalisation's output that stay in float32.
+        smoothing: Share, in [0, 1], of the size differences between input channels to move to the weights. If
+            `smoothing` and `outliers` are 0, the inputs are not centred either.
+        outliers: Number of a normalisation's largest output channels that stay in float32.
         hidden_outliers: Number of the largest channels between the feed-forward matrices that stay in float32.
         excluded: Names of products that stay in float32, for example ``"layer_1.down"``.
     """
@@ -126,7 +124,7 @@ class Int8Settings:
 
 
 def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]], settings: Int8Settings) -> None:
-    """Quantize, in place, the products of a graph from `encoder_graph`. `rows` must come from `entering_rows`."""
+    """Quantize the products of a graph from `encoder_graph` in place; `rows` must come from `entering_rows`."""
     editor = GraphEditor(model)
     writer = _LayerWriter(editor, settings)
     for node in model.graph.node:
@@ -139,8 +137,6 @@ def quantize_int8(model: onnx.ModelProto, rows: Iterator[Mapping[str, Array64]],
 
 
 class _LayerWriter:
-    """A writer that replaces the products of one layer at a time. `rows` are this layer's inputs."""
-
     def __init__(self, editor: GraphEditor, settings: Int8Settings) -> None:
         self.rows: Mapping[str, Array64] = {}
         self._editor = editor
@@ -148,7 +144,7 @@ class _LayerWriter:
         self._settings = settings
 
     def replace(self, node: onnx.NodeProto, layer: str, part: str) -> bool:
-        """Write the replacement for `node`; return False if the node stays unchanged."""
+        """Write the replacement for `node`, or return False if the node stays unchanged."""
         excluded = node.name in self._settings.excluded
         if part == "up":
             return self._replace_up(node, layer, excluded=excluded)
@@ -187,8 +183,7 @@ class _LayerWriter:
         if isinstance(added, str):
             self._nodes.op("Add", product, added, name=name)
         else:
-            # Subtract the negated constant, because ONNX Runtime would fuse an Add into a Gemm, which has no integer
-            # kernel.
+            # Subtract the negated constant: ONNX Runtime would fuse an Add into a Gemm, which has no integer kernel.
             self._nodes.op("Sub", product, self._nodes.floats(f"{name}.negated_bias", -added), name=name)
 
     def _gemm(self, name: str, entering: str, weight: Array64, added: Added) -> str:
@@ -242,7 +237,7 @@ class _LayerWriter:
         Each row's largest value sets the row's scale, so no value is clipped and rows stay independent.
 
         Args:
-            name: The product's name, a prefix of the new tensors' names.
+            name: Prefix of the new tensors' names.
             entering: Name of a float32 [rows, inputs] tensor.
             weight: float64 [inputs, outputs].
             rows: float64 [tokens, inputs], the inputs for the calibration texts.
@@ -303,14 +298,10 @@ def _times(vector: Array64, weight: Array64) -> Array64:
 
 
 def quantize_nbits(model: onnx.ModelProto, products: set[str], block_size: int, accuracy_level: int) -> None:
-    """Replace the Gemm nodes `products` with MatMulNBits nodes, in place.
+    """Replace the Gemm nodes `products` of a graph from `encoder_graph` with MatMulNBits nodes, in place.
 
-    Args:
-        model: A graph from `gradewire_models.build.encoder_graph.encoder_graph`.
-        products: Names of Gemm nodes.
-        block_size: Number of inputs that share a scale, a power of 2. A column's last block may be shorter.
-        accuracy_level: Precision of the activations in the kernel. With 4, they are also rounded to 8 bits, block by
-            block.
+    `block_size`, a power of 2, is the number of inputs that share a scale. `accuracy_level` is the precision of the
+    kernel's activations; 4 also rounds them to 8 bits.
     """
     editor = GraphEditor(model)
     for node in model.graph.node:

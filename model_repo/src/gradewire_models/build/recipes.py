@@ -1,4 +1,4 @@
-"""Make a model's graph. For a variant, apply the method in its recipe to its base's weights."""
+"""Make a model's graph; for a variant, apply its recipe to the base's weights."""
 
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ def make_nbits_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
     """Return a graph with 8-bit weights. The recipe sets ``block_size`` and ``accuracy_level`` of MatMulNBits.
 
     Raises:
-        BuildError: A setting is missing or out of its range.
+        BuildError: A setting is missing or out of range.
     """
     block_size = _setting(model, "block_size")
     if block_size not in _BLOCK_SIZES:
-        raise BuildError(f"{model.name}: block_size should be one of {_BLOCK_SIZES}, not {block_size!r}")
+        raise BuildError(f"{model.name}: block_size must be one of {_BLOCK_SIZES}, not {block_size!r}")
     graph = encoder_graph(encoder, model)
     products = _products(model) - _excluded(model)
     quantize_nbits(graph, products, block_size, int(_number(model, "accuracy_level", least=0, most=4)))
@@ -36,7 +36,7 @@ def make_int8_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx
     """Return a graph with products in 8 bits. The recipe sets `Int8Settings` and ``calibration_sha256``.
 
     Raises:
-        BuildError: A setting is missing or out of its range, or the calibration texts are not the pinned ones.
+        BuildError: A setting is missing or out of range, or the calibration texts differ from the pinned ones.
     """
     settings = Int8Settings(
         smoothing=_number(model, "smoothing", least=0, most=1),
@@ -77,14 +77,14 @@ def _setting(model: CatalogModel, name: str) -> Any:
 def _number(model: CatalogModel, name: str, *, least: float, most: float) -> float:
     value = _setting(model, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise BuildError(f"{model.name}: {name} should be a number from {least} to {most}, not {value!r}")
+        raise BuildError(f"{model.name}: {name} must be a number from {least} to {most}, not {value!r}")
     return value
 
 
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
     """Return the graph of a base model, a variant or a grader, without its fingerprint.
 
-    `source` contains the published model.safetensors and tokenizer.json and, for a grader, the head.
+    `source` contains the published model.safetensors and tokenizer.json, and a grader's head.
 
     Raises:
         BuildError: A grader's head does not fit the encoder, the recipe's method is unknown, or a setting is invalid.
@@ -98,7 +98,7 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
         case "gpu":
             graph = gpu_graph(encoder, model, serving_of_class(model.numeric_class).precision)
         case "bf16":
-            # OpenVINO casts the weights and products of the base's graph to bf16 when it loads the graph.
+            # OpenVINO casts the base's weights and products to bf16 when it loads the graph.
             graph = encoder_graph(encoder, model)
         case "matmul-nbits":
             graph = make_nbits_graph(encoder, model)
@@ -106,6 +106,6 @@ def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.Mode
             graph = make_int8_graph(encoder, model, source)
         case unknown:
             raise BuildError(f"{model.name}: unknown method {unknown!r}. Known methods: gpu, bf16, matmul-nbits, int8")
-    # Variants can have the same graph but different numeric classes. Storing the class makes their fingerprints differ.
+    # Variants can have the same graph. Store the numeric class, so that their fingerprints differ.
     onnx.helper.set_model_props(graph, {"numeric_class": model.numeric_class})
     return graph

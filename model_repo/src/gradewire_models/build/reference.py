@@ -1,4 +1,4 @@
-"""Run encoders and graders in plain numpy and float64, to get the golden vectors that `verify` compares graphs with."""
+"""Run encoders and graders in plain float64, to compute golden vectors for `verify`."""
 
 import json
 import math
@@ -20,7 +20,7 @@ Array64 = NDArray[np.float64]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
-# Tokens in question, reference and answer of each piece: empty, short like most answers, and up to the limit.
+# Tokens in a piece's question, reference and answer: none, few, and up to the limit.
 _GRADER_LENGTHS: Final = (
     (0, 1, 1),
     (7, 1, 1),
@@ -45,10 +45,7 @@ _SEED = 20240613
 
 @dataclass(frozen=True, slots=True)
 class ReferenceVectors:
-    """A text's sentence vector, float64 [dims], of unit length, and its token vectors by layer from 1.
-
-    The token vectors of a layer are float64 [tokens, dims].
-    """
+    """A text's unit-length sentence vector, float64 [dims], and token vectors by layer, float64 [tokens, dims]."""
 
     sentence: Array64
     tokens_by_layer: Mapping[int, Array64]
@@ -59,9 +56,8 @@ def reference_vectors(
 ) -> list[ReferenceVectors]:
     """Encode `texts`, each int64 [tokens] of token ids, with the weights in a safetensors file.
 
-    An adapter's files must be in the same directory. This function does not merge the adapter's matrices, but
-    multiplies them with the activations. `starts` contains, for each text, the index of the first token with token type
-    1; None means that no text has such a token.
+    An adapter's matrices, in the same directory, are multiplied with the activations instead of merged. `starts`
+    contains the index of each text's first token with token type 1; None means that no text has this token type.
 
     Raises:
         KeyError: A tensor is missing.
@@ -71,7 +67,7 @@ def reference_vectors(
     ends = [len(ids) for ids in texts] if starts is None else starts
     texts_rows = [weights.embed(ids, end) for ids, end in zip(texts, ends, strict=True)]
     by_layer: list[dict[int, Array64]] = [{} for _ in texts]
-    # Process all texts layer by layer, so that each matrix is converted to float64 only once.
+    # Process all texts layer by layer, to convert each matrix to float64 only once.
     for number in range(model.layers):
         encode = weights.layer(number)
         texts_rows = [encode(rows) for rows in texts_rows]
@@ -181,7 +177,7 @@ def _distance_bias(table: Array64, tokens: int) -> Array64:
         size = abs(distance)
         if size >= exact:
             growth = math.log(size / exact) / math.log(128 / exact)
-            # The published model computes in float32. Without the margin, an exact power could fall into the bucket
+            # The published model computes in float32. Without this margin, an exact power could fall into the bucket
             # below.
             size = min(exact + int(growth * (half - exact) + 1e-6), half - 1)
         return start + size
@@ -199,7 +195,7 @@ class DrawnPiece(NamedTuple):
 
 
 def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> list[DrawnPiece]:
-    """Draw pieces of many lengths, in mixed order, from the ids below `vocabulary` that are not special tokens."""
+    """Draw pieces of many lengths, in mixed order, from the ids below `vocabulary` except special tokens."""
     known = Tokenizer.from_file(str(tokenizer))
     begin, separator = known.token_to_id("[CLS]"), known.token_to_id("[SEP]")
     special = [number for number, token in known.get_added_tokens_decoder().items() if token.special]
@@ -216,7 +212,7 @@ def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> l
 def reference_logits(
     path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]], starts: Sequence[int]
 ) -> Array64:
-    """Return each piece's logit, float64 [pieces], like `reference_vectors`. The head must be in the same directory."""
+    """Return each piece's logit, float64 [pieces], like `reference_vectors`; the head must be in the same directory."""
     head = load_file(path.with_name(HEAD_WEIGHTS))
     weight, bias = (head[name].astype(np.float64) for name in ("weight", "bias"))
     vectors = reference_vectors(path, model, texts, starts)
@@ -231,9 +227,9 @@ class Golden:
 
     Attributes:
         ids: Each text's token ids, int64 [tokens], with lengths from 1 to the model's limit, in mixed order.
-        sentences: Sentence vectors, float32 [texts, dims], of unit length; a grader's logits, float32 [texts, 1].
-        tokens_by_layer: Token vectors of the last layer and of each chosen earlier layer, float32 [tokens of all texts,
-            dims] in the order of `ids`; empty for a grader.
+        sentences: Sentence vectors, float32 [texts, dims], of unit length; for a grader, logits, float32 [texts, 1].
+        tokens_by_layer: Token vectors of the last and each chosen earlier layer, float32 [tokens of all texts, dims] in
+            the order of `ids`; {} for a grader.
     """
 
     ids: tuple[NDArray[np.int64], ...]
@@ -274,7 +270,7 @@ def save_golden(golden: Golden, path: Path) -> None:
     """Write golden vectors to an npz file.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file is not writable.
     """
     layers = sorted(golden.tokens_by_layer)
     np.savez(
@@ -288,7 +284,7 @@ def save_golden(golden: Golden, path: Path) -> None:
 
 
 def load_golden(path: Path) -> Golden:
-    """Read a file that `save_golden` wrote; raise the errors of `open_golden`."""
+    """Read a file from `save_golden`; raise the errors of `open_golden`."""
     with open_golden(path) as (ids, file):
         layers = {int(layer): rows for layer, rows in zip(file["layers"], file["tokens"], strict=True)}
         return Golden(ids, file["sentences"], layers)
@@ -296,10 +292,10 @@ def load_golden(path: Path) -> Golden:
 
 @contextmanager
 def open_golden(path: Path) -> Iterator[tuple[tuple[NDArray[np.int64], ...], Mapping[str, Any]]]:
-    """Open an npz file of golden texts; yield a tuple of each text's token ids, and all arrays by name.
+    """Open an npz file of golden texts; yield each text's token ids, and all arrays by name.
 
     Raises:
-        OSError: The file cannot be read.
+        OSError: The file is not readable.
         ValueError: The file has a different format, or lacks an array that the caller reads.
     """
     try:

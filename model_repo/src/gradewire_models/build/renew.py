@@ -1,4 +1,4 @@
-"""Compare a built model's description with the one that a build would write today, and rewrite the description."""
+"""Compare a built model's description with a fresh one, and rewrite an outdated description."""
 
 import hashlib
 from dataclasses import replace
@@ -47,15 +47,15 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
     """Return how a model's config.pbtxt and warm-up files differ from the files that a build would write today.
 
     Operators may change copies, GPUs, threads, queues, batching, and all parameters and fields that gradewire does not
-    write. `expected` is None for an exported model, because only its description names its licence and origin.
+    write. `expected` is None for an exported model.
 
     Raises:
-        OSError: A file cannot be read.
+        OSError: A file is not readable.
         ValueError: A file is invalid.
     """
     said, meant = (_what_matters(config) for config in (_read(model), _meant(model, expected, AS_IT_IS)))
     fields = [
-        f"{name} is {_shown(said.get(name, 'missing'))}, should be {_shown(meant.get(name, 'missing'))}"
+        f"{name} is {_shown(said.get(name, 'missing'))}, but must be {_shown(meant.get(name, 'missing'))}"
         for name in dict.fromkeys([*meant, *said])
         if said.get(name) != meant.get(name)
     ]
@@ -72,7 +72,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
     Copies and threads stay unchanged unless `copies` sets them. All other manual changes are lost.
 
     Raises:
-        OSError: A file cannot be read or written.
+        OSError: A file is not readable or writable.
         ValueError: A file is invalid.
     """
     of_this_release = own_parameters(_read(model)).get("config_version") == CONFIG_VERSION
@@ -80,7 +80,7 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
         return False
     config = _meant(model, expected, copies)
     write_warmup(model.directory, model.max_tokens)
-    # Replace the file in one step, so that readers see either the old or the new one.
+    # Replace the file in one step, for concurrent readers.
     written = model.directory / f".{CONFIG_FILE}.new"
     write_config(written, config)
     written.replace(model.directory / CONFIG_FILE)
@@ -88,12 +88,10 @@ def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_
 
 
 def renew_exported(repository: Path, name: str, copies: Copies = AS_IT_IS) -> tuple[BuiltModel, bool]:
-    """Renew a model that is not in the catalog. Return the model, and whether files were rewritten.
-
-    This waits for a running export.
+    """Renew an exported model; return the model, and True if files were rewritten. Wait for a running export.
 
     Raises:
-        ModelError: The model is missing or broken. The message says how to replace it.
+        ModelError: The model is missing or broken.
     """
     try:
         with workspace(repository, name, ignore):
@@ -115,7 +113,7 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
     files = replace(files_in(own_parameters(standing)), fingerprint=fingerprint)
     wanted = _copies_of(standing, copies)
     if expected is not None:
-        # Keep users' calibrations, because only the description contains them.
+        # Keep users' calibrations, which only the description contains.
         kept = merge(expected.metadata.calibrations, of_users(model.calibrations))
         metadata = replace(expected.metadata, calibrations=kept)
     else:
@@ -127,7 +125,7 @@ def _meant(model: BuiltModel, expected: CatalogModel | None, copies: Copies) -> 
 
 
 def _as_golden(model: BuiltModel) -> EncoderMetadata:
-    # Take the shapes from the golden vectors, because the description may be wrong.
+    # Read the shapes from the golden vectors, because the description may be wrong.
     golden = load_golden(model.directory / GOLDEN_FILE)
     # A grader has no token vectors, so its layers come from the description.
     *earlier, last = sorted(golden.tokens_by_layer) or [model.layers]
@@ -136,7 +134,6 @@ def _as_golden(model: BuiltModel) -> EncoderMetadata:
 
 
 def _copies_of(config: ModelConfig, wanted: Copies) -> Copies:
-    """Return the values in `wanted`, with the current values in place of None."""
     threads = config.parameters[THREADS_PARAMETER].string_value if THREADS_PARAMETER in config.parameters else ""
     return Copies(
         instances=wanted.instances or sum(group.count for group in config.instance_group) or None,

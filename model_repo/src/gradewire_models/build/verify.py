@@ -28,7 +28,7 @@ Ids: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.float32]
 
 ERRORS_ONLY = 3
-"""Log level for onnxruntime that shows errors but no warnings, for graphs from other exporters."""
+"""Log level of onnxruntime without warnings, for graphs from other exporters."""
 
 _BATCH_TEXTS = 7
 _MAX_LENGTH_ERROR = 1e-5
@@ -37,7 +37,7 @@ _ONNX_TYPES = {TYPE_INT64: "tensor(int64)", TYPE_FP32: "tensor(float)"}
 
 
 def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.InferenceSession:
-    """Open a graph with two threads that do not spin. `severity` is onnxruntime's log level; None means its default."""
+    """Open a graph with two threads that do not spin; `severity` is onnxruntime's log level."""
     options = cpu_session_options(2)
     if severity is not None:
         options.log_severity_level = severity
@@ -45,14 +45,14 @@ def open_session(path: Path, *, severity: int | None = None) -> onnxruntime.Infe
 
 
 class Computes(Protocol):
-    """An object that computes a graph's outputs, for example ONNX Runtime's session."""
+    """An object that computes a graph's outputs, for example an ONNX Runtime session."""
 
     def run(self, outputs: Sequence[str], inputs: Mapping[str, Ids], /) -> list[Rows]:
         """Return the outputs for a batch that `pad` made."""
 
 
 class _Bf16Session:
-    """A session that computes with `Bf16Graph`, which needs texts without padding."""
+    """A session with `Bf16Graph`, which needs texts without padding."""
 
     def __init__(self, graph: Bf16Graph) -> None:
         self._graph = graph
@@ -66,7 +66,7 @@ def open_computing(model: BuiltModel) -> Computes:
     """Open a session that computes a model's vectors as closely as this machine can; see `computed_how`.
 
     Raises:
-        BuildError: The model uses bf16 and the machine supports it, but OpenVINO cannot compile the graph.
+        BuildError: The model uses bf16 and the machine supports bf16, but OpenVINO cannot compile the graph.
     """
     if model.numeric_class != BF16_CLASS or not _has_bf16():
         session: Computes = open_session(model.onnx_path)
@@ -113,7 +113,7 @@ class Check:
 def verify_built(repository: Path, name: str, expected: CatalogModel | None) -> list[Check]:
     """Check the model `name` in `repository`; `expected` is None if the model is not in the catalog.
 
-    If the files are broken, all other checks are skipped.
+    If the files are broken, skip all other checks.
 
     Raises:
         ModelNotBuiltError: The model is missing.
@@ -145,7 +145,7 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
     """Return the checks if all passed.
 
     Raises:
-        VerificationError: A check failed. The message begins with `failure`.
+        VerificationError: A check failed; the message begins with `failure`.
     """
     checks = tuple(checks)
     failed = [f"{check.name}: {check.detail}" for check in checks if not check.passed]
@@ -155,7 +155,7 @@ def require(checks: Iterable[Check], failure: str = "") -> tuple[Check, ...]:
 
 
 def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: Limits) -> list[Check]:
-    """Compare mixed batches with golden vectors, and each text's vector alone with its vector in a batch."""
+    """Compare mixed batches with golden vectors, and single texts with batches."""
     layers = sorted(golden.tokens_by_layer)
     batches = _batches(session, [model.sentence_output, *map(model.token_output, layers)], golden)
     sentences = np.concatenate([batch[0] for batch in batches])
@@ -187,7 +187,7 @@ def check_vectors(model: BuiltModel, session: Computes, golden: Golden, limits: 
 
 
 def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[Check]:
-    """Compare mixed batches with golden logits, and each piece's logit alone with its logit in a batch."""
+    """Compare mixed batches with golden logits, and single pieces with batches."""
     logits = np.concatenate([batch[0] for batch in _batches(session, [model.sentence_output], golden)])
     error = float(np.max(np.abs(logits - golden.sentences)))
     return [
@@ -204,8 +204,8 @@ def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[C
 def token_error(found: Rows, expected: Rows) -> float:
     """Return the largest error of a component of token vectors, float32 [tokens, dims].
 
-    If the layer's root mean square is above 1, divide the error by the root mean square, because values grow in layers
-    without a final normalisation, for example in decoders.
+    The error is divided by the layer's root mean square if this is above 1, because values grow in layers without a
+    final normalisation, for example in decoders.
     """
     size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
     return float(np.max(np.abs(found - expected))) / max(1.0, size)
@@ -243,7 +243,7 @@ def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:
 
 def _check_config(model: BuiltModel, session: onnxruntime.InferenceSession, expected: CatalogModel | None) -> Check:
     config, _ = read_config(model.directory / CONFIG_FILE)
-    # Triton omits the batch dimension; ONNX has names for dimensions that vary.
+    # Triton omits the batch dimension, and ONNX has names for variable dimensions.
     described: list[ModelInput | ModelOutput] = [*config.input, *config.output]
     said = {tensor.name: (_ONNX_TYPES.get(tensor.data_type), [-1, *tensor.dims]) for tensor in described}
     real = {

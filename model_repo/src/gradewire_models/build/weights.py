@@ -1,4 +1,4 @@
-"""Read the weights of BERT-like encoders and graders into classes common to all architectures."""
+"""Read the weights of BERT-like encoders and graders."""
 
 import json
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A post-norm encoder layer like BERT's, in which a normalisation follows each residual."""
+    """A post-norm encoder layer, in which a normalisation follows each residual."""
 
     query: Dense
     key: Dense
@@ -81,13 +81,11 @@ class Encoder:
     Attributes:
         word_table: Word vectors, float32 [vocabulary, dims].
         position_table: Position vectors, float32 [max_tokens, dims], with row 0 for the first token. If the
-            architecture has token types, each position vector includes the vector of token type 0.
+            architecture has token types, each position vector includes the vector for token type 0.
         embedding_norm: Normalisation of the sum of word and position vectors.
-        layers: The layers from first to last.
-        relative_bias: Bias of attention scores by distance, float32 [heads, 2 * max_tokens - 1]; the column is ``key -
-            query + max_tokens - 1``. None if the architecture has no such bias.
-        type_step: The second token type's vector minus the first one's, float32 [dims]; None if the architecture has no
-            token types.
+        relative_bias: Bias of attention scores by distance, float32 [heads, 2 * max_tokens - 1], with the column ``key
+            - query + max_tokens - 1``; None for architectures without this bias.
+        type_step: The second token type's vector minus the first's, float32 [dims]; None without token types.
     """
 
     word_table: Array
@@ -99,11 +97,11 @@ class Encoder:
 
 
 def read_encoder(path: Path, model: CatalogModel) -> Encoder:
-    """Read `model`'s weights from a safetensors file, and merge an adapter from files in the same directory.
+    """Read `model`'s weights from a safetensors file, and merge an adapter from the same directory.
 
     Raises:
-        BuildError: A tensor is missing or does not have the shape or type that the catalog expects, or the adapter
-            cannot be merged.
+        BuildError: A tensor is missing or has a different shape or type than in the catalog, or the adapter cannot be
+            merged.
     """
     try:
         tensors = load_file(path)
@@ -159,20 +157,15 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
 
 
 def _take(tensors: Mapping[str, Array], path: Path, name: str, *shape: int) -> Array:
-    """Return the tensor `name` from the file `path`.
-
-    Raises:
-        BuildError: The tensor is missing or has a wrong shape or type.
-    """
     tensor = tensors.get(name)
     if tensor is None or tensor.dtype != np.float32 or (shape and tensor.shape != shape):
         found = "missing" if tensor is None else f"{tensor.dtype} {list(tensor.shape)}"
-        raise BuildError(f"{path}: {name} should be float32 {list(shape)}, found {found}")
+        raise BuildError(f"{path}: {name} must be float32 {list(shape)}, found {found}")
     return tensor
 
 
 def linear_layers(model: CatalogModel) -> dict[str, int]:
-    """Map the published name of each linear layer in `model` to its encoder layer, counted from 0."""
+    """Map the published name of each linear layer to its encoder layer, counted from 0."""
     names = [name for part, name in _LAYER_NAMES[model.architecture].items() if not part.endswith("norm")]
     return {f"encoder.layer.{layer}.{name}": layer for layer in range(model.layers) for name in names}
 
@@ -180,9 +173,8 @@ def linear_layers(model: CatalogModel) -> dict[str, int]:
 def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
     """Return the bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; also in MPNet).
 
-    `buckets` must be a multiple of 4. Half of the buckets are for keys after the query, and half for keys before the
-    query. In each half, the lower buckets are exact, one for each distance. The upper buckets grow logarithmically up
-    to 128 tokens. The last bucket also contains all longer distances.
+    `buckets` must be a multiple of 4. Half of the buckets are for keys after the query, half for keys before the query.
+    In each half, the lower buckets are for one distance each, and the upper buckets grow logarithmically.
     """
     half = buckets // 2
     exact = half // 2
@@ -190,8 +182,7 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
 
     def bucket(distance: int) -> int:
         size = abs(distance)
-        # Compare (size / exact)^steps >= (farthest / exact)^step in integers, so that all machines find the same
-        # bucket.
+        # Compare (size / exact)^steps >= (farthest / exact)^step in integers, for the same bucket on all machines.
         reached = [step for step in range(1, steps) if size**steps * exact**step >= _MAX_DISTANCE**step * exact**steps]
         return (half if distance > 0 else 0) + (size if size < exact else exact + len(reached))
 
@@ -210,11 +201,11 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
     """Read a grader's head from `directory`.
 
     Raises:
-        BuildError: The head cannot be read, a tensor has a wrong shape or type or contains NaN or infinite values, or
+        BuildError: The head is not readable, a tensor has a wrong shape or type or contains NaN or infinite values, or
             the model's max_tokens is not `MAX_TOKENS`.
     """
     if model.max_tokens != MAX_TOKENS:
-        raise BuildError(f"{model.name}: max_tokens should be {MAX_TOKENS} for a grader, not {model.max_tokens}")
+        raise BuildError(f"{model.name}: max_tokens must be {MAX_TOKENS} for a grader, not {model.max_tokens}")
     path = directory / HEAD_WEIGHTS
     try:
         tensors = load_file(path)
@@ -222,7 +213,7 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
         raise BuildError(f"cannot read the head {path}: {error}") from error
     shapes = {"weight": (1, model.dims), "bias": (1,)}
     if set(tensors) != set(shapes):
-        raise BuildError(f"{path} should contain {' and '.join(shapes)}, not {', '.join(sorted(tensors)) or 'nothing'}")
+        raise BuildError(f"{path} must contain {' and '.join(shapes)}, not {', '.join(sorted(tensors)) or 'nothing'}")
     for name, shape in shapes.items():
         if not np.isfinite(_take(tensors, path, name, *shape)).all():
             raise BuildError(f"{path}: {name} contains NaN or infinite values")
@@ -233,7 +224,7 @@ def read_separator(tokenizer: Path) -> int:
     """Return the ID of the token that separates a grader's texts, from a tokenizer.json.
 
     Raises:
-        BuildError: The tokenizer does not have this token.
+        BuildError: The tokenizer lacks this token.
     """
     try:
         separator = json.loads(tokenizer.read_text(encoding="utf-8"))["model"]["vocab"][SEPARATOR]

@@ -1,8 +1,7 @@
 """Read, merge and write calibrations, which are fitted on labelled answers for one encoder.
 
-An encoder's description contains its calibrations. A calibration affects verdicts, or the probability from the metric
-`correctness`, but never vectors. A model's digest therefore does not cover calibrations. Instead, each calibration
-names the digest of the model whose scores it was fitted on.
+A calibration affects verdicts, or the probability from the metric `correctness`, but never vectors, so a model's digest
+does not cover calibrations. Instead, each calibration states the digest of the model whose scores it was fitted on.
 """
 
 import json
@@ -23,7 +22,7 @@ def _pairs(table: object) -> tuple[tuple[object, object], ...]:
         return tuple(table.items())
     if isinstance(table, list | tuple) and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in table):
         return tuple((name, value) for name, value in table)
-    raise ValueError(f"should be a table, not {table!r}")
+    raise ValueError(f"must be a table, not {table!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +30,16 @@ class StoredCalibration:
     """A metric's threshold for one encoder, or a fit for the metric `correctness` or `auto`, with its provenance.
 
     Attributes:
-        metric: Name of the metric.
-        metric_version: Version of the metric's definition, from 1. The calibration is valid for this version only.
+        metric_version: Version of the metric's definition, from 1, for which the calibration is valid.
         model_digest: Digest of the model whose scores the calibration was fitted on, 64 hex characters.
-        origin: The source of the calibration: the catalog, or a user of this repository.
-        parameters: Metric parameters that the calibration is valid for, as (name, value) pairs, sorted by name.
-        threshold: Minimum score of an answer that counts as correct; None if `fit` decides.
+        parameters: Metric parameters for which the calibration is valid, as (name, value) pairs, sorted by name.
+        threshold: Minimum score of a correct answer; None if `fit` decides.
         sentence_weight: For `smile`, the weight of the sentence term in the fit, 0 to 1; None for other metrics.
-        fit: JSON object that only the metric `correctness` or `auto` reads; "" for other metrics.
-        rows: Number of labelled answers used for the fit.
-        rows_sha256: SHA-256 over the labelled answers, 64 hex characters; "" if unknown.
-        fitted_on: Description of the labelled answers, one line.
-        date: ISO date of the fit; "" if unknown.
-        figures: Quality measures of the fit, by name, for display.
+        fit: JSON object for the metric `correctness` or `auto`; "" for other metrics.
+        rows_sha256: SHA-256 of the labelled answers, 64 hex characters; "" if unknown.
 
     Raises:
-        ValueError: Not exactly one of threshold and fit is set, or the fit is not a JSON object.
+        ValueError: Both or neither of threshold and fit are set, or the fit is not a JSON object.
     """
 
     metric: Word
@@ -71,13 +64,13 @@ class StoredCalibration:
         if self.fit:
             fit = json.loads(self.fit)
             if not isinstance(fit, dict):
-                raise ValueError("fit should be a JSON object")
+                raise ValueError("fit must be a JSON object")
             # Equal fits need the same JSON text, so that their digests are equal.
             object.__setattr__(self, "fit", dumped(fit))
 
     @property
     def key(self) -> tuple[str, int, tuple[tuple[str, str], ...]]:
-        """The metric, version and parameters. A later calibration replaces an earlier one with the same key."""
+        """The metric, version and parameters; a later calibration replaces an earlier one with the same key."""
         return self.metric, self.metric_version, self.parameters
 
     @property
@@ -109,7 +102,7 @@ def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Return both, sorted by key. A calibration in `above` replaces one with the same key in `below`."""
+    """Return both collections, sorted by key; a calibration in `above` replaces one with the same key in `below`."""
     by_key = {each.key: each for each in (*below, *above)}
     return tuple(by_key[key] for key in sorted(by_key))
 
@@ -122,13 +115,13 @@ def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibrati
 def fitting(calibrations: Iterable[StoredCalibration], digest: str) -> tuple[StoredCalibration, ...]:
     """Drop users' calibrations that were fitted on a model with a digest other than `digest`.
 
-    The catalog's calibrations stay, because a variant inherits them and its scores must be close to its base's.
+    Keep the catalog's calibrations, because a variant inherits them and its scores must be close to its base's.
     """
     return tuple(each for each in calibrations if each.origin == "catalog" or each.model_digest == digest)
 
 
 def dumped(value: Any) -> str:
-    """Return the canonical JSON text of a value: keys sorted, no blanks, ASCII.
+    """Return a value as canonical JSON: keys sorted, no blanks, ASCII.
 
     Raises:
         ValueError: A number is not finite.

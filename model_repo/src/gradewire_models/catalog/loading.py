@@ -68,7 +68,7 @@ class Adapted:
 
 
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
-    """Read a ``[[model]]`` with the fields of `CatalogModel`; file names in it are relative to `directory`.
+    """Read a ``[[model]]`` with the fields of `CatalogModel` and file names relative to `directory`.
 
     Raises:
         ValueError: A field is missing, unknown or of a wrong type, or has an invalid value.
@@ -77,7 +77,7 @@ def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
 
 
 def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
-    """Read a ``[[variant]]``. Fields that the entry does not set have the base's values.
+    """Read a ``[[variant]]``; fields that are not set get the base's values.
 
     Raises:
         ValueError: A field is invalid (see `read_model`), or the variant and its base have the same numeric class.
@@ -87,7 +87,7 @@ def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
     said = read_table(Variant, {**entry, "recipe": {**method, "settings": settings}})
     base = _base(said.base, bases)
     if said.numeric_class == base.numeric_class:
-        raise ValueError("numeric_class should differ from the base's, or caches would mix their vectors")
+        raise ValueError("numeric_class must differ from the base's, or caches mix both models' vectors")
     return _checked(replace(base, default=False, **vars(said)))
 
 
@@ -99,13 +99,13 @@ def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> Ca
     adapter = AdapterSource(base.name, shipped_adapter(said["name"]), files, said.pop("text_form"))
     expected = adapter_files(said["kind"])
     if set(files) != set(expected):
-        raise ValueError(f"files should be {' and '.join(expected)}, not {', '.join(files)}")
+        raise ValueError(f"files must be {' and '.join(expected)}, not {', '.join(files)}")
     return _checked(adapted_model(base, adapter, **said))
 
 
 def _base(name: str, bases: Models) -> CatalogModel:
     if name not in bases:
-        raise ValueError(f"base should be a [[model]] of this catalog, not {name!r}")
+        raise ValueError(f"base must be a [[model]] in this catalog, not {name!r}")
     return bases[name]
 
 
@@ -117,8 +117,8 @@ def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> 
         ValueError: `max_tokens` is larger than the base's, or the base cannot become a grader.
     """
     if values["max_tokens"] > base.max_tokens:
-        raise ValueError(f"max_tokens should be at most {base.max_tokens}, the limit of {base.name}")
-    # Measurements on the base's vectors do not apply to the new ones.
+        raise ValueError(f"max_tokens must be at most {base.max_tokens}, the limit of {base.name}")
+    # Measurements on the base's vectors do not apply to the new vectors.
     measured: dict[str, Any] = {"calibrations": (), "bertscore": None}
     if values.get("kind") == "grader":
         if base.architecture != "bert":
@@ -141,7 +141,6 @@ def _calibrations(entry: Mapping[str, Any], directory: Path) -> dict[str, tuple[
 
 
 def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) -> StoredCalibration:
-    """Read a calibration, with `parameters` and `figures` as tables; `fit_file` may replace `fit`."""
     values = {**entry, "model_digest": digest, "origin": "catalog"}
     if "fit_file" in values:
         path = directory / values.pop("fit_file")
@@ -154,12 +153,12 @@ def _read_calibration(entry: Mapping[str, Any], directory: Path, digest: str) ->
 
 def _checked(model: CatalogModel) -> CatalogModel:
     if model.dims % model.heads:
-        raise ValueError("dims should be a multiple of heads")
+        raise ValueError("dims must be a multiple of heads")
     if any(not 1 <= layer < model.layers for layer in model.token_layers):
-        raise ValueError(f"token_layers should be between 1 and {model.layers - 1}")
+        raise ValueError(f"token_layers must be between 1 and {model.layers - 1}")
     having = {*model.token_layers, model.layers}
     if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
-        raise ValueError(f"bertscore names layers that are not outputs; outputs are {sorted(having)}")
+        raise ValueError(f"bertscore has layers that are not outputs; use only {sorted(having)}")
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
         raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
     return model
@@ -167,11 +166,11 @@ def _checked(model: CatalogModel) -> CatalogModel:
 
 @cache
 def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
-    """Read the catalog: models by name in the order of the file, then variants, then models with an adapter.
+    """Return the catalog's models by name: base models in the file's order, then variants, then models with an adapter.
 
     Raises:
-        CatalogError: The file cannot be read, a field is missing, unknown or of a wrong type, a name or digest is
-            malformed, or there is not exactly one default.
+        CatalogError: The file is not readable, a field is missing, unknown or of a wrong type, a name or digest is
+            malformed, or the number of defaults is not one.
     """
     raw = read_toml(path, "the model catalog")
     if not isinstance(raw.get("model"), list):
@@ -189,7 +188,7 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
 
 
 def default_model() -> CatalogModel:
-    """Return the model that is used if the caller names no model."""
+    """Return the model that is used if the caller chooses no model."""
     return next(model for model in load_catalog().values() if model.default)
 
 
@@ -197,15 +196,15 @@ def find_model(name: str) -> CatalogModel:
     """Look a model up by name.
 
     Raises:
-        CatalogError: The catalog has no such model. The message lists the known models.
+        CatalogError: The catalog has no such model.
     """
     return find(load_catalog(), name, "model")
 
 
 def require_free_name(name: str, error: type[ModelError]) -> None:
-    """Raise `error` if a user's model cannot have this name, because the name is malformed or in the catalog."""
+    """Raise `error` if `name` is malformed or in the catalog."""
     if not re.fullmatch(NAME_PATTERN, name):
-        raise error(f"{name!r} cannot name a model (use letters, digits, '.', '_' and '-'). Choose a name with --name")
+        raise error(f"{name!r} is no valid model name (use letters, digits, '.', '_', '-'). Choose a name with --name")
     if name in load_catalog():
         raise error(f"{name!r} is the name of a catalog model. Choose a different name with --name")
 

@@ -26,15 +26,11 @@ _PATTERNS: Final = {
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 """The name of a model or judge, and of its directory."""
 Word = Annotated[str, Field(pattern=_WORD)]
-"""A name of letters, digits and underscores."""
 Sha256 = Annotated[str, Field(pattern=_SHA256)]
-"""A digest in hexadecimal."""
 Sha256OrNone = Annotated[str, Field(pattern=_SHA256_OR_NONE)]
 """A digest in hexadecimal, or "" if unknown."""
 Count = Annotated[int, Field(ge=1)]
-"""An integer of at least 1."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-"""A float that is neither infinite nor NaN."""
 
 _MISSING: Final = "missing"
 _UNKNOWN: Final = "unexpected_keyword_argument"
@@ -52,7 +48,7 @@ class Entry(Protocol):
 
     @property
     def default(self) -> bool:
-        """True for the entry that is used if the caller names no entry."""
+        """True for the entry that is used if the caller chooses no entry."""
 
 
 EntryT = TypeVar("EntryT", bound=Entry)
@@ -74,7 +70,7 @@ def read_entry(entry: dict[str, Any], reader: Callable[[dict[str, Any]], T], pat
     """Read an entry of the catalog `path` with `reader`.
 
     Raises:
-        CatalogError: `reader` raised ValueError. The message names the entry and the file.
+        CatalogError: `reader` raised ValueError.
     """
     try:
         return reader(entry)
@@ -86,7 +82,7 @@ def by_name(entries: Iterable[EntryT], path: Path, kind: str) -> Mapping[str, En
     """Return the entries of the catalog `path` by name, in their order.
 
     Raises:
-        CatalogError: Two entries have the same name, or there is not exactly one default.
+        CatalogError: Two entries have the same name, or the number of defaults is not one.
     """
     found: dict[str, EntryT] = {}
     for entry in entries:
@@ -103,7 +99,7 @@ def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
     """Look an entry up by name.
 
     Raises:
-        CatalogError: The name is unknown. The message lists the known names.
+        CatalogError: The name is unknown.
     """
     if name not in entries:
         raise CatalogError(f"the catalog has no {kind} {name!r}. It has: {', '.join(entries)}")
@@ -111,20 +107,20 @@ def find(entries: Mapping[str, EntryT], name: str, kind: str) -> EntryT:
 
 
 class FieldError(ValueError):
-    """Raised when a table's field is missing, unknown or invalid.
+    """Raised when a table's field is missing, unknown or invalid; an unknown field is reported first.
 
     Args:
-        error: Pydantic's errors. An unknown field is reported before all others, because it is often a misspelt name.
+        error: Pydantic's errors.
         table: Values that pydantic read; None if pydantic read JSON.
 
     Attributes:
-        field: Path of the field, separated with dots, for example ``"limits.min_cosine"``; "" for the table itself.
+        field: Path of the field with dots, for example ``"limits.min_cosine"``; "" for the table itself.
         said: Description of the error.
     """
 
     def __init__(self, error: ValidationError, table: Mapping[str, Any] | None) -> None:
         errors = error.errors()
-        # A misspelt field is both unknown and missing; the unknown name explains more.
+        # A misspelt field is both unknown and missing, so report the unknown name.
         first = next((each for each in errors if each["type"] == _UNKNOWN), errors[0])
         self.field = _field(first, table)
         if first["type"] in {_MISSING, _UNKNOWN}:
@@ -132,20 +128,19 @@ class FieldError(ValueError):
         elif first["type"] in {"value_error", "json_invalid"}:
             self.said = first["msg"].removeprefix("Value error, ")
         else:
-            # For a union, join the expectation of each type.
             wanted = [_wanted(each) for each in errors if _field(each, table) == self.field]
-            self.said = f"should {' or '.join(wanted)}, not {first['input']!r:.{_SHOWN_CHARACTERS}}"
+            self.said = f"must {' or '.join(wanted)}, not {first['input']!r:.{_SHOWN_CHARACTERS}}"
         super().__init__(f"{self.field} {self.said}".strip())
 
 
 def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbid", "ignore"] = "forbid") -> T:
     """Read a table into the dataclass `kind`; pydantic checks the fields' types.
 
-    The only conversions are lists to tuples, integers to floats, and unquoted TOML dates to strings. Values in `table`
-    may already have their final type. `extra` decides whether unknown fields are errors.
+    The only conversions are lists to tuples, integers to floats, and unquoted TOML dates to strings. `extra` determines
+    whether unknown fields are errors.
 
     Raises:
-        FieldError: A field is missing, unknown, of a wrong type or out of its range.
+        FieldError: A field is missing, unknown, of a wrong type or out of range.
     """
     try:
         found: T = _adapter(kind).validate_json(to_json(table, inf_nan_mode="constants"), strict=True, extra=extra)
@@ -155,10 +150,10 @@ def read_table(kind: type[T], table: Mapping[str, Any], *, extra: Literal["forbi
 
 
 def read_json(kind: type[T], text: bytes) -> T:
-    """Read a JSON object into the dataclass `kind` like `read_table`; ignore unknown fields.
+    """Read a JSON object into the dataclass `kind`; ignore unknown fields.
 
     Raises:
-        FieldError: The text is not a JSON object, a field is missing, of a wrong type or out of its range, or a string
+        FieldError: The text is not a JSON object, a field is missing, of a wrong type or out of range, or a string
             contains a lone surrogate.
     """
     try:

@@ -96,19 +96,18 @@ def build(
         from gradewire_models.build.renew import renew_exported  # noqa: PLC0415
     console = Console(stderr=True)
     if every and names:
-        raise click.UsageError("name models or use --all, not both")
+        raise click.UsageError("--all cannot be combined with model names")
     target, adapter, own_name = options["target"], options["adapter"], options["own_name"]
     copies = Copies(options["instances"], options["threads"])
     downloads: dict[str, Any] = {name: options[name] for name in ("wheels", "keep_downloads")}
     judge_repository = judge_repository or default_judge_repository(repository)
     judges, encoders = split_judges(names, judge_repository)
     if options["form"] and not judges:
-        raise click.UsageError("--form needs the name of a judge")
+        raise click.UsageError("--form needs a judge's name")
     _check_adapter(adapter, own_name, target, alone=not (every or judges or len(encoders) > 1))
     build_judges(judges, judge_repository, form=options["form"], **downloads)
     if judges and not encoders:
         return
-    # An adapter needs a catalog model's published weights.
     standing_alone = [] if adapter else [name for name in encoders if name not in load_catalog()]
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
@@ -133,17 +132,16 @@ def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone
     if own_name and adapter is None:
         raise click.UsageError("--name needs --adapter")
     if adapter is not None and not (alone and target.target == "cpu"):
-        raise click.UsageError("--adapter needs exactly one catalog encoder, and no --all or --target gpu")
+        raise click.UsageError("--adapter needs a single catalog encoder, without --all and --target gpu")
 
 
 def _variant(model: CatalogModel, target: Target) -> CatalogModel:
-    """Return the catalog's variant of a model for a target."""
     if target.target == "cpu":
         return model
     if model.kind == "grader":
         raise click.UsageError(f"{model.name} is a grader, and graders run on CPUs only. Leave out --target")
     if model.base:
-        raise click.UsageError(f"{model.name} is already a variant. Name {model.base}, or leave out --target")
+        raise click.UsageError(f"{model.name} is already a variant. Use {model.base}, or leave out --target")
     accelerator = target.accelerator or "cuda"
     return find_model(f"{model.name}-{target.precision or _USUAL_PRECISION[accelerator]}-{accelerator}")
 

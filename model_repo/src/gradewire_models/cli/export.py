@@ -91,4 +91,4 @@ def export(source: str, options: ExportOptions, revision: str, target: Target, r
     for note in result.notes:
         click.echo(f"  note: {note}")
     if not model.on_cpu:
-        click.echo("  not tested on a GPU. Compare its scores on your GPU with the same model's on CPUs")
+        click.echo("  not tested on a GPU. Compare the model's scores on your GPU and on a CPU")

@@ -44,7 +44,7 @@ _VERIFY_EXAMPLES = """
 
 
 class _TrainGroup(click.Group):
-    """A group that imports `gradewire_train` only when a user runs one of its commands or asks for help."""
+    """A group that imports `gradewire_train` only when needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -56,9 +56,9 @@ class _TrainGroup(click.Group):
 
 
 def _commands() -> click.Group:
-    # Import by name, because the training package is a separate distribution and may be missing.
+    # Import by name, because the training package may be missing.
     found = find_spec("gradewire_train")
-    # Byte code that an older checkout left in the folder makes a namespace package, which has no origin.
+    # Byte code from an older checkout makes a namespace package, which has no origin.
     if found is None or found.origin is None:
         raise MissingPackageError("the package gradewire-train is not installed. Run: pip install 'gradewire[train]'")
     group = import_module("gradewire_train.cli").train
@@ -166,7 +166,6 @@ def _tell_checks(checked: Iterable[tuple[str, list["Check"]]]) -> bool:
 
 
 def _mark(entry: CatalogModel) -> str:
-    """Return " (grader)", " (default)", both or "" for a model in the list."""
     if entry.kind != "grader":
         return " (default)" if entry.default else ""
     return " (grader, default)" if entry == grader_models()[0] else " (grader)"

@@ -28,7 +28,7 @@ FORM_OPTION = click.option(
 
 
 def split_judges(names: Sequence[str], repository: Path) -> tuple[list[str], list[str]]:
-    """Split model names into names of judges and names of encoders."""
+    """Split model names into judges and encoders."""
     known = {*catalog_judges(), *(judge.name for judge in list_judges(repository))}
     return [name for name in names if name in known], [name for name in names if name not in known]
 
@@ -53,8 +53,8 @@ def build_judges(
     with needs("judge", "building a judge"):
         from rich.console import Console  # noqa: PLC0415 - this import takes a second, and `list` does not need it
 
-        from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - for the same reason
-        from gradewire_models.judges.build.install import build_judge  # noqa: PLC0415 - for the same reason
+        from gradewire_models.build.progress import ConsoleProgress  # noqa: PLC0415 - as above
+        from gradewire_models.judges.build.install import build_judge  # noqa: PLC0415 - as above
     console = Console(stderr=True)
     forms: tuple[Form, ...] = FORMS if form == "both" else tuple(known for known in FORMS if known == form)
     for name in names:
@@ -86,7 +86,7 @@ def verify_judges(names: Sequence[str], repository: Path) -> Iterator[tuple[str,
 
 
 def show_judges(repository: Path) -> None:
-    """List the catalog's judges, and show which of them are built."""
+    """List the catalog's judges, with their states in the repository."""
     built = {judge.name: judge for judge in list_judges(repository)}
     for entry in catalog_judges().values():
         mark = " (judge, default)" if entry.default else " (judge)"

@@ -36,7 +36,7 @@ WHEELS_OPTION = click.option(
 def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return a decorator that adds options to a command and passes their values as one dataclass argument.
 
-    The fields of the dataclass `kind` must have the same names as the options.
+    The options' names must be the fields of `kind`.
     """
 
     def add(command: Command) -> Command:
@@ -54,7 +54,7 @@ def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Comman
 
 
 class ExampleCommand(cloup.Command):
-    """A command whose help shows `examples` before the options, which are in groups."""
+    """A command with `examples` and grouped options in its help."""
 
     def __init__(self, *arguments: Any, examples: str, **attributes: Any) -> None:
         super().__init__(*arguments, formatter_settings={"col1_max_width": 27}, **attributes)
@@ -83,7 +83,7 @@ class MissingPackageError(click.ClickException):
 
 @contextmanager
 def without_traceback(*further: type[Exception]) -> Iterator[None]:
-    """Print only the message of a `ModelError` or a `further` error, and exit. Also usable as a decorator."""
+    """Print only the message of a `ModelError` or a `further` error, and exit; also a decorator."""
     expected: tuple[type[Exception], ...] = (ModelError, *further)
     try:
         yield
@@ -93,7 +93,7 @@ def without_traceback(*further: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def needs(extra: str, doing: str) -> Iterator[None]:
-    """Run the imports that `doing`, such as "building", needs. If one fails, the error names the `extra` to install."""
+    """Run the imports for `doing`, such as "building"; if one fails, report the `extra` to install."""
     try:
         yield
     except ImportError as error:
@@ -104,7 +104,7 @@ def needs(extra: str, doing: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model's target device. The attributes are the values of the options with the same names.
+    """A model's target device: the values of --target, --precision and --accelerator.
 
     Raises:
         click.UsageError: The options cannot be combined.
@@ -124,7 +124,7 @@ class Target:
 
 
 def target_options(argument: str, precision_help: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds --target, --precision and --accelerator to a command as one `Target`."""
+    """Return a decorator that adds the options of `Target` to a command."""
     return grouped(
         argument,
         Target,

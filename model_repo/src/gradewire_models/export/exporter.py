@@ -1,4 +1,4 @@
-"""Export encoders with optimum or torch, and compute the reference vectors that an exported graph must match."""
+"""Export encoders with optimum or torch, and compute reference vectors."""
 
 import logging
 import tempfile
@@ -27,7 +27,7 @@ from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS
 # An ONNX file can have at most 2 GiB; the graph itself is small.
 _MAX_WEIGHT_BYTES = 2_000_000_000
 
-_OPSET = 20  # the first with a GELU operator, which our own graphs also use
+_OPSET = 20  # the first opset with a GELU operator, which our own graphs also use
 _EXAMPLE_TOKENS = 16
 _TASK = "feature-extraction"
 
@@ -44,11 +44,11 @@ Ids = NDArray[np.int64]
 def load_encoder(folder: EncoderFolder) -> Any:
     """Load the weights as float32, in evaluation mode, with plain ("eager") attention.
 
-    This never runs a model's own code, and reads only safetensors.
+    This reads only safetensors and never runs a model's code.
 
     Raises:
-        ExportError: The architecture is unknown or needs the model's own code, weights are missing, or the weights are
-            too large for one ONNX file.
+        ExportError: The architecture is unknown or needs the model's code, weights are missing, or the weights are too
+            large for an ONNX file.
     """
     # transformers' own progress bar would break ours.
     transformers.utils.logging.disable_progress_bar()
@@ -62,7 +62,7 @@ def load_encoder(folder: EncoderFolder) -> Any:
             local_files_only=True,
             output_loading_info=True,
         )
-    # transformers raises errors of many types, and its message explains best.
+    # transformers raises errors of many types, so show its message.
     except Exception as error:
         raise ExportError(
             f"transformers {transformers.__version__} cannot load {folder.directory} ({folder.model_type}) without "
@@ -78,7 +78,7 @@ def load_encoder(folder: EncoderFolder) -> Any:
             f"at most {_MAX_WEIGHT_BYTES / 1e9:.0f} GB"
         )
     if model.config.get_text_config() is not model.config:
-        raise ExportError(f"{folder.directory} contains a model that is not only for text ({folder.model_type})")
+        raise ExportError(f"{folder.directory} contains a model for more than text ({folder.model_type})")
     if folder.pooling == "pooler" and getattr(model, "pooler", None) is None:
         raise ExportError(f"{folder.model_type} has no pooler. Choose another --pooling")
     model.config.use_cache = False
@@ -86,13 +86,13 @@ def load_encoder(folder: EncoderFolder) -> Any:
 
 
 def padding_id(model: Any) -> int:
-    """Return the model's padding id, or 0 if the model has no padding id."""
+    """Return the model's padding id, or 0 without one."""
     padding = model.config.pad_token_id
     return 0 if padding is None or padding < 0 else int(padding)
 
 
 class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not installed for type checks
-    """An encoder for torch's exporter to trace, with only the outputs that the rest of the graph needs."""
+    """An encoder for torch's exporter to trace, with only the required outputs."""
 
     def __init__(self, model: Any, outputs: Sequence[str]) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class BareEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not instal
             attention_mask: int64 [batch, tokens], with 1 for a text's tokens, then 0.
 
         Returns:
-            One array for each output: float32 [batch, tokens, dims], or [batch, dims] for the pooler.
+            An array for each output: float32 [batch, tokens, dims], or [batch, dims] for the pooler.
         """
         layers = any(name.startswith(HIDDEN_STATES) for name in self.outputs)
         found = self.model(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=layers)
@@ -126,8 +126,8 @@ def _first_lines(error: Exception) -> str:
 def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
     """Export `model` with optimum. Equal weights and versions give equal bytes. The export changes `model.config`.
 
-    Return the bare encoder, without pooling. It has transformers' names for the inputs, int64 [batch, tokens], and at
-    least `outputs`, which `gradewire_models.export.graph` needs.
+    Return the bare encoder, without pooling. Its inputs have transformers' names, int64 [batch, tokens], and its
+    outputs include `outputs`.
 
     Raises:
         ExportError: optimum is not installed, does not support the installed transformers or the architecture, or fails
@@ -151,7 +151,7 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
                 path,
                 opset=_OPSET,
                 input_shapes={"sequence_length": min(_EXAMPLE_TOKENS, max_tokens)},
-                disable_dynamic_axes_fix=True,  # the fix runs the graph to find axes that `complete` sets anyway
+                disable_dynamic_axes_fix=True,  # the fix runs the graph to find the axes that `complete` sets anyway
                 model_kwargs={"output_hidden_states": True} if earlier_layers else None,
             )
         # torch's tracer and each architecture's code raise errors of many types.
@@ -171,22 +171,22 @@ def _exporter_config(model: Any, *, pooler: bool, earlier_layers: bool) -> Any:
         )
         known = make(model.config)
     except (KeyError, ValueError) as error:
-        raise ExportError(f"optimum's ONNX exporter does not know {model.config.model_type}") from error
-    # The tracer names outputs in order, so all layers must be listed.
+        raise ExportError(f"optimum's ONNX exporter does not support {model.config.model_type}") from error
+    # The tracer names outputs in order, so list all layers.
     wanted = OrderedDict([(LAST_HIDDEN_STATE, {0: "batch", 1: "tokens"})])
     if pooler:
         wanted[POOLER_OUTPUT] = {0: "batch"}
     if earlier_layers:
         count = int(model.config.num_hidden_layers) + 1
         wanted.update((f"{HIDDEN_STATES}.{layer}", {0: "batch", 1: "tokens"}) for layer in range(count))
-    # optimum has no option for additional outputs. The only way is to override a property of its configuration class.
+    # optimum has no option for additional outputs, so override a property of its configuration class.
     known.__class__ = type(f"Wider{type(known).__name__}", (type(known),), {"outputs": property(lambda _: wanted)})
     return known
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # Both exporters print messages for their own developers.
+    # Hide both exporters' messages for developers.
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
@@ -197,9 +197,9 @@ def _quiet() -> Iterator[None]:
 
 
 def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProto:
-    """Trace `model` with torch's own exporter. Equal weights and versions give equal bytes.
+    """Trace `model` with torch's exporter. Equal weights and versions give equal bytes.
 
-    Return the bare encoder, without pooling. It has the inputs ``input_ids`` and ``attention_mask``, int64 [batch,
+    Return the bare encoder, without pooling, with the inputs ``input_ids`` and ``attention_mask``, int64 [batch,
     tokens], and `outputs`.
 
     Raises:
@@ -230,14 +230,14 @@ def trace(model: Any, outputs: Sequence[str], max_tokens: int) -> onnx.ModelProt
 
 
 EXPORTERS: Final = {"optimum": export_through_optimum, "torch": trace}
-"""The exporters, in the order in which they are tried. torch's exporter is for models that optimum cannot export."""
+"""The exporters in the order of the attempts."""
 
 
 def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.ModelProto:
     """Export `model` for `metadata` with one of `EXPORTERS`. Equal weights and versions give equal bytes.
 
-    Return a graph of standard operators that includes the weights. It has the inputs ``input_ids`` and
-    ``attention_mask``, int64 [batch, tokens], and the outputs ``sentence_embedding``, ``token_embeddings`` and
+    Return a graph of standard operators that includes the weights. Its inputs are ``input_ids`` and ``attention_mask``,
+    int64 [batch, tokens]; its outputs are ``sentence_embedding``, ``token_embeddings`` and
     ``token_embeddings_layer_N``, float32.
 
     Raises:
@@ -252,8 +252,7 @@ def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.
     except (ValueError, onnx.checker.ValidationError) as error:
         raise ExportError(f"{exporter} exports no valid graph: {error}") from error
     if metadata.numeric_class != CPU_CLASS:
-        # Variants can have the same graph but different numeric classes. Storing the class makes their fingerprints
-        # differ.
+        # Variants can have the same graph. Store the numeric class, so that their fingerprints differ.
         helper.set_model_props(graph, {"numeric_class": metadata.numeric_class})
     return graph
 
@@ -271,7 +270,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
     """Encode each text, int64 [tokens], alone with transformers.
 
     Raises:
-        ExportError: The model lacks one of the layers, or does not have enough positions for a text.
+        ExportError: The model lacks a layer, or has too few positions for a text.
     """
     last = int(model.config.num_hidden_layers)
     if any(layer >= last for layer in token_layers):
@@ -298,7 +297,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
 
 
 def _how_far(model: Any, ids: Ids) -> str:
-    # RoBERTa and similar models accept fewer tokens than their settings say: fewer by the padding id plus one.
+    # RoBERTa and similar models accept fewer tokens than their settings say, by the padding id plus one.
     for tokens in range(len(ids) - 1, max(0, len(ids) - _NEAR), -1):
         try:
             with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""Read an encoder's folder, local or from the hub, and reject models that cannot be exported."""
+"""Read an encoder's folder or download it, and reject models that cannot be exported."""
 
 import json
 import re
@@ -14,7 +14,7 @@ Pooling = Literal["mean", "cls", "last", "pooler"]
 """The method that turns token vectors into a sentence vector.
 
 ``mean`` averages the text's tokens. ``cls`` takes the first token's vector. ``last``, for decoders, takes the last
-token's vector. ``pooler`` applies the model's own pooler from transformers, a dense layer and tanh, to the first token.
+token's vector. ``pooler`` applies the model's pooler from transformers, a dense layer and tanh, to the first token.
 """
 
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
@@ -38,7 +38,7 @@ _LICENCE_LINE = re.compile(r"^license:[ \t]*[\"']?([A-Za-z0-9.+-]+)", re.MULTILI
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# Files that an export reads, in any directory that modules.json names: no pickles, other frameworks' weights or code.
+# Files that an export reads: no pickles, other frameworks' weights or code.
 _WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "README.md"]
 _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 
@@ -47,7 +47,7 @@ _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 class ModuleChain:
     """The encoder's directory in a sentence-transformers folder, and the pooling.
 
-    `pooling` is None if there is no pooling module. `counts_prompt` is True if pooling includes a prompt's tokens.
+    `pooling` is None without a pooling module. `counts_prompt` is True if pooling includes a prompt's tokens.
     """
 
     transformer: Path
@@ -56,24 +56,23 @@ class ModuleChain:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object. Return {} if the file is missing.
+    """Read a JSON object; return {} if the file is missing.
 
     Raises:
-        ExportError: The file cannot be read or is not a JSON object.
+        ExportError: The file is not readable or not a JSON object.
     """
     if not path.is_file():
         return {}
     found = _parse(path)
     if not isinstance(found, dict):
-        raise ExportError(f"{path} should contain a JSON object")
+        raise ExportError(f"{path} must contain a JSON object")
     return found
 
 
 def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
     """Read modules.json and the pooling module's settings.
 
-    A folder without modules.json is a plain transformers folder without pooling. If `pooling_is_given` is True, the
-    folder's own pooling is ignored, even if it cannot be exported.
+    If `pooling_is_given` is True, ignore the folder's pooling, even if it cannot be exported.
 
     Raises:
         ExportError: The graph cannot express a module or the pooling.
@@ -93,7 +92,7 @@ def read_modules(directory: Path, *, pooling_is_given: bool) -> ModuleChain:
             counts_prompt = bool(settings.get("include_prompt", True))
         elif kind != "Normalize" or transformer is None:
             raise ExportError(
-                f"{path} has a module {kind!r} at {where or '.'!r}, which cannot be exported. A graph is one "
+                f"{path} has a module {kind!r} at {where or '.'!r}, which cannot be exported. A graph has one "
                 "Transformer, one Pooling and one normalisation"
             )
     if transformer is None:
@@ -135,17 +134,11 @@ def _parse(path: Path) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class EncoderFolder:
-    """An encoder that transformers or sentence-transformers saved. Unknown fields are None or empty.
+    """An encoder from transformers or sentence-transformers. Unknown fields are None or empty.
 
     Attributes:
-        directory: Directory with the encoder's config.json, weights and tokenizer.
-        model_type: The architecture's name in transformers, for example ``"bert"``.
-        default_prompt: Text that the folder puts before every input; usually empty.
-        prompts: The folder's prompts by name.
         counts_prompt: True if pooling includes a prompt's tokens.
-        max_tokens: Maximum input length that the folder allows, in tokens, including special tokens.
-        lower_case: True if texts are lower-cased before they are tokenized.
-        weight_sha256: SHA-256 of every weights file, by file name.
+        max_tokens: The folder's maximum input length in tokens, including special tokens.
     """
 
     directory: Path
@@ -161,11 +154,11 @@ class EncoderFolder:
 
 
 def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFolder:
-    """Read an encoder's folder. `pooling` overrides the folder's pooling.
+    """Read an encoder's folder; `pooling` overrides the folder's pooling.
 
     Raises:
-        ExportError: The folder contains no model, or a model that cannot be exported, because its weights are a pickle,
-            it is an adapter or an encoder-decoder, or the graph cannot express its modules or its pooling.
+        ExportError: The folder contains no model, or a model that cannot be exported: its weights are a pickle, it is
+            an adapter or an encoder-decoder, or the graph cannot express its modules or pooling.
     """
     chain = read_modules(directory, pooling_is_given=pooling is not None)
     config = read_json(chain.transformer / "config.json")
@@ -196,7 +189,7 @@ def read_folder(directory: Path, *, pooling: Pooling | None = None) -> EncoderFo
 
 
 def _sentence_settings(directory: Path) -> dict[str, object]:
-    # Newer releases write sentence_bert_config.json; earlier ones name the file after the architecture.
+    # Newer releases write sentence_bert_config.json; earlier releases name the file after the architecture.
     for path in sorted(directory.glob("sentence_*_config.json")):
         return read_json(path)
     return {}
@@ -229,15 +222,15 @@ def _prompts(directory: Path) -> tuple[dict[str, str], str]:
 def _weights(directory: Path) -> dict[str, str]:
     if (directory / "adapter_config.json").is_file():
         raise ExportError(
-            f"{directory} contains an adapter. Merge it into its base model, save the merged model and export it"
+            f"{directory} contains an adapter. Merge the adapter into its base model, and export the merged model"
         )
     files = sorted(directory.glob("model*.safetensors"))
     if files:
         return {path.name: file_sha256(path) for path in files}
     if list(directory.glob("*.bin")) or list(directory.glob("*.pt")):
         raise ExportError(
-            f"{directory} contains weights only as a pickle, which can run any code when loaded. If you trust it, "
-            "save the weights as model.safetensors (transformers: save_pretrained)"
+            f"{directory} contains weights only as a pickle, which can run any code when loaded. If you trust the "
+            "file, save the weights as model.safetensors (transformers: save_pretrained)"
         )
     raise ExportError(f"{directory} contains no weights (model.safetensors)")
 
@@ -253,7 +246,7 @@ def _licence(card: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """A folder and its origin: a hub ID and its commit, or a local folder's name (never its path) and ""."""
+    """A folder and its origin: a hub ID and a commit, or a local folder's name (never its path) and ""."""
 
     directory: Path
     origin: str
@@ -261,10 +254,10 @@ class SourceFolder:
 
 
 def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
-    """Return the folder `wanted`. If the folder does not exist and `wanted` is a hub ID, download the model.
+    """Return the folder `wanted`; if there is no such folder and `wanted` is a hub ID, download the model.
 
     Raises:
-        ExportError: `wanted` is neither a directory nor a hub ID, or a revision is given for a directory.
+        ExportError: `wanted` is neither a directory nor a hub ID, or `revision` is given for a directory.
         DownloadError: The hub is not available, has no such model or revision, or denies access.
     """
     directory = Path(wanted).expanduser()
@@ -279,7 +272,7 @@ def find_source(wanted: str, *, revision: str = "") -> SourceFolder:
 
 def _download(hub_id: str, revision: str) -> SourceFolder:
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - local directories do not need it
-    from huggingface_hub.errors import (  # noqa: PLC0415 - for the same reason
+    from huggingface_hub.errors import (  # noqa: PLC0415 - as above
         GatedRepoError,
         LocalEntryNotFoundError,
         RepositoryNotFoundError,
@@ -308,5 +301,5 @@ def _download(hub_id: str, revision: str) -> SourceFolder:
     # In the hub's cache, the directory's name is the commit.
     commit = Path(path).name
     if not _COMMIT.fullmatch(commit):
-        raise DownloadError(f"the download of {hub_id} does not show its commit ({path})")
+        raise DownloadError(f"the download of {hub_id} has no commit in its path ({path})")
     return SourceFolder(Path(path), hub_id, commit)

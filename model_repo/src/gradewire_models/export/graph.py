@@ -1,4 +1,4 @@
-"""Complete an exported graph, on request in float16, with the repository's inputs, pooling and normalisation."""
+"""Complete an exported graph with the repository's inputs, pooling and normalisation."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,26 +9,26 @@ from onnx import TensorProto, compose, helper
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.errors import ExportError
 from gradewire_models.repository.config import ATTENTION_MASK, INPUT_IDS, SENTENCE_OUTPUT, TOKENS_OUTPUT, layer_output
-from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - turns its telemetry off before its tools start it
+from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - turns telemetry off before ONNX Runtime's tools start it
 
 LAST_HIDDEN_STATE: Final = "last_hidden_state"
 POOLER_OUTPUT: Final = "pooler_output"
 HIDDEN_STATES: Final = "hidden_states"
-"""The prefix of ``hidden_states.N``, which are the token vectors after layer N. N = 0 means the word vectors."""
+"""The prefix of ``hidden_states.N``, the token vectors after layer N; for N = 0, the word vectors."""
 
 _TYPE_IDS: Final = "token_type_ids"
 _POSITIONS: Final = "position_ids"
-_PREFIX: Final = "encoder/"  # before the bare encoder's names
+_PREFIX: Final = "encoder/"  # put before the bare encoder's names
 _IR_VERSION: Final = 9
 _TINY: Final = 1e-12
 
-# Operators of normalisations that are not a single operator. They stay in float32: the square of 256 exceeds float16.
+# Operators of composite normalisations, which stay in float32 because the square of 256 exceeds float16.
 _WRITTEN_OUT: Final = ("Pow", "ReduceMean", "Sqrt", "Reciprocal")
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The settings for completing a bare encoder. The encoder gets `padding_id` as input where the mask is 0."""
+    """Settings for completing a bare encoder, which gets `padding_id` as input where the mask is 0."""
 
     pooling: str
     token_layers: tuple[int, ...]
@@ -37,7 +37,7 @@ class Completion:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The complete graph's outputs with token vectors, mapped to the bare encoder's outputs."""
+        """The bare encoder's outputs, by the complete graph's outputs with token vectors."""
         earlier = {layer_output(layer): f"{HIDDEN_STATES}.{layer}" for layer in self.token_layers}
         return {TOKENS_OUTPUT: LAST_HIDDEN_STATE, **earlier}
 
@@ -56,8 +56,8 @@ def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProt
 
     Returns:
         A graph with the inputs ``input_ids`` (ignored where the mask is 0) and ``attention_mask`` (1 for a text's
-        tokens, then 0), int64 [batch, tokens]. Its outputs are ``sentence_embedding``, float32 [batch, dims], of unit
-        length, and ``token_embeddings`` and ``token_embeddings_layer_N``, float32 [batch, tokens, dims].
+        tokens, then 0), int64 [batch, tokens], and the outputs ``sentence_embedding``, float32 [batch, dims], of unit
+        length, ``token_embeddings`` and ``token_embeddings_layer_N``, float32 [batch, tokens, dims].
 
     Raises:
         ExportError: The encoder needs unknown inputs, lacks an output, or uses non-standard operators.
@@ -89,7 +89,7 @@ def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProt
 
 
 def clean(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Remove everything from `model` that differs between machines, and check the rest.
+    """Remove everything from `model` that differs between machines, and check the remaining graph.
 
     Raises:
         ExportError: The graph uses non-standard operators.
@@ -113,7 +113,6 @@ def clean(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
-    """Write the encoder's inputs from the graph's inputs."""
     if unknown := set(names) - {INPUT_IDS, ATTENTION_MASK, _TYPE_IDS, _POSITIONS}:
         raise ExportError(f"the exported encoder needs {sorted(unknown)}, but a graph gets only token ids and mask")
     nodes.ints("zero", 0)
@@ -126,7 +125,7 @@ def _write_inputs(nodes: Nodes, names: list[str], padding_id: int) -> None:
         nodes.op("Mul", ATTENTION_MASK, "zero", name=_PREFIX + _TYPE_IDS)
     if _POSITIONS in names:
         counted = nodes.op("CumSum", ATTENTION_MASK, nodes.constant("token_axis", 1), name="counted")
-        # In a row without tokens, the count is 0, so 0 - 1 would be no position.
+        # In a row without tokens, the count is 0, and 0 - 1 is not a position.
         nodes.op("Max", nodes.op("Sub", counted, "one", name="places"), "zero", name=_PREFIX + _POSITIONS)
 
 
@@ -139,7 +138,7 @@ def _write_sentence(nodes: Nodes, pooling: str) -> None:
     elif pooling == "last":
         pooled = _last(nodes, rows)
     else:
-        # A sum and a mean are equal after normalisation.
+        # After normalisation, a sum equals a mean.
         weights = nodes.op("Cast", ATTENTION_MASK, name="weights", to=TensorProto.FLOAT)
         weighted = nodes.op(
             "Mul", rows, nodes.op("Unsqueeze", weights, nodes.ints("last_axis", -1), name="column"), name="weighted"
@@ -163,7 +162,7 @@ def _alive(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto
     for node in reversed(nodes):
         if needed.intersection(node.output):
             needed.update(node.input)
-            # A branch's or loop's inputs do not include the values that its body reads from the outer graph.
+            # A branch's or loop's inputs omit the outer values that its body reads.
             needed.update(name for part in _subgraphs(node) for inner in part.node for name in inner.input)
             kept.append(node)
     return kept[::-1]
@@ -174,7 +173,7 @@ def _subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 
 def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
-    """Convert a bare float32 encoder to float16, except its inputs and outputs. Do not use `encoder` afterwards.
+    """Convert a bare float32 encoder, except its inputs and outputs, to float16. Do not use `encoder` afterwards.
 
     `complete` adds pooling and normalisation in float32, because they sum many numbers.
 
@@ -185,12 +184,12 @@ def to_half(encoder: onnx.ModelProto) -> onnx.ModelProto:
         DEFAULT_OP_BLOCK_LIST,
         convert_float_to_float16,
     )
-    from onnxruntime.transformers.onnx_model import OnnxModel  # noqa: PLC0415 - for the same reason
+    from onnxruntime.transformers.onnx_model import OnnxModel  # noqa: PLC0415 - as above
 
     half: onnx.ModelProto = convert_float_to_float16(
         encoder, keep_io_types=True, op_block_list=[*DEFAULT_OP_BLOCK_LIST, *_WRITTEN_OUT]
     )
-    # The converter appends the same cast once for each node that reads it. Keep one.
+    # The converter appends the same cast once for each reader. Keep one cast.
     once = {tuple(node.output): node for node in half.graph.node}
     del half.graph.node[:]
     half.graph.node.extend(once.values())

@@ -1,4 +1,4 @@
-"""Check that a graph computes the same results as torch, whatever other texts are in the batch."""
+"""Check that a graph and torch compute the same results, whatever texts are in the batch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,8 @@ class Tolerance:
 
     Attributes:
         component: Maximum difference in a component of a sentence vector.
-        cosine: Maximum difference between 1 and the cosine of a sentence vector and torch's vector.
-        token_component: Maximum difference in a component of a token vector, as measured by `token_error`.
+        cosine: Maximum of (1 - cosine) between a sentence vector and torch's vector.
+        token_component: Maximum difference in a component of a token vector, measured by `token_error`.
     """
 
     component: float = 1e-4
@@ -86,7 +86,7 @@ def _check_tokens(found: dict[int, Rows], golden: Golden, tolerance: Tolerance) 
 
 
 def _check_empty(session: onnxruntime.InferenceSession, tolerance: Tolerance) -> Check:
-    # A server fills batches up with zeros. Nobody uses the results of these rows, but they must not change other rows.
+    # A server fills batches with zeros, which must not change other rows.
     ids = np.zeros((2, 3), np.int64)
     mask = np.array([[1, 1, 1], [0, 0, 0]], np.int64)
     (found,) = run(session, [SENTENCE_OUTPUT], ids, mask)

@@ -1,4 +1,4 @@
-"""Plan an export from the folder's settings, the caller's overrides, and the defaults."""
+"""Plan an export from the folder's settings, the caller's choices, and the defaults."""
 
 import shlex
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, Sou
 
 CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512
-"""Maximum default for max_tokens, because answers are short and memory grows with the square of the tokens."""
+"""The largest default for max_tokens: memory grows with the square of the tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """A caller's choices, with the field names of `EncoderMetadata`. None or "" means the folder's value.
+    """A caller's choices, with the field names of `EncoderMetadata`; None or "" means the folder's value.
 
-    The exception is an empty `prefix`, which switches the folder's prompt off. If `numeric_class` is not for CPUs, the
-    model's name ends with it.
+    However, an empty `prefix` switches the folder's prompt off. If `numeric_class` is for GPUs, the model's name ends
+    with the class.
     """
 
     name: str = ""
@@ -39,16 +39,16 @@ def check_options(options: ExportOptions) -> None:
     if options.name:
         require_free_name(options.name, ExportError)
     if options.max_tokens is not None and options.max_tokens < 1:
-        raise ExportError("--max-tokens should be at least 1")
+        raise ExportError("--max-tokens must be at least 1")
     if any(layer < 1 for layer in options.token_layers):
-        raise ExportError("--token-layer counts from 1, the first layer")
+        raise ExportError("--token-layer must be at least 1, the first layer")
 
 
 def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolder) -> EncoderMetadata:
-    """Describe the model to export. `dims` and `layers` are 0 until the weights are read.
+    """Describe the model to export; `dims` and `layers` are 0 until the weights are read.
 
     Raises:
-        ExportError: The folder lacks a setting, so that an option must set it, or the name cannot be used.
+        ExportError: The folder lacks a setting that an option must set, or the name is invalid.
     """
     origin, commit = source.origin, source.commit
     name = options.name or origin.rpartition("/")[2]
@@ -57,11 +57,11 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
         name = f"{name}-{options.numeric_class}"
     require_free_name(name, ExportError)
     if folder.pooling is None:
-        raise ExportError(f"{origin} does not name its pooling. Add --pooling {'|'.join(POOLINGS)}")
+        raise ExportError(f"{origin} has no pooling setting. Add --pooling {'|'.join(POOLINGS)}")
     prefix = folder.default_prompt if options.prefix is None else options.prefix
     if prefix and not folder.counts_prompt and folder.pooling == "mean":
         raise ExportError(
-            f"{origin} leaves a prompt's tokens out of the mean, which cannot be exported. Use --prefix ''"
+            f"{origin} excludes a prompt's tokens from the mean, which cannot be exported. Use --prefix ''"
         )
     pinned = commit or " ".join(f"{file} sha256:{digest}" for file, digest in folder.weight_sha256.items())
     return EncoderMetadata(
@@ -83,12 +83,10 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
 
 
 def notes_on(folder: EncoderFolder, options: ExportOptions) -> list[str]:
-    """Return notes, one line each, on defaults that the caller may want to change."""
+    """Return one-line notes on defaults that the caller may want to change."""
     notes = []
     if options.max_tokens is None and (folder.max_tokens or 0) > DEFAULT_MAX_TOKENS:
-        notes.append(
-            f"texts are cut at {DEFAULT_MAX_TOKENS} tokens, but may have {folder.max_tokens} with --max-tokens"
-        )
+        notes.append(f"texts are cut at {DEFAULT_MAX_TOKENS} tokens. Allow up to {folder.max_tokens} with --max-tokens")
     offered = [name for name, text in folder.prompts.items() if text]
     if options.prefix is None and offered and not folder.default_prompt:
         notes.append(f"inputs get no prompt; the model has prompts for {', '.join(offered)}. Choose one with --prefix")

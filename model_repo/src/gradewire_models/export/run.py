@@ -22,7 +22,7 @@ from gradewire_models.repository.serving import serving_of_class
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """An exported model in the repository, its verification, and notes for the user."""
+    """An exported model, the verification's results, and notes for the user."""
 
     model: BuiltModel
     checks: tuple[Check, ...]
@@ -32,16 +32,15 @@ class ExportResult:
 def export_model(
     wanted: str, repository: Path, options: ExportOptions, *, revision: str = "", report: Report = ignore
 ) -> ExportResult:
-    """Export an encoder, from a directory or the hub, into `repository`. Replace any model with the same name.
+    """Export an encoder from a directory or the hub into `repository`; replace any model with the same name.
 
-    The graph is compared with torch before it is published. Torch encodes each text alone; the graph encodes the texts
-    in mixed batches. After a failure, the repository is unchanged.
+    The graph is compared with torch before it is published. After a failure, the repository is unchanged.
 
     Raises:
-        ExportError: The model cannot be exported with these options. The message says why and what to do instead.
+        ExportError: The model cannot be exported with these options.
         DownloadError: The model cannot be downloaded from the hub.
-        VerificationError: The graph does not compute the same as torch.
-        BuildError: The repository cannot be written.
+        VerificationError: The graph's results differ from torch's.
+        BuildError: The repository is not writable.
     """
     check_options(options)
     report(Progress("looking for the model"))

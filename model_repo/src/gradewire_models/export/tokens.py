@@ -23,7 +23,7 @@ SAMPLE_TEXTS = (
     "ANSWER: It is, to the best of my knowledge, the Eiffel Tower in Paris (France)!",
     "A long answer goes on and on, with one clause after another, until nobody knows what was asked. " * 8,
 )
-"""Texts of different lengths and scripts, to compare tokenizers and encoders with."""
+"""Texts of different lengths and scripts, for comparisons of tokenizers and encoders."""
 
 
 _OVERRULED = f"the published {TOKENIZER_FILE} gives different ids; the ids of transformers are used"
@@ -33,7 +33,7 @@ def load_tokenizer(folder: EncoderFolder) -> Any:
     """Load the tokenizer with transformers, which converts slow tokenizers to fast ones.
 
     Raises:
-        ExportError: The tokenizer is missing, cannot be converted, or returns token types other than 0.
+        ExportError: The tokenizer is missing, cannot be converted, or returns non-zero token types.
     """
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
@@ -43,7 +43,7 @@ def load_tokenizer(folder: EncoderFolder) -> Any:
     except Exception as error:
         said = " ".join(str(error).strip().splitlines()[:3])
         raise ExportError(f"{_no_tokenizer(folder)} (some need sentencepiece or tiktoken): {said}") from error
-    # For a folder without a tokenizer, transformers returns one that knows only special tokens.
+    # For a folder without a tokenizer, transformers returns a tokenizer with only special tokens.
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise ExportError(_no_tokenizer(folder))
     if not tokenizer.is_fast:
@@ -56,12 +56,12 @@ def load_tokenizer(folder: EncoderFolder) -> Any:
 def write_exported_tokenizer(folder: EncoderFolder, tokenizer: Any, target: Path, max_tokens: int) -> tuple[str, ...]:
     """Write tokenizer.json without padding and with truncation at `max_tokens`.
 
-    Use the folder's own file if it returns the same ids as transformers. Otherwise use transformers' conversion, which
+    Use the folder's file if it returns the same ids as transformers. Otherwise use transformers' conversion, which
     includes settings from other files, and return a note.
 
     Raises:
         ExportError: Neither file returns the same ids as transformers.
-        OSError: `target` cannot be written.
+        OSError: `target` is not writable.
     """
     published = folder.directory / TOKENIZER_FILE
     converted = target.with_suffix(".converted")

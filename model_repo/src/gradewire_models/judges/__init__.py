@@ -1,1 +1,1 @@
-"""Build judges, which are language models that grade answers, and read their catalog and repository."""
+"""Build judges, and read their catalog and repository."""

@@ -33,24 +33,15 @@ class CatalogJudge:
     """A judge's entry in the catalog.
 
     Attributes:
-        name: Name of the judge in requests and commands, and of its directory in the repository.
-        title: Description in one line.
-        origin: Hub ID of the weights' original publication.
-        licence: SPDX identifier of the weights' licence.
         architecture: Architecture in GGUF's spelling, for example ``"qwen2"`` or ``"llama"``.
         chat_template: Format of a conversation; only ``"chatml"`` so far.
-        context_tokens: Maximum total length of the prompt and the answer, in tokens.
-        default: True only for the judge that is used if the caller names no judge.
+        context_tokens: Maximum total length of prompt and answer, in tokens.
+        default: True only for the judge that is used if the caller chooses no judge.
         test_only: True if the judge is only for tests, because its verdicts are no better than chance.
-        remarks: Notes for users, one sentence each.
-        sources: Wheels that contain the GGUF file. Empty for a judge that cannot be built, so that vLLM, Triton or an
-            OpenAI-compatible server must serve it.
-        file: Published name of the GGUF file.
-        sha256: Digest of the GGUF file, 64 hex characters; empty without `sources`.
-        bytes: Size of the GGUF file.
-        download_bytes: Total size of all sources.
-        eos_tokens: Tokens that end an answer.
-        digests: Digests that a build must produce, by form. Forms without a digest are not checked.
+        sources: Wheels with the GGUF file; () for a judge that only vLLM, Triton or an OpenAI-compatible server can
+            run.
+        sha256: Digest of the GGUF file, 64 hex characters; "" without `sources`.
+        digests: Digests that a build must produce, by form. A form without a digest is not checked.
         numeric_classes: Arithmetic by form. Caches never mix answers from different classes.
     """
 
@@ -88,23 +79,23 @@ class CatalogJudge:
         """The command that builds this judge, or the backends that can serve it."""
         if self.buildable:
             return f"gradewire models build {self.name}"
-        return f"serve {self.origin} with vLLM, Triton or another OpenAI-compatible server, and name that backend"
+        return f"serve {self.origin} with vLLM, Triton or another OpenAI-compatible server, and choose this backend"
 
 
 @cache
 def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
-    """Read the catalog of judges: the entries by name, in the order of the file.
+    """Return the catalog's judges by name, in the file's order.
 
     Raises:
-        CatalogError: The file cannot be read, a field is missing, unknown or of a wrong type, a name or digest is
-            malformed, or there is not exactly one default.
+        CatalogError: The file is not readable, a field is missing, unknown or of a wrong type, a name or digest is
+            malformed, or the number of defaults is not one.
     """
     entries = read_toml(path, "the catalog of judges").get("judge", [])
     return by_name((read_entry(entry, _read, path, "judge") for entry in entries), path, "judge")
 
 
 def default_judge() -> CatalogJudge:
-    """Return the judge that is used if the caller names no judge."""
+    """Return the judge that is used if the caller chooses no judge."""
     return next(judge for judge in catalog_judges().values() if judge.default)
 
 
@@ -112,7 +103,7 @@ def find_judge(name: str) -> CatalogJudge:
     """Look a judge up by name.
 
     Raises:
-        CatalogError: The catalog has no such judge. The message lists the known judges.
+        CatalogError: The catalog has no such judge.
     """
     return find(catalog_judges(), name, "judge")
 

@@ -1,4 +1,4 @@
-"""Write and read ``judge.json``, which contains a built judge's description and the digest of each form."""
+"""Write and read ``judge.json``, a built judge's description with its digests."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ ONNX_FILE = "int8/model.onnx"
 ONNX_DATA_FILE = "int8/model.onnx.data"
 GOLDEN_FILE = "int8/golden.npz"
 GRAPH_VERSION = 1
-"""The version of the graph's inputs, outputs and arithmetic. A runtime rejects all other versions."""
+"""The version of the graph's inputs, outputs and arithmetic; a runtime rejects other versions."""
 
 _FORMAT = "gradewire-judge/1"
 
@@ -28,7 +28,7 @@ Files: TypeAlias = Mapping[str, FileRecord]
 
 @dataclass(frozen=True, slots=True)
 class JudgeMetadata:
-    """A judge's properties that depend on its weights. `context_tokens` limits the prompt and the answer together."""
+    """A judge's properties that depend on its weights; `context_tokens` limits prompt and answer together."""
 
     chat_template: str
     context_tokens: int
@@ -40,16 +40,8 @@ class Description:
     """The content of ``judge.json``.
 
     Attributes:
-        name: The judge's name.
-        title: Description in one line.
-        licence: SPDX identifier.
-        origin: Original publication of the weights.
-        test_only: True if the judge is only for tests.
-        remarks: Notes for users.
-        facts: Properties that depend on the weights.
         tokenizer: Size and digest of tokenizer.json.
         forms: Size and digest of each built form's files, by their paths in the judge's directory.
-        numeric_classes: Arithmetic of each built form.
     """
 
     name: str
@@ -65,17 +57,16 @@ class Description:
 
     @property
     def files(self) -> Files:
-        """The size and the digest of each file, by its path in the judge's directory."""
+        """The size and digest of each file, by its path in the judge's directory."""
         return {
             TOKENIZER_FILE: self.tokenizer,
             **{path: each for files in self.forms.values() for path, each in files.items()},
         }
 
     def digest(self, form: Form) -> str:
-        """Return a SHA-256, 64 hex characters, over everything that determines the answers of `form`.
+        """Return a SHA-256, 64 hex characters, of everything that determines the answers of `form`.
 
-        The digest covers the form's files, the tokenizer, the chat template's name, the arithmetic and the graph's
-        version. Judges with equal digests give equal answers.
+        Judges with equal digests give equal answers.
         """
         files = sorted((path, record.sha256) for path, record in self.forms[form].items())
         parts: list[Any] = [
@@ -94,7 +85,7 @@ def write_description(description: Description, directory: Path) -> None:
     """Write ``judge.json``.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file is not writable.
     """
     values = {"format": _FORMAT, **asdict(description)}
     values["digests"] = {form: description.digest(form) for form in description.forms}
@@ -106,7 +97,7 @@ def read_description(directory: Path) -> Description:
     """Read a description that `write_description` wrote.
 
     Raises:
-        OSError: The file is missing or cannot be read.
+        OSError: The file is missing or not readable.
         ValueError: The file is not a description, has a different format, or was changed after the build.
     """
     values = json.loads((directory / DESCRIPTION_FILE).read_text(encoding="utf-8"))

@@ -22,27 +22,15 @@ _HASHED_BYTES = 16 << 20  # `load_judge` always hashes files up to this size
 
 @dataclass(frozen=True, slots=True)
 class BuiltJudge:
-    """A judge in a repository.
+    """A judge in a repository. For other fields, see `CatalogJudge`.
 
     Attributes:
-        name: Name of the judge and its directory.
-        title: Description in one line.
-        directory: The judge's directory.
         forms: Built forms, ``"int8"`` and ``"gguf"``, with the faster form first.
-        onnx_path: The int8 form's graph; None without this form. The weights are in ``model.onnx.data`` next to the
-            graph. docs/reference/judge-models.md describes the inputs and outputs.
+        onnx_path: The int8 form's graph, with weights in ``model.onnx.data`` next to it; None without this form. For
+            inputs and outputs, see docs/reference/judge-models.md.
         gguf_path: The GGUF file; None without this form.
         tokenizer_path: File tokenizer.json: byte-level BPE without padding, truncation or added tokens.
-        digests: By form, a SHA-256 over everything that determines an answer, 64 hex characters.
-        numeric_classes: Arithmetic by form.
-        chat_template: Format of a conversation: ``"chatml"``.
-        context_tokens: Maximum total length of the prompt and the answer, in tokens.
-        eos_ids: Tokens that end an answer.
-        licence: SPDX identifier of the weights' licence.
-        test_only: True if the judge is only for tests, because its verdicts are no better than chance.
-        remarks: Notes for users, one sentence each.
-        build_hint: Command that builds the judge.
-        bytes: Total size of the judge's files.
+        digests: By form, a SHA-256 of everything that determines an answer, 64 hex characters.
     """
 
     name: str
@@ -65,27 +53,26 @@ class BuiltJudge:
 
 
 def default_judge_repository(encoders: Path | None = None) -> Path:
-    """Return the default directory of judges, which is ``judges`` next to the encoders' repository."""
+    """Return the default directory of judges: ``judges`` next to the encoders' repository."""
     return (encoders or default_repository()).parent / "judges"
 
 
 def list_judges(repository: Path) -> list[BuiltJudge]:
-    """List a repository's judges, sorted by name.
+    """List a repository's judges, sorted by name; return [] if the repository is missing.
 
-    Check only the size of each file. Skip a broken judge, and log each new reason once as a warning. `load_judge`
-    raises an error with the reason. Return an empty list if the repository is missing.
+    Only the files' sizes are checked. Broken judges are skipped, and each new reason is logged once as a warning.
     """
     return list_sound(repository, DESCRIPTION_FILE, lambda directory: _describe(directory)[0])
 
 
 def load_judge(repository: Path, name: str, *, every_byte: bool = False) -> BuiltJudge:
-    """Describe a judge after checking the size of all files, and the digests of the graph and the tokenizer.
+    """Describe a judge after checking all files' sizes, and the digests of the graph and the tokenizer.
 
     If `every_byte` is True, also check the weights' digests, which takes seconds instead of milliseconds.
 
     Raises:
-        ModelNotBuiltError: The judge is missing. The message says how to build it.
-        ModelBrokenError: The files do not match the description. The message says how to replace the judge.
+        ModelNotBuiltError: The judge is missing.
+        ModelBrokenError: The files do not match the description.
     """
     directory = find_directory(repository, name, DESCRIPTION_FILE)
     if directory is None:
@@ -108,7 +95,7 @@ def _describe(directory: Path) -> tuple[BuiltJudge, Description]:
         raise _broken(directory, str(error)) from error
     if described.name != directory.name:
         raise _broken(directory, f"{DESCRIPTION_FILE} describes {described.name!r}")
-    # The catalog's title and notes may be better, if a newer release wrote them.
+    # The catalog's title and notes may be better if a newer release wrote them.
     entry = catalog_judges().get(described.name)
     return BuiltJudge(
         name=described.name,

@@ -35,11 +35,11 @@ from gradewire_models.repository.digest import FileRecord, record_fault
 T = TypeVar("T")
 
 _MAX_NAME_BYTES = 255
-"""Maximum length of a directory name on usual file systems. System calls fail on longer names."""
+"""Maximum length of a directory name on usual file systems."""
 
 _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
-"""The last warning for each broken directory, so that repeated listings do not log it again."""
+"""Each broken directory's last warning, to log it only once."""
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 
@@ -50,12 +50,12 @@ _REQUIRED_OUTPUTS = {
 
 
 def described_in(repository: Path, file: str) -> list[Path]:
-    """Return the directories with `file`, sorted by name. Skip hidden directories, which are builds in progress."""
+    """Return the directories with `file`, sorted by name; skip hidden directories, which are unfinished builds."""
     return sorted(path.parent for path in repository.glob(f"[!.]*/{file}"))
 
 
 def find_directory(repository: Path, name: str, file: str) -> Path | None:
-    """Return the directory `name` if it contains `file`; None if not, or if `name` is not a plain name."""
+    """Return the directory `name` if it contains `file`, or None if it does not or `name` is not a plain name."""
     if (
         not name
         or name.startswith(".")
@@ -90,15 +90,13 @@ class BuiltModel(EncoderMetadata):
     """A model in a repository, with the description from its config.pbtxt.
 
     Attributes:
-        directory: The model's directory, which has the model's name.
-        version: Number of the newest version folder. It contains the graph that Triton serves.
+        version: Number of the newest version folder, whose graph Triton serves.
         onnx_path: File with graph and weights. The inputs are ``input_ids`` and ``attention_mask``, int64 [batch,
             tokens].
         tokenizer_path: File tokenizer.json, which does not pad and truncates at `max_tokens`.
-        digest: SHA-256 over everything that determines a vector (`gradewire_models.repository.digest`), 64 hex
+        digest: SHA-256 of everything that determines a vector (`gradewire_models.repository.digest`), 64 hex
             characters.
-        fingerprint: Value of the output ``model_fingerprint``, int64 [batch, 1]. It identifies the graph that computed
-            the vectors, and is never 0.
+        fingerprint: Value of the output ``model_fingerprint``, int64 [batch, 1], which identifies the graph; never 0.
         unreadable: Calibrations that cannot be read and are not used.
     """
 
@@ -112,7 +110,7 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def sentence_output(self) -> str:
-        """The output with the unit-length sentence vectors, float32 [batch, dims], or with a grader's logits."""
+        """The output with the unit-length sentence vectors, float32 [batch, dims], or a grader's logits."""
         return LOGIT_OUTPUT if self.kind == "grader" else SENTENCE_OUTPUT
 
     @property
@@ -122,7 +120,7 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def token_layers(self) -> tuple[int, ...]:
-        """Layers whose token vectors are outputs, in ascending order and including the last; 1 is the first layer."""
+        """Layers whose token vectors are outputs, in ascending order and with the last layer; 1 is the first layer."""
         return () if self.kind == "grader" else (*sorted(self.earlier_layers), self.layers)
 
     def token_output(self, layer: int) -> str:
@@ -134,7 +132,7 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def fit_summaries(self) -> tuple[str, ...]:
-        """One line for each calibration. Unreadable calibrations come last, with a remedy."""
+        """A line for each calibration, unreadable calibrations last and with a remedy."""
         return (*(each.summary for each in self.calibrations), *(each.summary for each in self.unreadable))
 
     @property
@@ -149,10 +147,10 @@ class BuiltModel(EncoderMetadata):
 
 
 def default_repository() -> Path:
-    """Return the repository that is used if the caller names no repository.
+    """Return the repository that is used if the caller chooses no repository.
 
-    This is ``$GRADEWIRE_MODEL_REPOSITORY`` if set. Otherwise, it is ``model_repo/models`` if this package runs from a
-    checkout, or ``gradewire/models`` in the user's data directory.
+    This is ``$GRADEWIRE_MODEL_REPOSITORY``, the checkout's ``model_repo/models``, or ``gradewire/models`` in the user's
+    data directory.
     """
     named = os.environ.get(REPOSITORY_VARIABLE)
     if named:
@@ -164,23 +162,22 @@ def default_repository() -> Path:
 
 
 def list_built(repository: Path, *, graphs: bool = True) -> list[BuiltModel]:
-    """List a repository's models, sorted by name.
+    """List a repository's models, sorted by name; return [] if the repository is missing.
 
-    Check the size of each file, but not its digest. Skip a broken model, and log each new reason once as a warning.
-    `load_built` raises an error with the reason. Return an empty list if the repository is missing. If `graphs` is
-    False, graphs may be missing, because a server elsewhere runs the models.
+    The files' sizes are checked, but not their digests. Broken models are skipped, and each new reason is logged once
+    as a warning. If `graphs` is False, graphs may be missing, because another server runs the models.
     """
     return list_sound(repository, CONFIG_FILE, lambda directory: _describe(directory, graph=graphs)[0])
 
 
 def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel:
-    """Describe a model after checking every byte of its graph and its tokenizer (0.1 s for 90 MB).
+    """Describe a model after checking every byte of its graph and tokenizer (0.1 s for 90 MB).
 
     If `graph` is False, check only the tokenizer, because the graph may be missing.
 
     Raises:
-        ModelNotBuiltError: The model is missing. The message says how to build it.
-        ModelBrokenError: The files do not match the description. The message says how to replace the model.
+        ModelNotBuiltError: The model is missing.
+        ModelBrokenError: The files do not match the description.
     """
     directory = find_directory(repository, name, CONFIG_FILE)
     if directory is None:
@@ -190,7 +187,7 @@ def load_built(repository: Path, name: str, *, graph: bool = True) -> BuiltModel
         try:
             return _load(directory, graph=graph)
         except ModelBrokenError:
-            # Another process may have replaced the model between two reads. Then it is not broken, so read it again.
+            # Another process may replace the model between two reads, so read it again.
             if _stamp(directory) == stamp:
                 raise
 
@@ -212,7 +209,7 @@ def _load(directory: Path, *, graph: bool) -> BuiltModel:
 
 
 def newest_version(directory: Path) -> int | None:
-    """Return the highest number of a model's version folders, which Triton serves; None without a folder."""
+    """Return the highest number of a model's version folders, or None without a folder; Triton serves this version."""
     versions = [int(path.name) for path in directory.glob("[1-9]*") if path.name.isascii() and path.name.isdigit()]
     return max(versions, default=None)
 
@@ -227,7 +224,7 @@ def _describe(directory: Path, *, graph: bool) -> tuple[BuiltModel, dict[Path, F
         if metadata.kind not in _REQUIRED_OUTPUTS:
             raise _broken(
                 directory,
-                f"{CONFIG_FILE} describes a model of kind {metadata.kind!r}, which this release does not know",
+                f"{CONFIG_FILE} describes a model of kind {metadata.kind!r}, which this release does not support",
             )
         version = newest_version(directory) or int(FIRST_VERSION)
         onnx_path, tokenizer_path = directory / str(version) / GRAPH_FILE, directory / TOKENIZER_FILE

@@ -31,11 +31,11 @@ _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 _REASON_CHARACTERS: Final = 200
 
 CONFIG_FILE = "config.pbtxt"
-# Raise this when the output of this module changes. A build then rewrites an existing model's config.pbtxt only.
+# Raise this when this module's output changes. A build then rewrites only an existing model's config.pbtxt.
 CONFIG_VERSION = "6"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"
-ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # a build's graph; a published one is at `BuiltModel.onnx_path`
+ONNX_FILE = f"{FIRST_VERSION}/{GRAPH_FILE}"  # a build's graph; a published graph is at `BuiltModel.onnx_path`
 TOKENIZER_FILE = "tokenizer.json"
 
 INPUT_IDS = "input_ids"
@@ -57,7 +57,7 @@ _FURTHER_TEXTS = ("architecture", "base", "build_command", "origin", "source")
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCalibration:
-    """A parameter with calibrations that this version of gradewire cannot read, and a one-line reason.
+    """A parameter with calibrations that this gradewire version cannot read, and a one-line reason.
 
     The metric fails with this model until the user replaces or removes the parameter.
     """
@@ -82,7 +82,7 @@ class UnreadableCalibration:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The calibrations in a description, sorted by metric, version and parameters, and the unreadable parameters."""
+    """A description's readable calibrations, sorted by `key`, and its unreadable calibrations."""
 
     readable: tuple[StoredCalibration, ...] = ()
     unreadable: tuple[UnreadableCalibration, ...] = ()
@@ -91,7 +91,7 @@ class Described:
 def to_parameters(
     calibrations: Sequence[StoredCalibration], unreadable: Iterable[UnreadableCalibration] = ()
 ) -> dict[str, str]:
-    """Return calibrations as a description's parameters, by short name. `unreadable` calibrations keep their text."""
+    """Return calibrations as a description's parameters, by short name."""
     by_metric: dict[str, list[dict[str, Any]]] = {}
     for each in merge(calibrations, ()):
         by_metric.setdefault(each.metric, []).append(_record(each))
@@ -108,7 +108,7 @@ def calibrations_in(parameters: Mapping[str, str]) -> Described:
             try:
                 found += _records(parameters[name])
             except _UNREADABLE as error:
-                # Errors quote their input, which may be megabytes long.
+                # Errors quote their input, which may have megabytes.
                 reason = " ".join(str(error)[:_REASON_CHARACTERS].split()) or type(error).__name__
                 unreadable.append(
                     UnreadableCalibration(current(name.removeprefix(_CALIBRATION_PREFIX)), parameters[name], reason)
@@ -132,10 +132,10 @@ def _record(calibration: StoredCalibration) -> dict[str, Any]:
 
 def _read(record: Any) -> StoredCalibration:
     if not isinstance(record, dict):
-        raise TypeError("a record should be an object")
+        raise TypeError("a record must be an object")
     values = dict(record)
     if (version := values.pop("format", None)) != FORMAT:
-        raise ValueError(f"its format is {version!r}, but this gradewire reads {FORMAT}")
+        raise ValueError(f"the format is {version!r}, but this gradewire reads {FORMAT}")
     fit = values.get("fit")
     values["fit"] = "" if fit is None else dumped(fit)
     return read_calibration(values)
@@ -143,10 +143,10 @@ def _read(record: Any) -> StoredCalibration:
 
 @lru_cache(maxsize=16)
 def _records(text: str) -> tuple[StoredCalibration, ...]:
-    """Return a parameter's records. Cache them, because repositories are listed often and a fit is long."""
+    """Return a parameter's records, cached because repositories are listed often and a fit is long."""
     records = json.loads(text)
     if not isinstance(records, list):
-        raise TypeError("it should be a list of records")
+        raise TypeError("the parameter must be a list of records")
     return tuple(_read(record) for record in records)
 
 
@@ -157,7 +157,7 @@ def layer_output(layer: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The sizes and digests of a model's files, and the value of its output ``model_fingerprint``, which is never 0."""
+    """The sizes and digests of a model's files, and the value of its output ``model_fingerprint``, never 0."""
 
     onnx: FileRecord
     tokenizer: FileRecord
@@ -168,7 +168,7 @@ def write_config(path: Path, config: ModelConfig) -> None:
     """Write a config.pbtxt.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file is not writable.
     """
     path.write_text(text_format.MessageToString(config), encoding="utf-8")
 
@@ -198,11 +198,11 @@ def make_config(metadata: EncoderMetadata, files: ModelFiles, serving: Serving) 
 def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
     """Read a config.pbtxt; return the configuration and its `own_parameters`.
 
-    Skip fields that gradewire does not know, so that operators can add settings for Triton, such as rate limits.
+    Skip unknown fields, because operators can add settings for Triton, such as rate limits.
 
     Raises:
         ValueError: The file is not a model configuration.
-        OSError: The file cannot be read.
+        OSError: The file is not readable.
     """
     config = ModelConfig()
     try:
@@ -212,7 +212,7 @@ def read_config(path: Path) -> tuple[ModelConfig, dict[str, str]]:
     return config, own_parameters(config)
 
 
-# ListModels reads all models on each call, and protobuf's Python parser takes 50 ms for each model.
+# ListModels reads all models on each call, and protobuf's Python parser takes 50 ms for a model.
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> ModelConfig:
     return text_format.Parse(text, ModelConfig(), allow_unknown_field=True)
@@ -304,7 +304,7 @@ def files_in(parameters: Mapping[str, str]) -> ModelFiles:
 
 
 def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
-    """Read the merged adapter from `own_parameters`; None for a model without an adapter.
+    """Read the merged adapter from `own_parameters`; return None for a model without an adapter.
 
     Raises:
         KeyError: One of the adapter's parameters is missing.
@@ -315,7 +315,7 @@ def adapter_in(parameters: Mapping[str, str]) -> AdapterMetadata | None:
 
 
 def bertscore_in(parameters: Mapping[str, str]) -> Bertscore | None:
-    """Read BERTScore's layer and baselines from `own_parameters`; None without a layer.
+    """Read BERTScore's layer and baselines from `own_parameters`; return None without a layer.
 
     Raises:
         ValueError: A parameter is not a number, or a layer does not have three baselines.
@@ -335,13 +335,10 @@ class ServedModel:
     """The fields of a model configuration that the model's callers depend on.
 
     Attributes:
-        max_batch_size: Maximum number of rows in a request.
         tensors: Types and shapes of the inputs and outputs by name, without the batch dimension: ``"TYPE_FP32[-1,
             384]"``.
-        facts: The `own_parameters`, by short name.
-        instances: Number of concurrent runs; 0 if unspecified.
         kinds: Device kinds: ``"KIND_CPU"``, ``"KIND_GPU"``, or ``"KIND_AUTO"`` if the server has not chosen yet.
-        accelerators: Accelerators in protobuf's text format; empty without accelerators.
+        accelerators: Accelerators in protobuf's text format.
     """
 
     max_batch_size: int
@@ -393,7 +390,7 @@ def kinds_in(config: ModelConfig) -> frozenset[str]:
 
 
 def accelerators_in(config: ModelConfig) -> str:
-    """Return the accelerators in protobuf's text format; empty without accelerators."""
+    """Return the accelerators in protobuf's text format, or "" without accelerators."""
     return str(text_format.MessageToString(config.optimization.execution_accelerators, as_one_line=True))
 
 

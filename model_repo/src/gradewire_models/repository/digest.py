@@ -1,4 +1,4 @@
-"""Compute a model's digest, a SHA-256 over everything that determines a text's vector."""
+"""Compute a model's digest, a SHA-256 of everything that determines a text's vector."""
 
 import hashlib
 import json
@@ -10,10 +10,7 @@ _FORMAT = "gradewire-model/1"
 
 @dataclass(frozen=True, slots=True)
 class DigestParts:
-    """The values that a model's digest covers, in this order.
-
-    Caches rely on the fact that two models with equal values return equal vectors.
-    """
+    """The values that a model's digest covers; two models with equal values return equal vectors."""
 
     onnx_sha256: str
     tokenizer_sha256: str
@@ -23,8 +20,8 @@ class DigestParts:
     numeric_class: str
 
     def digest(self) -> str:
-        """Return the SHA-256 over all values, 64 hex characters."""
-        # JSON separates the values, so that no two sequences of values have the same bytes.
+        """Return the SHA-256 of all values, 64 hex characters."""
+        # JSON separates the values, so different sequences of values have different bytes.
         parts = json.dumps([_FORMAT, *astuple(self)], ensure_ascii=True)
         return hashlib.sha256(parts.encode("ascii")).hexdigest()
 
@@ -47,7 +44,7 @@ def record_file(path: Path) -> FileRecord:
 
 
 def record_fault(path: Path, record: FileRecord) -> str:
-    """Return a message if a file's SHA-256 differs from the record's; otherwise, ""."""
+    """Return a message if a file's SHA-256 differs from the record's, otherwise ""."""
     try:
         found = file_sha256(path)
     except OSError as error:

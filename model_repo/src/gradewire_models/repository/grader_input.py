@@ -1,7 +1,4 @@
-"""Build a grader's input from the token ids of a question, a reference and an answer; split long answers.
-
-Training and serving share this code, so that both build the same input.
-"""
+"""Build a grader's input from the token ids of a question, a reference and an answer; split long answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +7,18 @@ from typing import Final
 MAX_TOKENS: Final = 256
 """Maximum length of an input sequence in tokens, including special tokens."""
 QUESTION_TOKENS: Final = 64
-"""Maximum number of question tokens. The rest of a longer question is ignored."""
+"""Maximum number of question tokens; further tokens are ignored."""
 REFERENCE_TOKENS: Final = 64
-"""Maximum number of reference tokens. The rest of a longer reference is ignored."""
+"""Maximum number of reference tokens; further tokens are ignored."""
 MAX_PIECES: Final = 8
-"""Maximum number of pieces of an answer."""
 _SPECIAL: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One input sequence: 4 to `MAX_TOKENS` token ids, including special tokens.
+    """An input sequence: 4 to `MAX_TOKENS` token ids, including special tokens.
 
-    The token type is 0 before the answer's first token, which has the index `answer_start`, and 1 from there on.
+    The token type is 0 before the answer's first token, at index `answer_start`, then 1.
     """
 
     ids: tuple[int, ...]
@@ -31,7 +27,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """One to `MAX_PIECES` pieces of an answer. The highest logit counts. `truncated` is True if tokens were ignored."""
+    """An answer's 1 to `MAX_PIECES` pieces; the highest logit counts. `truncated` is True if tokens were ignored."""
 
     pieces: tuple[Piece, ...]
     truncated: bool
@@ -43,9 +39,7 @@ def grader_input(
     """Join the three texts as ``begin question separator reference separator answer separator``.
 
     Each argument contains the whole text's token ids, without special tokens, and may be empty. A long answer is split
-    into overlapping pieces. Each piece starts half a piece after the previous one, and the last piece may be shorter.
-    Tokens after `MAX_PIECES` pieces are ignored. `Pieces.truncated` is True if any token of the three texts was
-    ignored.
+    into pieces; each starts half a piece after the previous piece. Tokens after `MAX_PIECES` pieces are ignored.
     """
     asked, wanted = question[:QUESTION_TOKENS], reference[:REFERENCE_TOKENS]
     front = (begin, *asked, separator, *wanted, separator)

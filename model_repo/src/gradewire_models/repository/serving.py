@@ -1,7 +1,6 @@
 """Write Triton's settings for an encoder: batching, queue, copies, devices, warm-up. They never change a vector.
 
 https://github.com/triton-inference-server/server/blob/main/docs/user_guide/model_configuration.md describes the fields.
-The README of Triton's onnxruntime backend describes accelerators and parameters.
 """
 
 from collections.abc import Mapping
@@ -32,18 +31,18 @@ WARMUP_FOLDER = "warmup"
 THREADS_PARAMETER = "intra_op_thread_count"
 
 # Two copies with few threads keep cores busier than one copy with many threads, because a run waits for its slowest
-# thread and cores idle between runs. On 2 busy cores, two copies took half the time for 64 texts.
+# thread. On 2 busy cores, two copies halved the time for 64 texts.
 CPU_INSTANCES = 2
 
-# Maximum number of rows in a batch. GPUs have a lower limit because TensorRT plans memory for the largest batch of the
-# longest texts.
+# Maximum rows in a batch. GPUs have a lower limit because TensorRT plans memory for the largest batch of the longest
+# texts.
 MAX_BATCH_SIZES: Mapping[Accelerator, int] = {"none": 1024, "cuda": 256, "tensorrt": 256}
 
-# A directory on Triton's machine. It must exist, and Triton's user must be able to write to it.
+# A directory on Triton's machine, which must exist and be writable for Triton's user.
 ENGINE_CACHE = "/var/cache/gradewire/tensorrt"
 WORKSPACE_BYTES = 4 << 30
 
-# Rows and maximum number of tokens of each warm-up request.
+# Rows and maximum tokens of each warm-up request.
 _WARMUP_SHAPES = {"short": (1, 8), "long": (8, 64)}
 
 
@@ -53,9 +52,9 @@ class Serving:
 
     Attributes:
         instances: Number of copies, per GPU for GPU models. Each copy keeps the graph in memory.
-        threads: Threads for one copy's operators on a CPU. 0 means the backend's default: NVIDIA's backend uses all
-            cores for each copy, and the emulated backend uses an equal share.
-        precision: Precision in TensorRT. Without TensorRT, the graph determines the precision.
+        threads: Threads for a copy's operators on a CPU. 0 means the backend's default: NVIDIA's backend uses all cores
+            for each copy, the emulated backend an equal share.
+        precision: Precision in TensorRT; without TensorRT, the graph determines the precision.
     """
 
     instances: int = CPU_INSTANCES
@@ -66,7 +65,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The number of copies that run at once, and the number of threads for each copy on a CPU.
+    """The number of copies that run concurrently, and each copy's number of threads on a CPU.
 
     None keeps an existing model's value. A new model gets 2 copies on CPUs or 1 on each GPU, and 0 threads, which means
     the backend's default.
@@ -80,7 +79,7 @@ AS_IT_IS = Copies()
 
 
 def serving_of_class(numeric_class: str, copies: Copies = AS_IT_IS) -> Serving:
-    """Return Triton's settings for a numeric class, such as ``"fp16-cuda"``. None in `copies` means the default.
+    """Return Triton's settings for a numeric class, such as ``"fp16-cuda"``; None in `copies` means the default.
 
     Raises:
         ValueError: The device or precision is unknown.
@@ -107,7 +106,7 @@ def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, 
     # gradewire has its own cache, with the model's digest in the keys.
     config.response_cache.CopyFrom(ModelResponseCache(enable=False))
     if serving.accelerator == "none":
-        # Without a kind, Triton uses a GPU if it finds one, and its vectors differ from the CPU's with the same digest.
+        # By default, Triton uses a GPU if it finds one, but a GPU's vectors differ from the CPU's with the same digest.
         config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_CPU))
     else:
         config.instance_group.append(ModelInstanceGroup(count=serving.instances, kind=ModelInstanceGroup.KIND_GPU))
@@ -124,7 +123,7 @@ def describe_serving(config: ModelConfig, serving: Serving, *, max_tokens: int, 
 def warmup_files(max_tokens: int) -> dict[str, bytes]:
     """Return the warm-up requests' attention masks as files, by path in the model's directory.
 
-    Triton itself can only fill a mask with zeros, which mean no text, or with random values.
+    Triton can fill a mask only with zeros, which mean no text, or with random values.
     """
     return {
         f"{WARMUP_FOLDER}/{_mask_file(name)}": (1).to_bytes(8, "little") * tokens
@@ -136,7 +135,7 @@ def write_warmup(directory: Path, max_tokens: int) -> None:
     """Write the warm-up requests' attention masks into a model's `directory`.
 
     Raises:
-        OSError: A file cannot be written.
+        OSError: A file is not writable.
     """
     (directory / WARMUP_FOLDER).mkdir(exist_ok=True)
     for name, content in warmup_files(max_tokens).items():

@@ -4,4 +4,4 @@ from gradewire_models.errors import ModelError
 
 
 class TrainingError(ModelError):
-    """Raised when training cannot run. The message names the field, the file or the line, and says what to do."""
+    """Raised when training cannot run; the message states the field, the file or the line, and the remedy."""

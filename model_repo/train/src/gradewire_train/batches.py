@@ -1,4 +1,4 @@
-"""Choose a step's examples only by seed and step, so that a resumed run reads the same examples."""
+"""Choose a step's examples from seed and step alone, so that a resumed run reads the same examples."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,12 +23,12 @@ def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[s
     wanted = tasks_wanted(only, without)
     left = [example for example in examples if example.task in wanted]
     if not left:
-        raise TrainingError("only and without leave no example to train on")
+        raise TrainingError("only and without exclude all examples")
     return left
 
 
 def tasks_wanted(only: Sequence[str], without: Sequence[str]) -> set[str]:
-    """Return the tasks in `only` that are not in `without`; both may name groups. An empty `only` means all tasks.
+    """Return the tasks in `only` that are not in `without`; both may contain groups. An empty `only` means all tasks.
 
     Raises:
         TrainingError: A task is unknown.
@@ -46,9 +46,9 @@ def _tasks(names: Sequence[str], field: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Examples with only the negatives that training uses, and the token ids of every distinct text.
+    """Examples with only the negatives for training, and the token ids of every distinct text.
 
-    `plain` contains the distinct anchors and positives without their questions, sorted. The loss's keep term uses them.
+    `plain` contains the distinct anchors and positives without their questions, sorted, for the loss's keep term.
     """
 
     examples: Sequence[Example]
@@ -62,7 +62,7 @@ class Tokens:
 
 
 def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
-    """Tokenize each distinct text once. Use at most `negatives` per example; fill `Tokens.plain` if `plain` is set."""
+    """Tokenize each distinct text once, with at most `negatives` per example; fill `Tokens.plain` if `plain` is set."""
     cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
     bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
     read = {text for example in cut for text in texts(example)}
@@ -72,7 +72,7 @@ def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives:
 def ids_by_text(
     distinct: Iterable[str], tokenize_some: Callable[[Sequence[str]], Iterable[TokenIds]]
 ) -> dict[str, TokenIds]:
-    """Return each distinct text's token ids; tokenize a few thousand texts at a time to limit memory."""
+    """Return each distinct text's token ids; limit memory by tokenizing in parts."""
     waiting = sorted(distinct)
     ids: dict[str, TokenIds] = {}
     for start in range(0, len(waiting), _TOKENIZE_AT_ONCE):
@@ -82,9 +82,9 @@ def ids_by_text(
 
 
 class Batches:
-    """Batches of indices of texts with similar lengths. Every epoch has a new order, which depends on `seed`.
+    """Batches of indices of texts with similar lengths, in a new order in every epoch, which depends on `seed`.
 
-    Each batch has `batch_size` indices, or all indices if there are fewer. `lengths` is int64 [texts].
+    Each batch has `batch_size` indices, or all if there are fewer. `lengths` is int64 [texts].
     """
 
     def __init__(self, lengths: NDArray[np.int64], *, batch_size: int, seed: int) -> None:
@@ -96,11 +96,11 @@ class Batches:
 
     @property
     def per_epoch(self) -> int:
-        """The number of full batches in an epoch. An epoch skips leftover texts, which differ between epochs."""
+        """The number of full batches in an epoch."""
         return len(self._lengths) // self._size
 
     def __getitem__(self, step: int) -> NDArray[np.int64]:
-        """Return the indices for `step`; steps are counted from 0."""
+        """Return the indices for `step`, counted from 0."""
         epoch, batch = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, self._shuffled(epoch)

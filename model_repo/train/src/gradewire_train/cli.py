@@ -45,7 +45,7 @@ def _output_option(action: str, reader: str) -> Callable[[Command], Command]:
 
 
 def setting_options(recipe: type) -> Callable[[Command], Command]:
-    """Return a decorator that adds an option for every setting in a recipe, in one group for each table."""
+    """Return a decorator that adds an option for every setting in a recipe, with a group for each table."""
 
     def setting(table: str, name: str, info: FieldInfo) -> Callable[[Command], Command]:
         choices, several = get_args(info.annotation), info.default == ()
@@ -63,7 +63,7 @@ def setting_options(recipe: type) -> Callable[[Command], Command]:
 
 
 def training_options(recipe: type) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options that all training commands share, except for the settings."""
+    """Return a decorator that adds the options of all training commands, except the settings."""
     return cloup.option_group(
         "Training",
         click.option(
@@ -92,7 +92,6 @@ def training_options(recipe: type) -> Callable[[Command], Command]:
 
 
 def _recipe_option(recipe: type) -> Callable[[Command], Command]:
-    """Return the option ``--recipe``, which accepts a file or a shipped recipe's name."""
     shipped = shipped_recipes(recipe)
 
     def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
@@ -115,22 +114,22 @@ def _recipe_option(recipe: type) -> Callable[[Command], Command]:
 
 @contextmanager
 def training_imports() -> Iterator[None]:
-    """Wrap the imports that training needs.
+    """Wrap the imports for training.
 
     Raises:
         MissingPackageError: The extra `train` is not installed.
     """
-    # Training never needs a model hub. The libraries read this variable when they are imported.
+    # Training needs no model hub. The libraries read this variable when they are imported.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     with needs("train", "training"):
         yield
 
 
 def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, Any]) -> None:
-    """Train with a command's options. Options that are not fields of `request` become `settings`.
+    """Train with a command's options; options that are not fields of `request` become `settings`.
 
     Raises:
-        click.ClickException: The training failed; the message says what to do.
+        click.ClickException: The training failed.
         click.exceptions.Exit: The training was interrupted and left a checkpoint.
     """
     own = {each.name: given.pop(each.name) for each in fields(request) if each.name in given}
@@ -145,7 +144,7 @@ def train_as(request: type[Any], run: Callable[[Any], bool], given: dict[str, An
 def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
     pairs = [each.partition("=") for each in given]
     if wrong := [each for each, (name, _, field) in zip(given, pairs, strict=True) if not name or not field]:
-        raise click.BadParameter(f"{wrong[0]!r} should have the format OURS=YOURS, for example answers=labels")
+        raise click.BadParameter(f"{wrong[0]!r} must have the format OURS=YOURS, for example answers=labels")
     return {name: field for name, _, field in pairs}
 
 
@@ -291,14 +290,14 @@ def _fold(_context: click.Context, _option: click.Parameter, given: str | None) 
     number, count = map(int, parts.groups()) if parts else (0, 0)
     if not 1 <= number <= count or count < 2:
         raise click.BadParameter(
-            f"{given!r} should have the format K/N, for example 1/5, with K from 1 to N and N at least 2"
+            f"{given!r} must have the format K/N, for example 1/5, with K from 1 to N and N at least 2"
         )
     return number, count
 
 
 def _finite(_context: click.Context, _option: click.Parameter, given: float) -> float:
     if not math.isfinite(given):
-        raise click.BadParameter(f"{given} should be a finite number above 0; 1 leaves logits unchanged")
+        raise click.BadParameter(f"{given} must be a finite number above 0; 1 leaves logits unchanged")
     return given
 
 
@@ -320,7 +319,7 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
     click.option(
         "--half",
         type=click.Choice(["a", "b"]),
-        help="Use only rows whose question is in this half: a, to fit, or b, held out.",
+        help="Use only rows whose question is in this half: a (to fit) or b (held out).",
     ),
     click.option(
         "--leave-out-fold",
@@ -410,7 +409,7 @@ train.add_command(grader)
     click.option(
         "--dev-half",
         type=click.Choice(["a", "b"]),
-        help="Use only dev rows in this half (the field half): a, to fit, or b, held out.",
+        help="Use only dev rows with this value in the field half: a (to fit) or b (held out).",
     ),
     _number_option("--dev-rows", 600, 0, "Use at most N dev rows; 0 means all."),
     _number_option("--evaluate-every", 100, 1, "Evaluate every N steps."),

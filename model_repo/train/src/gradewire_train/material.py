@@ -1,4 +1,4 @@
-"""Load the words, questions and sentences for drawing texts from the files in `data/`, and turn lists into tuples."""
+"""Load words, questions and sentences for drawing texts from the files in `data/`."""
 
 import tomllib
 from collections.abc import Mapping

@@ -14,15 +14,14 @@ _NEVER = -1e9
 
 
 def group(examples: Sequence[Example]) -> tuple[Any, Any]:
-    """Find the candidates that may be compared with each example's positive in a batch.
+    """Find the candidates to compare with each example's positive in a batch.
 
-    Two kinds of candidates are excluded. A candidate with the anchor's or positive's text would be punished for being
-    right. Another example's candidate for the same question may mean the same in different words.
+    Excluded are candidates with the anchor's or positive's text, which would be punished for being right, and other
+    examples' candidates for the same question, which may have the same meaning.
 
     Returns:
         int64 [negatives], the index of each hard negative's example; bool [examples, examples + negatives], the allowed
-        candidates (all positives, then all hard negatives) for each example. An example's own positive is always
-        allowed.
+        candidates (all positives, then all hard negatives) for each example.
     """
     read = [texts(example) for example in examples]
     owner = [index for index, each in enumerate(read) for _ in each[2:]]
@@ -31,7 +30,7 @@ def group(examples: Sequence[Example]) -> tuple[Any, Any]:
     numbers: dict[str, int] = {}
     candidate_ids = torch.tensor([numbers.setdefault(text, len(numbers)) for text in candidates])
     anchor_ids = torch.tensor([numbers.setdefault(each[0], len(numbers)) for each in read])
-    # Each example without a question gets a unique question, because such examples have nothing in common.
+    # Each example without a question gets a unique question, because these examples have nothing in common.
     asked = [example.question or f"\0{index}" for index, example in enumerate(examples)]
     questions = torch.tensor([numbers.setdefault(f"\1{question}", len(numbers)) for question in asked])
     owner_of = torch.tensor(owners)
@@ -54,7 +53,7 @@ def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: flo
 
     Args:
         anchors: float32 [examples, dims].
-        candidates: float32 [examples + negatives, dims]: first the positives in the order of the anchors.
+        candidates: float32 [examples + negatives, dims], starting with the positives in the anchors' order.
         allowed: bool [examples, examples + negatives].
         temperature: Temperature of the softmax.
 
@@ -68,8 +67,8 @@ def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: flo
 def ranking(positive_cosines: Any, negative_cosines: Any, *, temperature: float) -> Any:
     """Return log(1 + Σ exp((cos_negative - cos_positive) / temperature)) over all pairs of a negative and a positive.
 
-    The contrastive loss only compares answers to one question. Users also compare scores across questions, so this loss
-    ranks every right pair in the batch above every wrong pair.
+    The contrastive loss compares only answers to the same question; this loss ranks every right pair in the batch above
+    every wrong pair.
 
     Args:
         positive_cosines: float32 [positives].

@@ -1,4 +1,4 @@
-"""Read and write recipes, which are settings for training as typed values and TOML files."""
+"""Read and write recipes: training settings as typed values and TOML files."""
 
 import hashlib
 import json
@@ -108,9 +108,10 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Recipe:
-    """All settings that affect the weights. The user's files affect them too, and the model card names these files.
+    """All settings that affect the weights, besides the user's files, which the model card lists.
 
-    `only` names the tasks or groups to train on, `without` the tasks or groups to exclude. An empty `only` means all.
+    `only` contains the tasks or groups to train on, `without` the tasks or groups to exclude. An empty `only` means
+    all.
     """
 
     training: Training = Field(default_factory=Training)
@@ -130,7 +131,7 @@ class GraderTraining(Optimisation):
 
     @property
     def method(self) -> str:
-        """Always "adapter", because a grader's files contain no other weights of the encoder."""
+        """Always "adapter", because a grader's files contain no other encoder weights."""
         return "adapter"
 
 
@@ -161,7 +162,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class GraderRecipe:
-    """All settings that affect the weights, apart from the user's rows."""
+    """All settings that affect the weights, besides the user's rows."""
 
     training: GraderTraining = Field(default_factory=GraderTraining)
     material: Material = Field(default_factory=Material)
@@ -183,8 +184,7 @@ def read_recipe(path: Path, kind: type[K]) -> K:
     """Read a recipe of the class `kind`; missing settings get their defaults.
 
     Raises:
-        TrainingError: The file cannot be read, or a setting is unknown or out of range; the message names the file, the
-            line and the field.
+        TrainingError: The file is not readable, or a setting is unknown or out of range.
     """
     try:
         source = path.read_text(encoding="utf-8")
@@ -208,7 +208,7 @@ def shipped_recipes(kind: type) -> dict[str, Path]:
 
 
 def _where(path: Path, source: str, section: str, key: str) -> str:
-    # tomllib reports no line numbers for keys, so search for the key below its table's header.
+    # tomllib gives no line numbers for keys, so search for the key below its table's header.
     inside = ""
     for number, line in enumerate(source.splitlines(), 1):
         head = re.match(r"\s*\[+\s*([^\]\s]+)\s*\]+", line)
@@ -222,10 +222,10 @@ def _where(path: Path, source: str, section: str, key: str) -> str:
 
 
 def with_settings(recipe: K, given: dict[str, Any]) -> K:
-    """Return a copy of the recipe with the settings in `given`, by name. Names are unique across tables.
+    """Return a copy of the recipe with the settings in `given`, by name; names are unique across tables.
 
     Raises:
-        TrainingError: A value is out of range; the message names the command's option.
+        TrainingError: A value is out of range.
     """
     tables = sections(type(recipe))
     changed: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Select the step to keep: the one whose `sfve` scores rank labelled answers best."""
+"""Select the step whose `sfve` scores rank labelled answers best."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ MEAN = "dev"
 
 @dataclass(frozen=True, slots=True)
 class LabelledRow:
-    """An answer with its label. A better answer has a higher label; only rows in the same `part` are compared."""
+    """An answer with its label. Better answers have higher labels; only rows in the same `part` are compared."""
 
     question: str
     references: tuple[str, ...]
@@ -44,10 +44,10 @@ class _Line(AnswerLine):
 def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
     """Read JSON lines with the fields question, references, prediction, label or grade, and optionally part.
 
-    If `half` is given, keep only rows whose field "half" names this split.
+    If `half` is given, keep only rows whose field "half" has this value.
 
     Raises:
-        TrainingError: A line is invalid (the message names it), or fewer than two rows are left.
+        TrainingError: A line is invalid (the message states the line), or fewer than two rows are left.
     """
     rows = []
     for where, line in json_lines(path, _Line):
@@ -64,7 +64,7 @@ def read_labelled(path: Path, *, half: str | None = None) -> list[LabelledRow]:
 
 
 def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
-    """Check that the rows can be ranked, before training starts.
+    """Before training starts, check that the rows can be ranked.
 
     Raises:
         TrainingError: Every part has only one distinct label.
@@ -75,7 +75,7 @@ def ensure_rankable(rows: Sequence[LabelledRow], origin: Path) -> None:
     if all(len(each) < 2 for each in labels.values()):
         raise TrainingError(
             f"{origin}: the {len(rows)} rows cannot be ranked, because within each part all labels are equal. "
-            "Name a file whose parts have different labels, or leave out --dev"
+            "Use a file whose parts have different labels, or leave out --dev"
         )
 
 
@@ -88,13 +88,13 @@ def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[Labell
 
 
 def labelled_digest(rows: Sequence[LabelledRow]) -> str:
-    """Return the SHA-256 over the rows' used fields, 64 hex characters."""
+    """Return the SHA-256 of the rows' used fields, 64 hex characters."""
     plain = [[row.question, list(row.references), row.prediction, row.label, row.part] for row in rows]
     return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
 
 class Selection:
-    """Labelled rows, tokenized once, that rank the steps; `digest` is their `labelled_digest`."""
+    """Labelled rows, tokenized once, that rank the steps; `digest` is the rows' `labelled_digest`."""
 
     def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
         self.digest = labelled_digest(rows)
@@ -112,7 +112,7 @@ class Selection:
         self._parts = np.array([row.part for row in rows])
 
     def scores(self, encoder: TrainedEncoder) -> NDArray[np.float64]:
-        """Return the rows' `sfve` scores, the largest cosine over the references, float64 [rows]."""
+        """Return the rows' `sfve` scores, the largest cosine with a reference, float64 [rows]."""
         vectors = _without_gradients(encoder, self._ids)
         return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
 

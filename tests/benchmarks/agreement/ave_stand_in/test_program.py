@@ -54,7 +54,7 @@ def test_the_file_goes_into_bench_ave(tmp_path: Path) -> None:
     done = made(file, *options)
     assert done.exit_code == 0, done.output
     told = " ".join(done.stderr.split())
-    assert "2 rows were skipped: label or text missing (first at line 4)" in told
+    assert "2 rows were skipped because the label or a text is missing (first: line 4)" in told
     assert "1 rows were skipped: the prediction is an exact match of a reference" in told
     assert "2 samples written" in told
     first, second = read_rows(out.read_text())
@@ -84,8 +84,8 @@ def test_wordnets_files_are_those_of_the_servers_setting(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ([], (), "has no row for a stand-in"),
-        (ROWS[2:3], (), "has no row for a stand-in"),
+        ([], (), "has no row that fits a stand-in"),
+        (ROWS[2:3], (), "has no row that fits a stand-in"),
         ([{"prediction": "x", "label": 1}], (), "no column for references"),
         (ROWS, ("--max-words", "0"), "max-words"),
         (ROWS, ("--wordnet", "."), "cannot read WordNet's files in ."),

@@ -149,7 +149,7 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_or_misshapen_tensor_is_named(qwen2: TinyJudge) -> None:
     weights = JudgeWeights(qwen2.gguf)
-    with pytest.raises(BuildError, match=r"blk\.9\.ffn_up\.weight should have shape \[3\], but it is missing"):
+    with pytest.raises(BuildError, match=r"blk\.9\.ffn_up\.weight must have shape \[3\], but it is missing"):
         weights.tensor("blk.9.ffn_up.weight", 3)
-    with pytest.raises(BuildError, match=r"output_norm\.weight should have shape \[3\], but it has shape \[64\]"):
+    with pytest.raises(BuildError, match=r"output_norm\.weight must have shape \[3\], but it has shape \[64\]"):
         weights.tensor("output_norm.weight", 3)

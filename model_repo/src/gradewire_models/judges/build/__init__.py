@@ -1,1 +1,1 @@
-"""Build and check judges: turn a GGUF file into a tokenizer and an 8-bit ONNX graph, without torch."""
+"""Build and check judges: turn a GGUF file into a tokenizer and an 8-bit ONNX graph."""

@@ -1,8 +1,7 @@
 """Write a judge as an 8-bit ONNX graph, directly from its GGUF file.
 
-A batch's tokens are stored one after another without padding, so no computation is wasted. We chose 8 bits after
-measurements (docs/research/judge-models.md). With VNNI, integer products of 8-bit weights and activations rounded per
-token are two to three times as fast as float32 or 4-bit products.
+A batch's tokens are stored one after another without padding. With VNNI, 8-bit products are two to three times as fast
+as float32 or 4-bit products (docs/research/judge-models.md).
 """
 
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from gradewire_models.judges.build.reference import ReferencePass
 from gradewire_models.judges.build.weights import JudgeWeights, Sizes
 from gradewire_models.judges.description import ONNX_DATA_FILE, ONNX_FILE
 
-# Opset 23 is the first with rotary embedding. Older runtimes cannot load this version of the file format.
+# Opset 23 is the first with rotary embedding. Older runtimes cannot load this file format version.
 _OPSET = 23
 _IR_VERSION = 11
 
@@ -50,7 +49,7 @@ def write_graph(weights: JudgeWeights, target: Path, reference: ReferencePass, r
 
     Raises:
         BuildError: A tensor is missing or does not match the header.
-        OSError: The files cannot be written.
+        OSError: The files are not writable.
     """
     sizes = weights.sizes
     (target / ONNX_FILE).parent.mkdir(parents=True, exist_ok=True)

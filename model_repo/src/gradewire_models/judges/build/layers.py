@@ -1,4 +1,4 @@
-"""Write a judge's 8-bit layers: rounding, attention over a shared prefix, and weights in a separate file."""
+"""Write a judge's 8-bit layers: rounding, attention, and weights in a separate file."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from gradewire_models.build.nodes import Nodes
 from gradewire_models.judges.build.weights import LayerWeights, Matrix, Sizes
 
-# The size of a memory page. Weights that start at a multiple of it can be memory-mapped.
+# The size of a memory page, for memory-mapped weights.
 _ALIGNMENT = 4096
 
 MICROSOFT = "com.microsoft"
@@ -23,7 +23,7 @@ _UNSEEN_SCORE = np.float32(-1e30)
 
 @dataclass(slots=True)
 class JudgeNodes(Nodes):
-    """A graph's nodes and small constants, in memory, and its weights, in the open file `data` next to the graph."""
+    """A graph's nodes and small constants in memory, and its weights in the open file `data` next to the graph."""
 
     data: BinaryIO | None = None
     data_name: str = ""
@@ -59,7 +59,7 @@ class JudgeNodes(Nodes):
         return name
 
     def inner(self) -> "JudgeNodes":
-        """Return empty nodes for the body of a loop. The outer graph stores the body's constants."""
+        """Return empty nodes for a loop's body, whose constants the outer graph stores."""
         return JudgeNodes(constants=self.constants)
 
 
@@ -70,7 +70,7 @@ def round_rows(matrix: Matrix) -> tuple[NDArray[np.int8], Matrix]:
         matrix: float32 [rows, columns].
 
     Returns:
-        int8 [rows, columns] in [-127, 127], and each row's scale, float32 [rows], which is 1 for a row of zeros.
+        int8 [rows, columns] in [-127, 127], and each row's scale, float32 [rows]; 1 for a row of zeros.
     """
     scales = np.abs(matrix).max(axis=1) / _LARGEST
     scales[scales == 0] = 1
@@ -87,7 +87,7 @@ def write_rounding_constants(nodes: JudgeNodes) -> None:
 
 
 def quantize(nodes: JudgeNodes, inputs: str, name: str) -> tuple[str, str]:
-    """Round activations, float32 [tokens, width], to uint8, with one scale for each token.
+    """Round activations, float32 [tokens, width], to uint8, with a scale for each token.
 
     Returns:
         Names of the rounded activations and of the scales, float32 [tokens, 1].
@@ -102,14 +102,14 @@ def quantize(nodes: JudgeNodes, inputs: str, name: str) -> tuple[str, str]:
 
 
 def product(nodes: JudgeNodes, inputs: str, matrix: Matrix, name: str, *, fold: Matrix | None = None) -> str:
-    """Multiply rounded activations by `matrix`; the caller must multiply the result by the activations' scales.
+    """Multiply rounded activations by `matrix`, without the activations' scales, which the caller must apply.
 
     Args:
         nodes: The graph under construction.
         inputs: uint8 [tokens, inputs] from `quantize`.
         matrix: float32 [outputs, inputs].
         name: Name of the result, float32 [tokens, outputs].
-        fold: Factors, [outputs], to multiply the result by as well, at no cost.
+        fold: Additional factors for the result, [outputs].
     """
     rounded, scales = round_rows(matrix)
     return product_of_rounded(nodes, inputs, rounded, scales if fold is None else scales * fold, name)
@@ -119,13 +119,13 @@ def product_of_rounded(nodes: JudgeNodes, inputs: str, rounded: NDArray[np.int8]
     """Multiply like `product`, with a matrix from `round_rows`."""
     weight = nodes.weight(f"{name}.weight", rounded.T)
     per_output = nodes.constant(f"{name}.scales", scales)
-    # This operator computes the integer product, the conversion and the scaling in one kernel instead of three.
+    # This operator multiplies, converts and scales in one kernel instead of three.
     operands = (inputs, weight, "unit_scale", per_output, "activation_zero", "weight_zero")
     return nodes.op("MatMulIntegerToFloat", *operands, name=name, domain=MICROSOFT)
 
 
 def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: str) -> str:
-    """Write a lookup of `ids` in a rounded table; return the name of the resulting rows, float32 [tokens, width]."""
+    """Write a lookup of `ids` in a rounded table; return the name of the rows, float32 [tokens, width]."""
     table = nodes.weight("embedding.weight", rounded)
     worth = nodes.weight("embedding.scales", scales[:, None])
     units = nodes.op("Gather", table, ids, name="embedding.rounded", axis=0)
@@ -144,7 +144,7 @@ class Heads:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Names of the attention results for one part of the keys, by head and token.
+    """Names of the attention results for a part of the keys, by head and token.
 
     Attributes:
         mixed: Weighted sum of the values, [heads, tokens, head_dim].
@@ -158,7 +158,7 @@ class Part:
 
 
 def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
-    """Add the attention constants that all layers share: shapes, each sequence's span, and the causal mask."""
+    """Add the attention constants that all layers share."""
     nodes.ints("grouped", sizes.kv_heads, -1, sizes.head_dim)
     nodes.ints("by_head", sizes.heads, -1, sizes.head_dim)
     nodes.ints("one_by_head", sizes.heads, -1, 1)
@@ -189,8 +189,8 @@ def write_attention_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
 def write_attention(nodes: JudgeNodes, name: str, index: int, heads: Heads) -> str:
     """Write a layer's attention; return the name of the mixed values, float32 [tokens, heads * head_dim].
 
-    The layer with the index N reads the graph's inputs ``prefix_keys_N``, ``prefix_values_N``, ``own_past_keys_N`` and
-    ``own_past_values_N``, and writes its outputs ``own_keys_N`` and ``own_values_N``.
+    The layer reads the graph's inputs ``prefix_keys_N``, ``prefix_values_N``, ``own_past_keys_N`` and
+    ``own_past_values_N``, and writes the graph's outputs ``own_keys_N`` and ``own_values_N``, where N is `index`.
     """
     prefix = _attend_to_prefix(nodes, f"{name}.prefix", index, heads.queries)
     body = _body(nodes.inner(), f"{name}.each", index, heads, prefix)
@@ -214,14 +214,14 @@ def _attend_to_prefix(nodes: JudgeNodes, name: str, index: int, queries: str) ->
     score = nodes.op("Reshape", top_score, "one_by_head", name=f"{name}.score")
     return Part(
         mixed=nodes.op("Reshape", mixed, "by_head", name=f"{name}.mixed_by_head"),
-        # The graph always needs a prefix. If it is a placeholder, this bias removes all its weight.
+        # The graph always needs a prefix; this bias removes a placeholder's weight.
         score=nodes.op("Add", score, "prefix_bias", name=f"{name}.biased_score"),
         share=nodes.op("Reshape", top_share, "one_by_head", name=f"{name}.share"),
     )
 
 
 def _body(nodes: JudgeNodes, name: str, index: int, heads: Heads, prefix: Part) -> onnx.GraphProto:
-    # The loop's counter is the index of the sequence. The body reads the layer's values from the outer graph.
+    # The loop's counter is the sequence's index. The body reads the layer's values from the outer graph.
     number, going_on, going_further = f"{name}.number", f"{name}.going_on", f"{name}.going_further"
     spans = ("start", "end", "past_start", "past_end", "corner", "far_corner")
     span = nodes.op("Gather", "spans", number, name=f"{name}.span", axis=0)
@@ -324,7 +324,7 @@ def write_layer_constants(nodes: JudgeNodes, sizes: Sizes) -> None:
 
 
 def write_norm(nodes: JudgeNodes, inputs: str, scale: Matrix, name: str, sizes: Sizes) -> str:
-    """Write a root-mean-square normalisation (Zhang and Sennrich 2019, equation 4) with onnxruntime's own operator."""
+    """Write a root-mean-square normalisation (Zhang and Sennrich 2019, equation 4)."""
     weight = nodes.floats(f"{name}.scale", scale)
     return nodes.op("SimplifiedLayerNormalization", inputs, weight, name=name, axis=-1, epsilon=sizes.norm_epsilon)
 
@@ -334,8 +334,7 @@ def write_layer(  # noqa: PLR0913, PLR0917 - parts and position of a layer
 ) -> str:
     """Write layer `index` with the input `hidden`, float32 [tokens, dims]; return the name of the result.
 
-    After its attention, the last layer keeps only each sequence's last token, [sequences, dims], because no output
-    needs the other tokens.
+    The last layer keeps only each sequence's last token, [sequences, dims].
     """
     name = f"layer_{index}"
     normed = write_norm(nodes, hidden, weights.attention_norm, f"{name}.attention_norm", sizes)
@@ -354,7 +353,7 @@ def _write_heads(  # noqa: PLR0913, PLR0917 - as write_layer
     nodes: JudgeNodes, name: str, normed: str, weights: LayerWeights, angles: Angles, sizes: Sizes
 ) -> Heads:
     rounded, scales = quantize(nodes, normed, f"{name}.attention_rounding")
-    # Fold the factor of the scores, 1 / sqrt(head_dim), into the queries, because it commutes with the rotation.
+    # Fold the scores' factor, 1 / sqrt(head_dim), into the queries, because this factor commutes with the rotation.
     queries, keys = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
     fold = np.repeat(np.array([1 / math.sqrt(sizes.head_dim), 1], np.float32), [queries, keys])
     units = product(nodes, rounded, weights.query_key, f"{name}.query_key", fold=fold)

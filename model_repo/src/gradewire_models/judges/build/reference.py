@@ -1,4 +1,4 @@
-"""Run a judge in plain float32, to get the golden logits that `verify` compares graphs with."""
+"""Run a judge in plain float32, to compute golden logits for `verify`."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ TEXTS = (
 
 
 class ReferencePass:
-    """A judge's computation for some texts, one layer at a time, without rounding and without the graph's code."""
+    """A judge's computation for some texts, layer by layer and without rounding."""
 
     def __init__(self, weights: JudgeWeights, texts: Sequence[Sequence[int]]) -> None:
         self._sizes = weights.sizes
@@ -108,13 +108,13 @@ def save_golden(golden: Golden, path: Path) -> None:
     """Write golden logits to an npz file.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file is not writable.
     """
     lengths = np.array([len(text) for text in golden.ids])
     np.savez_compressed(path, lengths=lengths, ids=np.concatenate(golden.ids), logits=golden.logits)
 
 
 def load_golden(path: Path) -> Golden:
-    """Read a file that `save_golden` wrote; raise the errors of `open_golden`."""
+    """Read a file from `save_golden`; raise the errors of `open_golden`."""
     with open_golden(path) as (ids, file):
         return Golden(ids, file["logits"])

@@ -1,4 +1,4 @@
-"""Check a built judge's files, its tokenizer, and its logits against plain float32."""
+"""Check a built judge's files, tokenizer and logits."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,25 +24,25 @@ States: TypeAlias = dict[str, NDArray[np.float32]]
 NO_PREFIX_BIAS = np.float32(-1e30)
 
 MIN_CORRELATION = 0.97
-"""Minimum correlation between a token's logits and those from plain float32.
+"""Minimum correlation between a token's logits and its logits in plain float32.
 
-8-bit graphs reach 0.99 for all judges that we tried; a graph with swapped rotary pairs stays below 0.9.
+8-bit graphs of all tested judges reach 0.99; a graph with swapped rotary pairs stays below 0.9.
 """
 MAX_PREFIX_SHIFT = 0.2
 """Maximum total variation between the next token's distributions with and without a cached prefix.
 
-The two distributions differ because of float32 rounding, which can move an activation to the next integer.
+The distributions differ because float32 rounding can move an activation to the next integer.
 """
 
 _INT8_LARGEST, _UINT8_LARGEST = 127, 255
 
 
 class JudgeSession:
-    """A session in onnxruntime, with one thread, for a judge's graph and weights."""
+    """A single-threaded onnxruntime session for a judge's graph and weights."""
 
     def __init__(self, onnx_path: Path) -> None:
         options = cpu_session_options(1)
-        # Planning memory reuse takes seconds (quadratic in the number of nodes) and saves neither time nor memory.
+        # Planning memory reuse takes seconds (quadratic in the nodes) and saves neither time nor memory.
         options.enable_mem_reuse = False
         self._session = open_int8(onnx_path, options)
         shapes = {value.name: value.shape for value in self._session.get_inputs()}
@@ -57,7 +57,7 @@ class JudgeSession:
         past: States | None = None,
         past_lengths: Sequence[int] = (),
     ) -> tuple[Logits, States]:
-        """Run a batch of texts' new tokens after a shared prefix and each text's past tokens.
+        """Run a batch: each text's new tokens, after a shared prefix and the text's past tokens.
 
         `past` contains the keys and values of all past tokens, text after text, and `past_lengths` each text's number
         of past tokens. Return the logits of each text's last token, float32 [texts, vocabulary], and the keys and
@@ -74,7 +74,7 @@ class JudgeSession:
             "past_lengths": np.array(before, np.int64),
             "prefix_bias": np.array([NO_PREFIX_BIAS if prefix is None else 0], np.float32),
         }
-        # One token of zeros replaces a missing prefix; the bias removes all its weight.
+        # A token of zeros replaces a missing prefix; the bias removes its weight.
         inputs |= {f"prefix_{name}": array for name, array in (prefix or self._blank(1)).items()}
         inputs |= {f"own_past_{name}": array for name, array in (past or self._blank(0)).items()}
         logits, *states = self._session.run(["logits", *(f"own_{name}" for name in self._names)], inputs)
@@ -114,7 +114,7 @@ def verify_judge(repository: Path, name: str, expected: CatalogJudge | None) -> 
 
 
 def check_processor() -> Check:
-    """Check that integer products are exact on this processor. If they saturate, a judge's output is nonsense."""
+    """Check that integer products are exact on this processor; if they saturate, a judge's output is nonsense."""
     width = 64
     nodes = [helper.make_node("MatMulInteger", ["values", "weights"], ["sums"])]
     weights = numpy_helper.from_array(np.full((width, width), _INT8_LARGEST, np.int8), "weights")

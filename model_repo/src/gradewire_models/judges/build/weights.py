@@ -21,7 +21,7 @@ _BLOCK_ROWS = 8192
 # GGUF's numbers for token types.
 _CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
 
-# Words, between which BPE never merges: English contractions, letters with one leading character, single digits,
+# Words, between which BPE never merges: English contractions, letters with a leading character, single digits,
 # punctuation, line ends, white space.
 _QWEN2_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -33,18 +33,12 @@ class Sizes:
     """The numbers that determine the graph's shapes.
 
     Attributes:
-        architecture: ``"qwen2"`` or ``"llama"``. In qwen2, a rotary pair consists of one value from each half of a
-            head. In llama, it consists of two neighbouring values, because GGUF reorders the rows of llama's queries
-            and keys.
-        layers: Number of layers.
-        dims: Width of the hidden state.
-        heads: Number of attention heads in a layer.
+        architecture: ``"qwen2"`` or ``"llama"``. In qwen2, a rotary pair has one value from each half of a head. In
+            llama, it has two neighbouring values, because GGUF reorders the rows of llama's queries and keys.
         kv_heads: Number of heads for keys and values in a layer.
-        feed_forward_dims: Number of values between the feed-forward matrices.
         norm_epsilon: Constant that every normalisation adds to the mean square.
         rope_base: Base of the rotary frequencies.
         context_tokens: Maximum sequence length in training, in tokens.
-        vocabulary: Number of rows in the embedding and of logits.
     """
 
     architecture: str
@@ -71,9 +65,7 @@ class LayerWeights:
     Attributes:
         attention_norm: Scale [dims] before attention.
         query_key: [(heads + kv_heads) * head_dim, dims].
-        query_key_bias: Bias of query_key; None if the layer has no biases.
         value: [kv_heads * head_dim, dims].
-        value_bias: Bias of value, or None.
         attention_out: [dims, heads * head_dim].
         feed_forward_norm: Scale [dims] before the feed-forward part.
         gate: [feed_forward_dims, dims], the input of SiLU.
@@ -130,7 +122,7 @@ class JudgeWeights:
         return dequantize(found.data, found.tensor_type).reshape(shape).astype(np.float32)
 
     def rows(self, name: str, picked: NDArray[np.int64]) -> Matrix:
-        """Return the rows with the indices `picked` from a table [vocabulary, dims], as float32 [len(picked), dims]."""
+        """Return the rows `picked` of a table [vocabulary, dims], as float32 [len(picked), dims]."""
         found = self._find(name, self.sizes.vocabulary, self.sizes.dims)
         return dequantize(found.data[picked], found.tensor_type).astype(np.float32)
 
@@ -142,7 +134,7 @@ class JudgeWeights:
 
     @property
     def head_name(self) -> str:
-        """The name of the tensor that computes logits: the head or, if the file has no head, the embedding."""
+        """The name of the tensor for logits: the head or, without a head, the embedding."""
         return "output.weight" if "output.weight" in self._tensors else "token_embd.weight"
 
     def layer(self, index: int) -> LayerWeights:
@@ -176,10 +168,10 @@ class JudgeWeights:
 
     def _find(self, name: str, *shape: int) -> Any:
         found = self._tensors.get(name)
-        # GGUF names the innermost dimension first.
+        # GGUF lists the innermost dimension first.
         if found is None or tuple(int(size) for size in found.shape[::-1]) != shape:
             said = "is missing" if found is None else f"has shape {[int(size) for size in found.shape[::-1]]}"
-            raise BuildError(f"{self._path}: {name} should have shape {list(shape)}, but it {said}")
+            raise BuildError(f"{self._path}: {name} must have shape {list(shape)}, but it {said}")
         return found
 
     def _read_sizes(self) -> Sizes:
@@ -210,17 +202,16 @@ def make_tokenizer(weights: JudgeWeights) -> Tokenizer:
     """Return a byte-level BPE tokenizer with the file's vocabulary, merges and special tokens.
 
     The tokenizer returns the same ids as llama.cpp, without normalisation or a first token. It recognises special
-    tokens in a text. For a user's text, set ``encode_special_tokens = True``, so that the tokenizer treats them as
-    plain text.
+    tokens in a text; for a user's text, set ``encode_special_tokens = True`` to treat them as plain text.
 
     Raises:
-        BuildError: The file's vocabulary is not byte-level BPE, or it splits words in an unsupported way.
+        BuildError: The file's vocabulary is not byte-level BPE, or splits words in an unsupported way.
     """
     if weights.field("tokenizer.ggml.model") != "gpt2":
         raise BuildError("the vocabulary of this GGUF file is not byte-level BPE")
     tokens, kinds = weights.field("tokenizer.ggml.tokens"), weights.field("tokenizer.ggml.token_type")
     merges = [tuple(merge.split(" ", 1)) for merge in weights.field("tokenizer.ggml.merges")]
-    # Skip ids that only pad the embedding, because they have no text.
+    # Skip ids without text, which only pad the embedding.
     vocabulary = {
         token: number for number, (token, kind) in enumerate(zip(tokens, kinds, strict=True)) if kind != _UNUSED
     }
@@ -236,7 +227,7 @@ def write_tokenizer(weights: JudgeWeights, path: Path) -> None:
     """Write tokenizer.json. The same vocabulary gives the same bytes.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file is not writable.
         BuildError: See `make_tokenizer`.
     """
     path.write_text(make_tokenizer(weights).to_str(pretty=False), encoding="utf-8")

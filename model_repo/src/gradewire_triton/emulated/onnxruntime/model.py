@@ -1,9 +1,9 @@
 # noqa: INP001 - Triton loads this file by its path
-"""Run ONNX models inside Triton's Python backend, in place of NVIDIA's ONNX Runtime backend.
+"""Run ONNX models in Triton's Python backend, in place of NVIDIA's ONNX Runtime backend.
 
-Triton loads this file from the directory ``onnxruntime`` in --backend-directory for every model whose config.pbtxt
-contains ``backend: "onnxruntime"``. Each model instance is a process in the environment of
-`gradewire_triton.environment`, so this file cannot import gradewire.
+Triton loads this file from --backend-directory for every model whose config.pbtxt contains ``backend: "onnxruntime"``.
+Each model instance is a process in the environment of `gradewire_triton.environment`, so this file cannot import
+gradewire.
 """
 
 import json
@@ -48,7 +48,7 @@ class TritonPythonModel:
             raise pb_utils.TritonModelException(f"the graph has no outputs {missing}; it has {sorted(outputs)}")
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Answer the requests in a dynamic batch. Requests with equal shapes and outputs share one run."""
+        """Answer the requests in a dynamic batch; requests with equal shapes and outputs share a run."""
         responses: list[Any] = [None] * len(requests)
         groups: dict[tuple[Any, ...], list[tuple[int, Tensors]]] = {}
         for index, request in enumerate(requests):
@@ -71,7 +71,7 @@ class TritonPythonModel:
             outputs = self._session.run(list(wanted), merged)
         except Exception as error:  # noqa: BLE001 - ONNX Runtime's errors have no common base class
             if len(members) > 1:
-                # A request must not fail because of another request in the batch, so run each alone.
+                # A request must not fail because of another request in the batch, so run each request alone.
                 return [answer for tensors in members for answer in self._answer(wanted, [tensors])]
             return [_failure(str(error), _code(error))]
         parts = [np.split(output, np.cumsum(rows)[:-1]) for output in outputs]
@@ -93,7 +93,7 @@ def _options(config: Mapping[str, Any]) -> onnxruntime.SessionOptions:
 
 
 def _share_of_cores(config: Mapping[str, Any]) -> int:
-    # All instances together use each core once. With more threads than cores, runs took a seventh longer.
+    # All instances together use each core once; with more threads than cores, runs took a seventh longer.
     instances = sum(int(group["count"]) for group in config["instance_group"])
     return max(1, len(os.sched_getaffinity(0)) // max(1, instances))
 

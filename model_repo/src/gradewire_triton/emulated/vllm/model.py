@@ -1,10 +1,10 @@
 # noqa: INP001 - Triton loads this file by its path
 """Emulate Triton's vLLM backend with llama.cpp on CPUs.
 
-Triton loads this file from the directory ``vllm`` in --backend-directory for every model whose config.pbtxt contains
-``backend: "vllm"``. The directory also contains a link to the package xllamacpp. From model.json, the backend reads
-``model`` (here a GGUF file, absolute or relative to the model's directory), ``max_model_len``, ``max_num_seqs``, and
-``num_threads``, which vLLM does not have. It ignores vLLM's other fields. This file cannot import gradewire.
+Triton loads this file from --backend-directory for every model whose config.pbtxt contains ``backend: "vllm"``. The
+directory also contains a link to the package xllamacpp. From model.json, the backend reads ``model`` (here a GGUF file,
+absolute or relative to the model's directory), ``max_model_len``, ``max_num_seqs``, and ``num_threads``, which vLLM
+lacks. This file cannot import gradewire.
 """
 
 import base64
@@ -37,7 +37,7 @@ FLAGS = ("finish_reason", "cumulative_logprob", "logprobs", "num_input_tokens", 
 
 
 class TritonPythonModel:
-    """A model that accepts requests immediately and answers each one when it is done. Each slot runs one request."""
+    """A model that accepts requests immediately and answers them when they are done; each slot runs one request."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the weights.
@@ -63,7 +63,7 @@ class TritonPythonModel:
         self._threads = ThreadPoolExecutor(slots, "vllm")
 
     def execute(self, requests: Sequence[Any]) -> None:
-        """Accept requests. Other threads send the answers."""
+        """Accept requests; other threads send the answers."""
         for request in requests:
             self._threads.submit(self._answer, request, request.get_response_sender())
 
@@ -94,7 +94,7 @@ class TritonPythonModel:
         return _success(completion, "" if exclude else prompt, flags)
 
     def _complete(self, prompt: str, request: dict[str, Any], sender: Any) -> dict[str, Any] | None:
-        """Return a completion, joined from its pieces; None if the caller cancelled the request."""
+        """Return a completion, joined from its pieces, or None if the caller cancelled the request."""
         pieces: list[dict[str, Any]] = []
 
         def take(piece: dict[str, Any]) -> bool:  # must not raise, because llama.cpp's thread hides exceptions
@@ -136,7 +136,6 @@ def _parameters(weights: Path, engine: Mapping[str, Any], slots: int) -> Any:
 
 
 def _completion_request(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a judge's sampling parameters into llama.cpp's."""
     known = {"max_tokens", "temperature", "logprobs", "stop", "structured_outputs", "seed"}
     if set(sampling) - known:
         raise ValueError(f"unknown sampling parameters {sorted(set(sampling) - known)}")
@@ -198,10 +197,7 @@ def _images(request: Any) -> list[bytes]:
 
 
 def _with_images(prompt: str, images: Sequence[bytes]) -> str:
-    """Return the prompt with each image's placeholder replaced by words.
-
-    The words depend on the image, so that different images give different prompts.
-    """
+    """Replace each image's placeholder in the prompt by words, which differ between images."""
     parts = prompt.split(IMAGE_PLACEHOLDER)
     if len(parts) != len(images) + 1:
         raise ValueError(f"the prompt has {len(parts) - 1} placeholders for {len(images)} images")

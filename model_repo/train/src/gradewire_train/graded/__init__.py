@@ -1,1 +1,1 @@
-"""Draw labelled rows for a grader: questions, references, and answers that are right or wrong by construction."""
+"""Draw labelled rows for a grader, with answers that are right or wrong by construction."""

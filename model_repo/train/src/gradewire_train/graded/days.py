@@ -15,7 +15,7 @@ _MONTHS: Final = WORDS["months"]
 
 
 def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a sentence with the reference's day in a different format. A wrong answer has a different date."""
+    """Draw a sentence with the reference's day in a different format; a wrong answer has a different date."""
     question, statement = _asked(rng)
     day = dt.date(rng.randrange(1700, 2024), rng.randrange(1, 13), rng.randrange(1, 29))
     other = day
@@ -37,7 +37,7 @@ def dated_sentence(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def years_about(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Draw a reference with a period, and an answer with a year in this period. A wrong year is outside the period."""
+    """Draw a reference with a period, and an answer with a year in this period; a wrong year is outside the period."""
     question, statement = _asked(rng)
     year = rng.randrange(1400, 2024)
     shape = rng.randrange(4)
@@ -67,7 +67,7 @@ def years_about(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def part_of_date(rng: PartRandom, *, right: bool) -> Drawn:
-    """Ask for a year or month and answer with a full date. A wrong date has a different year or month."""
+    """Ask for a year or month and answer with a full date; a wrong date has a different year or month."""
     question, statement = _asked(rng)
     day = dt.date(rng.randrange(1700, 2024), rng.randrange(1, 13), rng.randrange(1, 29))
     other = day

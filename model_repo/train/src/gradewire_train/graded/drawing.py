@@ -19,11 +19,11 @@ from gradewire_train.texts.things import Things
 
 _TRIES: Final = 400
 _CLOSED: Final = frozenset({"count", "amount", "rank", "colour", "time_of_day"})
-"""Kinds that use the same few words in both parts, such as numbers and colours."""
+"""Kinds with the same few words in both parts, such as numbers and colours."""
 _TRAINED_ONLY: Final = frozenset({"colour"})
-"""Kinds that only the training part has, because they have too few words for two parts."""
+"""Kinds with too few words for two parts, which only the training part has."""
 Kind = Callable[..., Drawn | None]
-"""A function that draws a row with a random generator and `right`, and returns None if the draw failed."""
+"""A function that draws a row from a random generator and `right`, or returns None if the draw failed."""
 
 
 class Drawer:
@@ -38,7 +38,7 @@ class Drawer:
         return tuple(self._kinds)
 
     def rows(self, kind: str, count: int, *, seed: int) -> Iterator[DrawnRow]:
-        """Yield the first `count` distinct rows of a kind, alternately right and wrong; fewer if no more can be drawn.
+        """Yield a kind's first `count` distinct rows, alternately right and wrong; yield fewer if no more can be drawn.
 
         Raises:
             TrainingError: WordNet's files do not contain enough words for a row.
@@ -147,5 +147,5 @@ class Drawer:
 
 
 def rows_digest(rows: Sequence[DrawnRow]) -> str:
-    """Return the SHA-256 over the rows' JSON lines, 64 hex characters."""
+    """Return the SHA-256 of the rows' JSON lines, 64 hex characters."""
     return lines_digest(row.json() for row in rows)

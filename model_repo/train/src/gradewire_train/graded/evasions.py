@@ -1,4 +1,4 @@
-"""Draw answers that evade the question or add statements: denials, corrections, doubts, long texts."""
+"""Draw answers that evade the question or add statements."""
 
 from gradewire_train.graded.parts import PartRandom
 from gradewire_train.graded.wording import Drawn, any_of, references, remarks
@@ -8,7 +8,7 @@ from gradewire_train.texts.wording import capitalised, filled, question_style, s
 
 
 def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw a denial, "it is not X", which is wrong. A right answer is a correction that names the reference."""
+    """Draw a denial, "it is not X", which is wrong; a right answer is a correction that contains the reference."""
     if right:
         return corrected(rng, draw, right=True)
     said = any_of(rng, (draw.answer, *draw.same[:1]))
@@ -23,7 +23,7 @@ def corrected(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw an undecided answer, "A or B", which is wrong. A right answer voices doubt, or adds a second name."""
+    """Draw an undecided answer, "A or B", which is wrong; a right answer voices doubt or adds a second name."""
     if right:
         if draw.same and rng.random() < 0.3:
             both = any_of(rng, GRADED["aliases"]).format(draw.answer, draw.same[0])
@@ -35,7 +35,7 @@ def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw a refusal, which is wrong even if it names the reference. A right answer names it but voices doubt."""
+    """Draw a refusal, which is wrong even with the reference; a right answer gives the reference but voices doubt."""
     if right:
         return _row(rng, draw, filled(rng.choice(GRADED["doubts"]), draw.answer), right=True)
     drawn = rng.random()
@@ -50,7 +50,7 @@ def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def off_topic(rng: PartRandom, draw: Draw, elsewhere: Draw, *, right: bool) -> Drawn:
-    """Draw a repeated question, mere praise, or an answer to a different question. A right answer follows praise."""
+    """Draw a repeated question, mere praise, or an answer to a different question; a right answer follows praise."""
     praise = rng.choice(GRADED["praise"][:10])
     stated = filled(f"{draw.statement}." if draw.statement else sentence(rng, ""), draw.answer)
     if right:
@@ -68,7 +68,7 @@ def off_topic(rng: PartRandom, draw: Draw, elsewhere: Draw, *, right: bool) -> D
 
 
 def long(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn | None:
-    """Draw an answer in a text of 40 to 200 words, which also contains different answers for something else."""
+    """Draw an answer in a text of 40 to 200 words that also answers different questions."""
     if len(draw.wrong) < 2:
         return None
     said, others = draw.answer if right else draw.wrong[0], list(draw.wrong[1:3])

@@ -28,7 +28,7 @@ class Nouns:
         self._defined = [each for each in lexicon.nouns if len(each.definition.split()) in _DEFINED_WORDS]
 
     def frame(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """Draw a sentence with a synonym of the reference's noun. A wrong answer has a different noun."""
+        """Draw a sentence with a synonym of the reference's noun; a wrong answer has a different noun."""
         synset = rng.choice(self._concrete)
         name = synset.words[0].text
         synonyms = [word.text for word in synset.words[1:] if plain(word.text)]
@@ -55,7 +55,7 @@ class Nouns:
         )
 
     def precise(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """Draw a narrower term than the reference's noun, which is right. A broader term or a sibling is wrong."""
+        """Draw a narrower term than the reference's noun, which is right; a broader term or a sibling is wrong."""
         synset = rng.choice(self._concrete)
         name = synset.words[0].text
         if right:
@@ -72,7 +72,7 @@ class Nouns:
         return Drawn(question, (name,), wrapped(rng, "It is {}", said), "same", "same" if right else said)
 
     def definition(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """Define a term by its reworded gloss. A wrong answer has a different term's gloss, or denies this gloss."""
+        """Define a term by its reworded gloss; a wrong answer has a different term's gloss, or denies this gloss."""
         synset = rng.choice(self._defined)
         name, gloss = synset.words[0].text, synset.gloss
         if not owned(rng, self._lexicon, name) or normal(name) in normal(gloss):
@@ -104,7 +104,7 @@ class Nouns:
         return Drawn(question, (reference,), prediction, "same", "same" if right else "other")
 
     def _reworded(self, rng: PartRandom, gloss: str) -> str:
-        """Replace up to three words in a gloss with synonyms in their most common sense, and vary common phrases."""
+        """Replace up to three words in a gloss with synonyms, and vary common phrases."""
         found = gloss.split()
         places = [at for at, word in enumerate(found) if word.isalpha() and len(word) > 3]
         rng.shuffle(places)
@@ -150,7 +150,7 @@ class Lists:
         ]
 
     def members(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """List all members in any order. In a wrong answer, members are missing or one is replaced."""
+        """List all members in any order; in a wrong answer, members are missing or one is replaced."""
         size = rng.randrange(2, 6)
         pool = (
             [person_name(rng).usual for _ in range(size + 2)]
@@ -172,7 +172,7 @@ class Lists:
 
 
 def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Draw an organisation's name or initials. A wrong answer is a different organisation."""
+    """Draw an organisation's name or initials; a wrong answer is a different organisation."""
     name, other = rng.sample(GRADED["organisations"], 2)
     short, other_short = initials(name), initials(other)
     if short == other_short:
@@ -192,7 +192,7 @@ def acronym(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def initials(name: str) -> str:
-    """Return a name's initials without those of small words: "NBHS" for "National Bureau of Harbour Safety"."""
+    """Return a name's initials without small words: "NBHS" for "National Bureau of Harbour Safety"."""
     return "".join(word[0] for word in name.split() if word not in _SMALL_WORDS) if " " in name else name
 
 

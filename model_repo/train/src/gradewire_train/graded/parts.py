@@ -1,4 +1,4 @@
-"""Split all words, names and templates into two disjoint parts, one for training and one for evaluation."""
+"""Split all words, names and templates into disjoint parts for training and evaluation."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -14,18 +14,17 @@ _EVAL_OF_256: Final = 77
 _SHORTEST: Final = 3
 """Minimum length of a list to split. Both parts use all of a shorter list, such as "am" and "pm"."""
 _SHORTEST_OF_WORDS: Final = 6
-"""Minimum length of a list to split if its texts have one or two words. Both parts use all of a shorter list, such as
-"Jr." and "III"."""
+"""The minimum length of a list to split if its texts have one or two words, such as "Jr." and "III"."""
 _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 
 
 class TooFewError(ValueError):
-    """Raised when a list has too few texts in a part. The caller then tries a different draw."""
+    """Raised when a list has too few texts in a part; the caller then tries a different draw."""
 
 
 class Part:
-    """One of the two parts of all texts. A hash assigns each text, so a text is always in the same part."""
+    """One of the two parts of all texts; a hash assigns each text to the same part in every run."""
 
     def __init__(self, name: Name) -> None:
         self.name: Name = name
@@ -36,7 +35,7 @@ class Part:
         return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """Return the items in this part, which depends on a tuple's first text or on a synset's first word."""
+        """Return the items in this part, determined by a tuple's first text or a synset's first word."""
         if len(items) < _SHORTEST or _text(items[0]) is None:
             return items
         known = self._kept.get(id(items))
@@ -44,7 +43,7 @@ class Part:
             return known[1]
         own = self._split(items, [_text(item) or "" for item in items])
         if len(items) >= _WORTH_KEEPING:
-            # Also keep a reference to the list, so that no other list can get the same id.
+            # Keep a reference to the list, so that no other list can get the same id.
             self._kept[id(items)] = (items, own)
         return own
 
@@ -53,7 +52,7 @@ class Part:
             if len(items) < _SHORTEST_OF_WORDS:
                 return items
             return [item for item, text in zip(items, texts, strict=True) if self.owns(text)]
-        # Split templates by rank instead of hash, so that both parts get at least one template even from a short list.
+        # Split templates by rank instead of hash, so that both parts get a template even from a short list.
         ranked = sorted(set(texts), key=_hashed)
         own = set(ranked[: max(1, round(_EVAL_SHARE * len(ranked)))])
         return [item for item, text in zip(items, texts, strict=True) if (text in own) == (self.name == "eval")]
@@ -75,7 +74,7 @@ class PartRandom(Random):
         return super().choice(self._own(seq, 1))
 
     def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
-        """Return items with repeats. With `weights`, use all items, because only lists without texts have weights."""
+        """Return items with repeats; with `weights`, use all items, because only lists without texts have weights."""
         if weights is not None or cum_weights is not None:
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         return super().choices(self._own(population, 1), k=k)

@@ -16,7 +16,7 @@ _SCALES: Final = (("thousand", 3), ("million", 6), ("billion", 9), ("trillion", 
 
 
 def unit(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a value in a different unit: "2500 m" for "2.5 km". A wrong answer has a different value."""
+    """Draw a value in a different unit: "2500 m" for "2.5 km"; a wrong answer has a different value."""
     question, pair = rng.choice(GRADED["units"])
     (small, _), (large, size) = pair
     halves = rng.randrange(1, 40)
@@ -39,7 +39,7 @@ def unit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def share(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a share in a different format, such as "1 in 4" or "0.25" for "25 %". A wrong answer changes the share."""
+    """Draw a share in a different format: "1 in 4" or "0.25" for "25 %"; a wrong answer changes the share."""
     top, bottom = rng.choice(_SHARES)
     other = rng.choice([each for each in _SHARES if each != (top, bottom)])
     forms = _share_forms(top, bottom)
@@ -59,7 +59,7 @@ def share(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a large number: "1,200,000" for "1.2 million". A wrong answer has a different power of ten or digit."""
+    """Draw a large number: "1,200,000" for "1.2 million"; a wrong answer changes the power of ten or a digit."""
     name, power = rng.choice(_SCALES[1:])
     tenths = rng.randrange(11, 999)
     value = tenths * 10 ** (power - 1)
@@ -82,7 +82,7 @@ def magnitude(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def digit(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a number of three to nine digits, formatted or rounded. A wrong answer changes, adds or drops a digit."""
+    """Draw a number of three to nine digits, formatted or rounded; a wrong answer changes, adds or drops a digit."""
     length = rng.randrange(3, 10)
     value = rng.randrange(10 ** (length - 1), 10**length)
     text = str(value)
@@ -100,7 +100,7 @@ def digit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def bound(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a limit: "over 40" for "more than 40". A wrong answer is "less than 40", or has a different number."""
+    """Draw a limit: "over 40" for "more than 40"; a wrong answer is "less than 40", or has a different number."""
     own = rng.randrange(len(GRADED["bounds"]))
     number = rng.randrange(2, 500)
     reference, answer = (each.format(number) for each in _two(rng, GRADED["bounds"][own]))
@@ -144,7 +144,7 @@ def _row(  # noqa: PLR0913, PLR0917 - all fields of a row
 
 
 def ledger(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw an answer with the requested amount among others. A wrong answer has a different amount in its place."""
+    """Draw an answer with the requested amount among others; a wrong answer has a different amount in its place."""
     item, second = rng.sample(GRADED["ledger_items"], 2)
     firm, rival = rng.sample(GRADED["companies"], 2)
     year = rng.randrange(2005, 2025)
@@ -172,7 +172,7 @@ def ledger(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def growth(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a change: "decreased 4.2 percent" for "fell by 4.2 %". A wrong answer has a rise, or a different number."""
+    """Draw a change: "decreased 4.2 percent" for "fell by 4.2 %"; a wrong answer is a rise, or changes the number."""
     item, firm = rng.choice(GRADED["ledger_items"]), rng.choice(GRADED["companies"])
     tenths, up = rng.randrange(3, 600), rng.random() < 0.5
     other, other_up = tenths, up
@@ -194,7 +194,7 @@ def _change(rng: PartRandom, tenths: int, *, up: bool) -> str:
 
 
 def _money(rng: PartRandom, tenths: int) -> str:
-    """Return `tenths` tenths of a million dollars, in a format that reports use."""
+    """Return `tenths` tenths of a million dollars in a report's format."""
     forms = GRADED["amounts"]
     if tenths >= 10_000:
         forms = (*forms, "${billions:.4g} billion" if tenths % 10 == 0 else "${billions:.4f} billion")

@@ -11,7 +11,7 @@ from gradewire_train.texts.wording import answer_style, capitalised, misspelt, q
 
 
 def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Ask who did something, and answer with several persons and deeds. A wrong answer swaps two persons."""
+    """Ask who did something, and answer with several persons and deeds; a wrong answer swaps two persons."""
     count = rng.randrange(2, 4)
     people = [person_name(rng).usual for _ in range(count)]
     deeds = rng.sample(GRADED["jobs_done"], count)
@@ -30,7 +30,7 @@ def bound_to(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def roles(rng: PartRandom, *, right: bool) -> Drawn | None:
-    """Say who did what to whom, in active or passive voice. A wrong answer swaps the two persons."""
+    """Say who did what to whom, in active or passive voice; a wrong answer swaps the two persons."""
     active, passive = rng.choice(GRADED["verbs_between"]).split("|")
     first, second = person_name(rng).usual, person_name(rng).usual
     if first.split()[-1] == second.split()[-1]:
@@ -46,7 +46,7 @@ def roles(rng: PartRandom, *, right: bool) -> Drawn | None:
 
 
 def compared(rng: PartRandom, *, right: bool) -> Drawn:
-    """Compare two companies, with "more" or "less". A wrong answer says the reverse."""
+    """Compare two companies, with "more" or "less"; a wrong answer says the reverse."""
     more, less = rng.choice(GRADED["comparatives"]).split("|")
     first, second = rng.sample(GRADED["companies"], 2)
     same = (f"{first} is {more} than {second}", f"{second} is {less} than {first}")
@@ -59,7 +59,7 @@ def compared(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def reason(rng: PartRandom, *, right: bool) -> Drawn:
-    """Explain why something happened. A wrong answer has a different reason, or only the outcome."""
+    """Explain why something happened; a wrong answer has a different reason, or only the outcome."""
     why, another = rng.sample(GRADED["reasons"], 2)
     outcome = rng.choice(GRADED["outcomes"])
     cause = why if right else another
@@ -75,7 +75,7 @@ def reason(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def trend(rng: PartRandom, *, right: bool) -> Drawn:
-    """Say how an amount changes, in different words. A wrong answer has the opposite direction, or no change."""
+    """Say in different words how an amount changes; a wrong answer has the opposite direction, or no change."""
     amount = rng.choice(GRADED["moving_amounts"])
     up = rng.random() < 0.5
     own, against = GRADED["rises"], GRADED["falls"]
@@ -96,7 +96,7 @@ def trend(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def reply(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a reply that accepts or declines a plan. A wrong reply says the opposite, or names a different plan."""
+    """Draw a reply that accepts or declines a plan; a wrong reply says the opposite, or replaces the plan."""
     plan, another = rng.sample(GRADED["plans"], 2)
     agrees = rng.random() < 0.5
     own, against = GRADED["agreements"], GRADED["refused_proposals"]
@@ -115,7 +115,7 @@ def reply(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def science(rng: PartRandom, *, right: bool) -> Drawn:
-    """Explain science in a pupil's words. A wrong answer has a wrong mechanism, or answers a different question."""
+    """Explain science in a pupil's words; a wrong answer has a wrong mechanism, or fits a different question."""
     by_question = {entry["question"]: entry for entry in GRADED["science"]}
     asked = rng.choice(tuple(by_question))
     entry = by_question[asked]
@@ -144,7 +144,7 @@ def science(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def claim(rng: PartRandom, *, right: bool) -> Drawn:
-    """Answer "yes" or "no", with or without a reason. A wrong answer says the opposite of the reference."""
+    """Answer "yes" or "no", with or without a reason; a wrong answer says the opposite of the reference."""
     by_question = {entry["question"]: entry for entry in GRADED["claims"]}
     asked = rng.choice(tuple(by_question))
     entry = by_question[asked]

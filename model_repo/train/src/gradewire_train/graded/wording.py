@@ -1,4 +1,4 @@
-"""Define drawn rows, and word their answers: bare, in a sentence, or in a text with filler sentences."""
+"""Define drawn rows, and word their answers."""
 
 import json
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ _BARE, _STATED, _CHATTED = 0.33, 0.35, 0.17
 class Drawn:
     """An answer to a question, right or wrong by construction.
 
-    `meant` is the references' value and `said` the answer's value, both in a canonical form. The answer is right if
-    both values are equal.
+    `meant` is the references' value and `said` the answer's value, in a canonical form. The answer is right if the two
+    are equal.
     """
 
     question: str
@@ -42,7 +42,7 @@ class DrawnRow:
     drawn: Drawn
 
     def json(self) -> str:
-        """Return the row as a JSON line with the fields that gradewire's commands read."""
+        """Return the row as a JSON line with the fields for gradewire's commands."""
         return json.dumps(
             {
                 "id": self.id,
@@ -58,7 +58,7 @@ class DrawnRow:
 
 
 def wrapped(rng: PartRandom, statement: str, said: str) -> str:
-    """Return `said` bare, in the question's statement, in a general sentence, or among filler sentences."""
+    """Return `said` bare, in a sentence, or among filler sentences."""
     drawn = rng.random()
     if drawn < _BARE:
         return answer_style(rng, said)
@@ -72,18 +72,18 @@ def wrapped(rng: PartRandom, statement: str, said: str) -> str:
 
 
 def remarks(rng: PartRandom, count: int) -> list[str]:
-    """Return `count` filler sentences, which do not answer anything."""
+    """Return `count` filler sentences that answer nothing."""
     return rng.sample(GRADED["remarks"], count) if count else []
 
 
 def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
-    """Return the draw's answer, in a quarter of the cases together with a second wording."""
+    """Return the draw's answer, in a quarter of the cases with a second wording."""
     more = [any_of(rng, draw.same)] if draw.same and rng.random() < 0.25 else []
     return (draw.answer, *more)
 
 
 def worded(rng: PartRandom, draw: Draw, *, right: bool, lexicon: Lexicon | None = None) -> Drawn | None:
-    """Return a row with one of the draw's right or wrong answers; None if the row needs a word from the other part."""
+    """Return a row with one of the draw's right or wrong answers, or None if the row needs the other part's words."""
     said = any_of(rng, (draw.answer, *draw.same, *draw.same) if right else draw.wrong)
     if lexicon is not None and not all(owned(rng, lexicon, each) for each in (draw.answer, *draw.same, said)):
         return None
@@ -107,7 +107,7 @@ def any_of(rng: PartRandom, texts: Sequence[str]) -> str:
 
 
 def owned(rng: PartRandom, lexicon: Lexicon, text: str) -> bool:
-    """Return True if WordNet does not contain `text`, or the part owns it; treat a plural like its singular."""
+    """Return True if the part owns `text` or WordNet lacks it; treat a plural like its singular."""
     bare = normal(text)
     known = [each for each in (bare, bare.removesuffix("s"), bare.removesuffix("es")) if lexicon.keys_of(each)]
     return all(rng.part.owns(each) for each in known[:1])

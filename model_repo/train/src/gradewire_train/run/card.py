@@ -26,11 +26,9 @@ class Account:
 
     Attributes:
         about: The heading and the lines below it.
-        data: The list item about the training data.
         setting: The list item after the recipe's digest: the kept step, or the temperature.
-        remark: The last list item.
         tables: The lines before the recipe.
-        options: The command's options other than the recipe, each preceded by a blank.
+        options: The command's options other than the recipe, each after a blank.
         files: SHA-256 of the user's files, by name.
     """
 
@@ -51,7 +49,7 @@ def write_account(
     """Write README.md, recipe.toml, curve.jsonl and the metadata for ``gradewire models build --adapter``."""
     (directory / "README.md").write_text(_card(base, recipe, account), encoding="utf-8")
     (directory / "recipe.toml").write_text(recipe_text(recipe), encoding="utf-8")
-    # JSON has no NaN, which is the value of a part that cannot be ranked.
+    # JSON has no NaN, which is the value for a part that cannot be ranked.
     rows = [{name: None if math.isnan(value) else value for name, value in row.items()} for row in curve]
     lines = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     (directory / "curve.jsonl").write_text(lines, encoding="utf-8")
@@ -66,7 +64,7 @@ def write_account(
 
 
 def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
-    """Return the model card in Markdown; it contains no paths or times, so that runs can be compared."""
+    """Return the model card in Markdown, without paths and times."""
     licence = base.licence or "unknown"
     training = recipe.training
     command = f"gradewire models train {account.command} --recipe recipe.toml{account.options} --out DIR"
@@ -99,7 +97,7 @@ def _card(base: Base, recipe: Recipe | GraderRecipe, account: Account) -> str:
 
 
 def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcome: Outcome, dev: str = "") -> Account:
-    """Return the `Account` for an `sfve` encoder, without options and files; `dev` describes the dev rows."""
+    """Return the `Account` of an `sfve` encoder; `dev` describes the dev rows."""
     sha256 = examples_digest(examples)
     counts = Counter(example.task for example in examples)
     rows = [

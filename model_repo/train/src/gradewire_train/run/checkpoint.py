@@ -19,10 +19,8 @@ _FORMAT = 2
 class Checkpoint:
     """The state of a training run after a step.
 
-    It contains no random state, because the order of examples and dropout depend only on seed and step. Only a run with
-    the same `identity` may continue from a checkpoint. `best_step` is the best step so far, 0 before the first
-    evaluation. `curve` has a row for each step: step, loss, the loss's terms, and after an evaluation the selection's
-    values.
+    Only a run with the same `identity` may continue from a checkpoint. `best_step` is 0 before the first evaluation.
+    `curve` has a row for each step: step, loss, the loss's terms, and after an evaluation the selection's values.
     """
 
     identity: str
@@ -36,7 +34,7 @@ class Checkpoint:
 
 
 def begin_in(directory: Path, *, resume: bool) -> Path:
-    """Create the directory of a training run, and return the path of its checkpoint.
+    """Create a training run's directory, and return the checkpoint's path.
 
     Raises:
         TrainingError: The directory has a checkpoint, but `resume` is False.
@@ -55,7 +53,7 @@ def save_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
     """Write the checkpoint, and replace the previous one in one step.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: The file is not writable.
     """
     path = directory / CHECKPOINT_FILE
     fresh = path.with_suffix(".new")

@@ -1,4 +1,4 @@
-"""Run a training command: read inputs, train, show progress and write results. Each command has its own `Work`."""
+"""Run a training command: read inputs, train, show progress and write results."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from gradewire_train.run.steps import Course, Outcome, StepReport, TrainingConso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Course):
-    """The options that all training commands share; `settings` contains the recipe settings given as options."""
+    """The options of all training commands; `settings` contains the recipe settings from options."""
 
     recipe_path: Path | None
     wordnet: Path | None
@@ -44,13 +44,13 @@ R = TypeVar("R", bound=Request)
 
 
 def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], Work]) -> bool:
-    """Train, and write the result into the directory; return False after an interrupt, which leaves a checkpoint.
+    """Train, and write the result to the directory; return False after an interrupt, which leaves a checkpoint.
 
     `prepare` reads all inputs before training starts.
 
     Raises:
-        ModelError: An input cannot be read, downloaded or used; the message says what to do.
-        OSError: The directory cannot be written.
+        ModelError: An input cannot be read, downloaded or used.
+        OSError: The directory is not writable.
     """
     console = Console(stderr=True, highlight=False)
     recipe = read_recipe(request.recipe_path, kind) if request.recipe_path else kind()
@@ -70,7 +70,7 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
 
 
 def base_encoder(request: Request, recipe: Recipe | GraderRecipe, max_tokens: int, console: Console) -> TrainedEncoder:
-    """Load the model that training starts from, and show the download's progress; see `load_base` for errors."""
+    """Load the model that training starts from, with progress of the download; see `load_base` for errors."""
     base = recipe.training.base
     with ConsoleProgress(console, base) as progress:
         return load_base(base, max_tokens=max_tokens, wheels=request.wheels, report=progress.report)

@@ -1,4 +1,4 @@
-"""Define the grader, which is an encoder over question, reference and answer with one linear layer, and its loss."""
+"""Define the grader, an encoder with a linear layer, and its loss."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -38,8 +38,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
         if encoder.model.config.max_position_embeddings < MAX_TOKENS:
             raise TrainingError(f"base: {encoder.base.name} accepts too few tokens. A grader needs {MAX_TOKENS}")
         for module in encoder.model.modules():
-            # Disable the base's own dropout. It takes a fifth of the time, and training reads each row only once or
-            # twice.
+            # Disable the base's dropout, which takes a fifth of the time.
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
         prepare(encoder, training)
@@ -50,7 +49,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
         torch.nn.init.zeros_(self.head.bias)
 
     def forward(self, pieces: Sequence[Piece]) -> Any:
-        """Return the logit of the answer being right for each piece, float32 [pieces]."""
+        """Return each piece's logit of the answer being right, float32 [pieces]."""
         lengths = torch.tensor([len(piece.ids) for piece in pieces])
         ids = pad_sequence([torch.tensor(piece.ids) for piece in pieces], batch_first=True)
         position = torch.arange(ids.shape[1])
@@ -111,13 +110,13 @@ class GraderTokenizer:
     """A tokenizer for a grader's texts, which treats special tokens in a text as ordinary characters.
 
     Raises:
-        TrainingError: The tokenizer does not have one token that starts a sequence and one that separates texts.
+        TrainingError: The tokenizer lacks a token that starts a sequence or a token that separates texts.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         around = tokenizer.encode("").ids
         if len(around) != 2:
-            raise TrainingError("base: the tokenizer should add one token before and one token after a text")
+            raise TrainingError("base: the tokenizer must add one token before and one token after a text")
         self._begin, self._separator = around
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
@@ -197,7 +196,7 @@ def _pieces(
 
 
 def _fullest(pieces: Pieces) -> Piece:
-    """Return the piece with the most tokens from question and reference, to which the label most probably applies."""
+    """Return the piece with the most question and reference tokens, to which the label most probably applies."""
     if len(pieces.pieces) == 1:
         return pieces.pieces[0]
 
@@ -209,7 +208,7 @@ def _fullest(pieces: Pieces) -> Piece:
 
 
 def row_logits(grader: Grader, tokenizer: GraderTokenizer, rows: Sequence[GraderRow]) -> NDArray[np.float64]:
-    """Return each row's logit, the highest over its references and pieces, float64 [rows]."""
+    """Return each row's logit, the highest over references and pieces, float64 [rows]."""
     triples = [(row.question, reference, row.prediction) for row in rows for reference in row.references]
     owners = [index for index, row in enumerate(rows) for _ in row.references]
     read = tokenizer.pieces(triples)

@@ -31,7 +31,7 @@ LOGITS_FILE = "logits.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderRequest(Request):
-    """The command's options; `left_out` contains the omitted fold, from 1, and the number of folds."""
+    """The command's options; `left_out` is the omitted fold, from 1, and the number of folds."""
 
     rows: tuple[Path, ...]
     half: Half | None
@@ -96,7 +96,7 @@ class _GraderWork:
 
 
 def training_identity(recipe: GraderRecipe, base_sha256: str, rows: Sequence[GraderRow]) -> str:
-    """Return a digest of the recipe, the base and the rows. A resumed run must have the checkpoint's digest."""
+    """Return a digest of the recipe, the base and the rows, for checkpoints."""
     parts = ["grader", asdict(recipe), base_sha256, rows_digest(rows)]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -20,7 +20,7 @@ from gradewire_train.texts import examples_digest
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The inputs of a training run. Without a `selection`, the run keeps the last step."""
+    """The inputs of a training run, which keeps the last step if it has no `selection`."""
 
     recipe: Recipe
     examples: Sequence[Example]
@@ -38,15 +38,14 @@ class Plan:
 def train(
     encoder: TrainedEncoder, plan: Plan, report: Callable[[StepReport], None], stop: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """Train an `encoder` from `load_base` in place, and leave the best step's weights in it.
+    """Train an `encoder` from `load_base` in place; at the end, the encoder has the best step's weights.
 
-    The loop calls `report` and `stop` after every step. If `stop` returns True, the training stops and leaves a
-    checkpoint. The result is deterministic, because draws depend only on seed and step, torch uses deterministic
-    algorithms, and the recipe sets the number of threads.
+    `report` and `stop` are called after every step. If `stop` returns True, the training stops and leaves a checkpoint.
+    The result is deterministic.
 
     Raises:
         TrainingError: The loss is not finite, or the checkpoint belongs to a different training run.
-        OSError: A checkpoint cannot be written.
+        OSError: A checkpoint is not writable.
     """
     settings = plan.recipe.training
     deterministic(settings)
@@ -104,7 +103,6 @@ class _Contrast:
         return {} if self._plan.selection is None else self._plan.selection.spearman(self._encoder)
 
     def _vectors(self, ordered: Sequence[str]) -> Any:
-        # Encode each distinct text in the batch only once.
         rows = {text: index for index, text in enumerate(dict.fromkeys(ordered))}
         ids = [self._tokens.ids[text] for text in rows]
         with torch.autocast("cpu", torch.bfloat16, enabled=self._plan.recipe.training.precision == "bfloat16"):

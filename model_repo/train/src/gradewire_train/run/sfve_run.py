@@ -45,7 +45,7 @@ class _Sfve:
 
     def __init__(self, request: SfveRequest, recipe: Recipe, console: Console) -> None:
         if request.examples_path is not None:
-            # The training makes no texts, so the stored recipe must not list any.
+            # The training generates no texts, so the stored recipe must not list any.
             recipe = replace(recipe, texts=Texts(**dict.fromkeys(TASKS, 0)))
         self._request, self._recipe = request, recipe
         self._rows = _labelled(request, recipe)
@@ -120,6 +120,6 @@ def _examples(request: SfveRequest, recipe: Recipe) -> list[Example]:
     if left and not any(counts[task] for task in left):
         raise TrainingError(
             f"texts: {', '.join(left)} all have 0 examples. Set a number under [texts] in "
-            "--recipe, or name different tasks with --only and --without"
+            "--recipe, or choose different tasks with --only and --without"
         )
     return make_examples(counts, request.files, seed=recipe.training.seed, wordnet=request.wordnet, only=wanted)

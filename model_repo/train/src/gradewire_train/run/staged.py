@@ -1,4 +1,4 @@
-"""Write several files so that a folder gets all of them, or none."""
+"""Write several files so that a folder gets all of them or none."""
 
 import shutil
 import tempfile
@@ -15,13 +15,13 @@ _FILES = "files"
 
 @contextmanager
 def staged(directory: Path) -> Iterator[Path]:
-    """Yield a new folder in `directory`; at the end, move its files to `directory`. After an error, move nothing.
+    """Yield a new folder in `directory`, then move its files to `directory`; after an error, move nothing.
 
-    The move first deletes old weights and adds new weights last, so that no build uses an incomplete folder. All other
-    files stay. `remove_unfinished` removes a killed process's leftovers.
+    The move first deletes old weights and adds new weights last, so that no build uses an incomplete folder.
+    `remove_unfinished` removes a killed process's leftovers.
 
     Raises:
-        OSError: The directory cannot be written.
+        OSError: The directory is not writable.
     """
     workspace = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=directory))
     with exclusive(workspace / _LOCK, lambda _: None):
@@ -35,14 +35,13 @@ def staged(directory: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Remove the `staged` folders of killed processes, but not of running ones.
+    """Remove the `staged` folders of killed processes, but not of running processes.
 
     Raises:
         OSError: A folder cannot be removed.
     """
     for workspace in directory.glob(f"{_PREFIX}*"):
-        # A folder without a lock file or the inner folder is not ours or is just being created, so it stays. If the
-        # folder is missing, its process has just removed it.
+        # Keep a folder without a lock file or an inner folder, which is not ours or is just being created.
         with suppress(FileNotFoundError, NotADirectoryError), exclusive_if_free(workspace / _LOCK) as dead:
             if dead and (workspace / _FILES).is_dir():
                 shutil.rmtree(workspace)

@@ -29,8 +29,8 @@ _PLAIN_EVERY = 20
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C into a request to stop and call `notify`; a second Ctrl-C has its usual effect.
 
-    Yield a function that returns True after a request to stop. Outside the main thread it always returns False, because
-    only the main thread can handle signals.
+    Yield a function that returns True after a request to stop. Outside the main thread, which alone can handle signals,
+    the function always returns False.
     """
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -42,7 +42,7 @@ def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
         notify()
 
-    # None means that the old handler was not installed from Python, so it cannot be restored.
+    # None means that the old handler was not installed from Python and cannot be restored.
     before = signal.signal(signal.SIGINT, request) or signal.SIG_DFL
     try:
         yield requested.is_set
@@ -56,8 +56,7 @@ class StepReport:
 
     Attributes:
         figures: The loss and its terms, and after an evaluation the result of `Task.evaluate`.
-        examples_per_s: Examples per second since the run was started or resumed.
-        remaining_s: Estimated remaining seconds at this speed; NaN before the first step.
+        remaining_s: Estimated remaining seconds; NaN before the first step.
     """
 
     step: int
@@ -69,7 +68,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The step whose weights the model has, and `Checkpoint.curve`. An unfinished run leaves a checkpoint."""
+    """The step with the model's weights, and `Checkpoint.curve`. An unfinished run leaves a checkpoint."""
 
     best_step: int
     curve: list[dict[str, float]]
@@ -82,21 +81,21 @@ class Task(Protocol):
 
     @property
     def model(self) -> Any:
-        """The module. Training changes the weights that have gradients."""
+        """The module; training changes the weights that have gradients."""
 
     def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
         """Return groups of weights, each with the factor for its learning rate."""
 
     def terms(self, step: int) -> Mapping[str, Any]:
-        """Return the terms of the loss in a step, counted from 0, as float32 scalars by name."""
+        """Return the loss's terms in a step, counted from 0, as float32 scalars by name."""
 
     def evaluate(self) -> dict[str, float]:
-        """Return evaluation results by name. `MEAN` selects the best step; {} means that the last step is kept."""
+        """Return evaluation results by name. `MEAN` selects the best step; with {}, the last step is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A run's existing directory, and the steps between evaluations (0 means no evaluation) and between checkpoints."""
+    """A run's existing directory, and the steps between evaluations (0 for no evaluation) and between checkpoints."""
 
     directory: Path
     evaluate_every: int = 100
@@ -108,7 +107,7 @@ def deterministic(settings: Optimisation) -> None:
     """Make all further computation in torch deterministic, with the recipe's number of threads."""
     torch.set_num_threads(settings.threads)
     torch.use_deterministic_algorithms(True)  # noqa: FBT003 - torch's own signature
-    # Our code writes all memory before reading it, and filling it first would take a fifth of the time.
+    # Our code writes all memory before reading it; filling the memory first would take a fifth of the time.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 
@@ -163,7 +162,7 @@ class Steps:
 
     def _one_step(self) -> dict[str, float]:
         settings = self._settings
-        # Seed each step, because dropout in a resumed run must be the same.
+        # Seed each step, so that dropout in a resumed run is the same.
         torch.manual_seed(settings.seed * 1_000_003 + self._state.step)
         self._task.model.train()
         terms = self._task.terms(self._state.step)
@@ -191,7 +190,7 @@ class Steps:
                 "cosines are equal. Use different rows, or train without --dev"
             )
         known = [row[MEAN] for row in self._state.curve if row.get(MEAN, math.nan) > -1 and row["step"] > 0]
-        # Never select the base (step 0), because the user wants trained weights. The card shows both.
+        # Never select the base (step 0), because the user wants trained weights.
         if self._state.step and found[MEAN] > max(known, default=-2.0):
             self._state.best_step, self._state.best = self._state.step, trained_weights(self._task.model)
         return found
@@ -207,7 +206,7 @@ class Steps:
 
 
 def schedule(step: int, steps: int, warmup: float) -> float:
-    """Return the factor for the learning rate in a step, counted from 0: a linear rise, then a cosine down to 0."""
+    """Return the learning rate's factor in a step, counted from 0: a linear rise, then a cosine down to 0."""
     rising = round(warmup * steps)
     if step < rising:
         return (step + 1) / (rising + 1)

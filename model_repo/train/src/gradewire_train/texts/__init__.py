@@ -26,14 +26,12 @@ def make_examples(
 ) -> list[Example]:
     """Return an encoder's training examples, task by task: examples from the user's files, then generated examples.
 
-    The user's questions are for the tasks candidates, synonyms and descriptions, and the sentence pairs for the task
-    nli. The same files, counts and seed always give the same examples for a task, regardless of which other tasks
-    `only` excludes. `wordnet` is the directory with WordNet's files (data.*, cntlist.rev), by default
-    `usual_directory`.
+    The user's questions are for the tasks candidates, synonyms and descriptions; the sentence pairs are for the task
+    nli. The same files, counts and seed always give the same examples. `wordnet` is the directory with WordNet's files,
+    by default `usual_directory`.
 
     Raises:
-        TrainingError: A WordNet file or a user's file cannot be read or used. The message names the place and says what
-            to do.
+        TrainingError: A WordNet file or a user's file cannot be read or used.
     """
     if unknown := set(counts) - set(TASKS):
         raise TrainingError(f"unknown task {', '.join(sorted(unknown))}. Tasks are {', '.join(TASKS)}")
@@ -51,12 +49,11 @@ def make_examples(
     for task, count in counts.items():
         own = brought.get(task, [])
         examples += own
-        # Load WordNet only if the user's files have too few examples.
         if task in only and count > len(own):
             examples += generator().examples(task, count - len(own), seed=seed)
     return examples
 
 
 def examples_digest(examples: Iterable[Example]) -> str:
-    """Return the SHA-256 over all examples in order, 64 hex characters, the same on every machine."""
+    """Return the SHA-256 of all examples in order, 64 hex characters, the same on every machine."""
     return lines_digest(json.dumps(asdict(example), sort_keys=True) for example in examples)

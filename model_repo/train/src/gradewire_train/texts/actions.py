@@ -14,7 +14,7 @@ _MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL 
 _TOPICS = frozenset({_MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL})
 
 _USUAL = 5
-"""Minimum count of most drawn adjectives in WordNet's tagged texts. WordNet contains many rare adjectives."""
+"""Minimum count in WordNet's tagged texts for most drawn adjectives."""
 
 
 class Activities:
@@ -29,7 +29,7 @@ class Activities:
         ]
 
     def doing(self, rng: Random) -> Draw | None:
-        """Ask about an action: "riding", "rides", "rode". Wrong answers are different actions in the same tense."""
+        """Ask about an action: "riding", "rides", "rode"; wrong answers are different actions in the same tense."""
         verb = rng.choice(self._verbs)
         doer = rng.choice(WORDS["doers"])
         past = rng.random() < 0.3
@@ -71,7 +71,7 @@ class Qualities:
         self._met = [synset for synset in self._heads if synset.words[0].met >= _USUAL]
 
     def like(self, rng: Random) -> Draw | None:
-        """Ask about a quality: "large", "big". Wrong answers are antonyms and similar words."""
+        """Ask about a quality: "large", "big"; wrong answers are antonyms and similar words."""
         head = rng.choice(self._met if rng.random() < 0.9 else self._heads)
         subject = rng.choice(WORDS["described_things"])
         answer = head.words[0].text

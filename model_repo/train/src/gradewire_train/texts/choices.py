@@ -16,7 +16,7 @@ _WRONG_ANSWERS = 3
 
 
 def coloured(rng: Random) -> Draw:
-    """Ask for one or two colours: "grey", "gray". A looser answer is a shade; wrong answers differ clearly."""
+    """Ask for one or two colours: "grey", "gray"; a looser answer is a shade, wrong answers differ clearly."""
     subject = rng.choice(WORDS["coloured_things"])
     question, statement = (text.format(subject) for text in rng.choice(QUESTIONS["colour"]))
     name = rng.choice(tuple(_COLOURS))
@@ -40,7 +40,7 @@ def _two(rng: Random, question: str, statement: str, name: str, others: list[str
 
 
 def listed(rng: Random) -> Draw:
-    """Ask for a list of two or three items, in any order. In wrong answers, some or all items are replaced."""
+    """Ask for a list of two or three items, in any order; in wrong answers, some or all items are replaced."""
     if rng.random() < 0.3:
         question, pool = "who are the members of the band", [person_name(rng).usual for _ in range(2 * _MOST_ITEMS)]
     else:
@@ -61,7 +61,7 @@ def _joined(items: list[str]) -> str:
 
 
 def answered(rng: Random) -> Draw:
-    """Ask a question with the answer "yes" or "no", as a word or a sentence. Wrong answers say the opposite."""
+    """Ask a question with the answer "yes" or "no", as a word or a sentence; wrong answers say the opposite."""
     subject, state = rng.choice(WORDS["subjects"]), rng.choice(WORDS["states"])
     agreed = rng.random() < 0.5
     right, wrong = (ANSWERS["yes"], ANSWERS["no"]) if agreed else (ANSWERS["no"], ANSWERS["yes"])

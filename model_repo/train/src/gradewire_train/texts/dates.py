@@ -17,7 +17,7 @@ _MONTHS_A_YEAR = 12
 
 
 def dated(rng: Random) -> Draw:
-    """Ask for a day: "July 4, 1921", "1921-07-04". Looser answers have only month and year, or the year."""
+    """Ask for a day: "July 4, 1921", "1921-07-04"; looser answers have only month and year, or the year."""
     day = _day(rng)
     forms = day_forms(day)
     shape = rng.randrange(3)
@@ -25,7 +25,7 @@ def dated(rng: Random) -> Draw:
     wrong = [day_forms(other)[shape] for other in _other_days(rng, day)]
     month_year = f"{_MONTHS[day.month - 1]} {day.year}"
     looser = [str(day.year), month_year, f"in {day.year}", f"{forms[0]} ({rng.choice(('premiere', 'in cinemas'))})"]
-    if rng.random() < 0.3:  # the wrong answers are years only
+    if rng.random() < 0.3:  # all wrong answers are years
         wrong = [str(other.year) for other in _other_days(rng, day) if other.year != day.year]
         answer, looser = month_year if rng.random() < 0.5 else answer, [str(day.year), f"in {day.year}"]
     question, statement = _filled(rng, rng.choice(QUESTIONS["date"]))
@@ -33,7 +33,7 @@ def dated(rng: Random) -> Draw:
 
 
 def yeared(rng: Random) -> Draw:
-    """Ask for a year: "1984", "in 1984". Looser answers are a day or month in the year, or its decade or century."""
+    """Ask for a year: "1984", "in 1984"; looser answers are a day, month, decade or century."""
     year = _year(rng)
     month = rng.choice(_MONTHS)
     same = [f"in {year}", f"the year {year}", f"in the year {year}", f"{year} AD", f"{year} CE"]
@@ -51,7 +51,7 @@ def yeared(rng: Random) -> Draw:
 
 
 def spanned(rng: Random) -> Draw:
-    """Ask for a span of years: "1914-1918", "from 1914 to 1918". Wrong answers are shifted or longer spans."""
+    """Ask for a span of years: "1914-1918", "from 1914 to 1918"; wrong answers are shifted or longer spans."""
     start = rng.randrange(_FIRST_YEAR, _LAST_YEAR - 30)
     end = start + rng.randrange(2, 30)
     same = (f"from {start} to {end}", f"{start} to {end}", f"between {start} and {end}", f"{start} until {end}")
@@ -62,7 +62,7 @@ def spanned(rng: Random) -> Draw:
 
 
 def timed(rng: Random) -> Draw:
-    """Ask for a time of day: "7 pm", "7:00 p.m.", "19:00". Wrong answers have other hours, or swap am and pm."""
+    """Ask for a time of day: "7 pm", "7:00 p.m.", "19:00"; wrong answers have other hours, or swap am and pm."""
     hour, minute = rng.randrange(1, _NOON), rng.choice((0, 0, 15, 30, 45))
     late = rng.random() < 0.5
     question, statement = rng.choice(QUESTIONS["time_of_day"])
@@ -91,7 +91,6 @@ def _day(rng: Random) -> dt.date:
 
 
 def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
-    """Return days that differ in year, month or day, and entirely different days, in random order."""
     other = _day(rng)
     found = [
         day.replace(year=day.year + rng.choice((-1, 1)) * rng.randrange(1, 20)),

@@ -29,10 +29,9 @@ class Draw:
     """A drawn question with right and wrong answers, before `question_style` and `answer_style` vary them.
 
     Attributes:
-        statement: Sentence that answers the question, with "{}" for the answer; "" without a sentence.
+        statement: Sentence with "{}" in place of the answer; "" without a sentence.
         answer: The reference; `same` contains its other wordings.
         looser: Right answers with more or less detail than `answer`.
-        wrong: Wrong answers of the same kind.
     """
 
     question: str
@@ -44,10 +43,9 @@ class Draw:
 
 
 def normal(text: str) -> str:
-    """Return the text in a form for comparisons: case-folded, without articles, accents and punctuation.
+    """Return the text for comparisons: case-folded, without articles, accents and punctuation.
 
-    "The Café" and "cafe" become equal. Signs between digits stay, so "1.5" and "15" differ. A minus before a digit also
-    stays.
+    Signs between digits and a minus before a digit stay, so "1.5" and "15" differ.
     """
     folded = unicodedata.normalize("NFKD", text.casefold())
     bare = "".join(character for character in folded if not unicodedata.combining(character))
@@ -61,9 +59,8 @@ def normal(text: str) -> str:
 def checked(draw: Draw | None) -> Draw | None:
     """Remove repeated answers, and wrong answers that equal a right answer after `normal`.
 
-    Return None if no wrong answer is left, or if the reference is blank.
-
-    A right answer among the wrong answers would teach the opposite.
+    A right answer among the wrong answers would teach the opposite. Return None if no wrong answer is left, or if the
+    reference is blank.
     """
     if draw is None:
         return None
@@ -77,7 +74,7 @@ def checked(draw: Draw | None) -> Draw | None:
 
 
 def unique(texts: Iterable[str]) -> list[str]:
-    """Return the texts that are not blank, without repeats, in order."""
+    """Return the distinct texts that are not blank, in order."""
     return list(dict.fromkeys(text for text in texts if text.strip()))
 
 
@@ -87,25 +84,24 @@ def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
 
 
 def sound(example: Example) -> bool:
-    """Return True if a drawn example can be used: no negative equals the anchor or the positive after `normal`.
+    """Return True if no negative of a drawn example equals the anchor or the positive after `normal`.
 
-    This may reject good examples, but the caller can draw more. A user's own examples need only pass `contradiction`.
+    This may reject good examples, but more can be drawn. A user's examples need only pass `contradiction`.
     """
     right = {normal(example.anchor), normal(example.positive)}
     return bool(example.negatives) and not contradiction(example) and right.isdisjoint(map(normal, example.negatives))
 
 
 def contradiction(example: Example) -> str:
-    """Return the reason why an example would teach nothing or the opposite; "" for a good example.
+    """Return the reason why an example would teach nothing or the opposite, or "" for a good example.
 
     A negative counts as equal to the anchor or the positive if the texts differ only in case, blanks, Unicode
     composition or a final full stop.
-    Other signs may matter: "C++" and "C#", "5" and "-5", "A+" and "A-".
     """
     if not all(each.strip() for each in example.answers):
-        return "anchor, positive and negatives should not be blank"
+        return "anchor, positive and negatives must not be blank"
     if example.anchor == example.positive:
-        return "anchor and positive should be different texts"
+        return "anchor and positive must be different texts"
     right = {_form(example.anchor), _form(example.positive)}
     for negative in example.negatives:
         if _form(negative) in right:
@@ -136,7 +132,7 @@ def contrasted(rng: Random, task: str, draw: Draw) -> Example:
 
 
 def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
-    """Return an example whose positive usually has more or less detail; one negative is `elsewhere`.
+    """Return an example whose positive usually has more or less detail; a negative is `elsewhere`.
 
     `elsewhere` is the answer to a different question. Source: Ji, Si, Lin et al. 2024, section 4.1, "Candidate
     answers".
@@ -151,8 +147,8 @@ def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
 def described(rng: Random, draw: Draw) -> Example:
     """Return an example whose positive is a sentence with the answer; a negative is the sentence with a wrong answer.
 
-    The second negative is usually the wrong answer alone, so that the encoder learns to score answers alone and in
-    sentences alike. Some examples have a sentence that swaps right and wrong, or a refusal, instead.
+    The second negative is usually the bare wrong answer, so that the encoder learns to score answers with and without a
+    sentence alike. In some examples, the second negative is a refusal or a sentence that swaps right and wrong.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1, "Generated descriptions".
     """

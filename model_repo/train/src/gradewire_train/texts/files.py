@@ -20,13 +20,12 @@ def read_examples(path: Path) -> list[Example]:
     """Read examples from JSON lines.
 
     Raises:
-        TrainingError: The file cannot be read or is empty, or a line is invalid or fails `contradiction`; the message
-            names the line.
+        TrainingError: The file is not readable or is empty, or a line is invalid or fails `contradiction`.
     """
     found = []
     for where, example in json_lines(path, Example):
         if example.task not in TASKS:
-            raise TrainingError(f"{where}: task should be one of {', '.join(TASKS)}")
+            raise TrainingError(f"{where}: task must be one of {', '.join(TASKS)}")
         if wrong := contradiction(example):
             raise TrainingError(f"{where}: {wrong}")
         found.append(example)
@@ -45,7 +44,7 @@ def write_examples(examples: Iterable[Example], path: Path) -> None:
 def user_examples(
     files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
-    """Return examples from the user's files for the tasks in `only`. `counts` contains each task's maximum number.
+    """Return examples from the user's files for the tasks in `only`; `counts` contains each task's maximum number.
 
     Tasks without material are missing from the result. `lexicon`, for synonyms of answers, is called only if there are
     questions.
@@ -60,7 +59,7 @@ def user_examples(
         questions = read_questions(files, 3 * most, seed=seed)
         draws = [draw for each in question_draws(questions, lexicon(), seed=seed) if (draw := checked(each))]
         for task in asking:
-            rng = Random(f"{seed}/user/{task}")  # noqa: S311 - texts, not secrets
+            rng = Random(f"{seed}/user/{task}")  # noqa: S311 - no secret
             made = [example for example in _made(rng, task, draws) if sound(example)]
             found[task] = made[: counts.get(task, 0)]
     if files.nli_pairs and "nli" in only and (asked := counts.get("nli", 0)):
@@ -78,4 +77,4 @@ def _made(rng: Random, task: str, draws: Sequence[Draw]) -> Iterator[Example]:
             drawn = (rng.choice(draws).answer for _ in range(_TRIES))
             yield candidate(rng, draw, next((each for each in drawn if normal(each) not in right), draw.wrong[0]))
         elif task == "synonyms" and draw.same:
-            yield contrasted(rng, task, replace(draw, looser=()))  # candidates uses other annotators' answers
+            yield contrasted(rng, task, replace(draw, looser=()))  # the task candidates uses other annotators' answers

@@ -53,12 +53,12 @@ class Generator:
         )
 
     def example(self, task: str, number: int, *, seed: int) -> Example:
-        """Return an example. The same arguments always give the same example.
+        """Return an example; the same arguments always give the same example.
 
         Raises:
             TrainingError: WordNet's files do not contain enough words for an example.
         """
-        rng = Random(f"{seed}/{task}/{number}")  # noqa: S311 - texts, not secrets
+        rng = Random(f"{seed}/{task}/{number}")  # noqa: S311 - no secret
         for _ in range(_TRIES):
             draw = self._draw(rng, task)
             if draw is not None:
@@ -68,7 +68,7 @@ class Generator:
         raise TrainingError(f"WordNet's files have too few words for examples of {task}. Check for missing files")
 
     def examples(self, task: str, count: int, *, seed: int) -> Iterator[Example]:
-        """Yield a task's first `count` distinct examples; fewer if no more can be drawn.
+        """Yield a task's first `count` distinct examples; yield fewer if no more can be drawn.
 
         Raises:
             TrainingError: See `example`.

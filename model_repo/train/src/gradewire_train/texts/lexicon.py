@@ -1,4 +1,4 @@
-"""Find synonyms in WordNet, and words that are certainly not synonyms, and draw sentence pairs."""
+"""Find synonyms and words that are not synonyms in WordNet, and draw sentence pairs."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -23,11 +23,7 @@ _WRONG_GLOSSES = 2
 
 
 class Lexicon:
-    """WordNet with the generator's queries; `decent` contains all synsets that may be drawn.
-
-    In a different sense, a sibling may be a synonym, a broader word or a narrower word. Such a word would be a right
-    answer among the negatives, so `siblings` skips it.
-    """
+    """WordNet with the generator's queries; `decent` contains all synsets that may be drawn."""
 
     def __init__(self, wordnet: WordNet) -> None:
         self.wordnet = wordnet
@@ -40,7 +36,7 @@ class Lexicon:
         return [each for each in self.decent if each.key[0] == "n" and each.linked("@") and plain(each.words[0].text)]
 
     def instances(self, topic: int) -> Sequence[Synset]:
-        """Return the synsets in a topic that are single instances, such as persons or places."""
+        """Return a topic's synsets that are single instances, such as persons or places."""
         return [each for each in self.decent if each.key[0] == "n" and each.topic == topic and each.linked("@i")]
 
     def synset(self, key: Key) -> Synset:
@@ -57,7 +53,7 @@ class Lexicon:
         return frozenset({word.lower(), *(mate.text.lower() for synset in synsets for mate in synset.words)})
 
     def siblings(self, synset: Synset, rng: Random, most: int) -> list[str]:
-        """Return at most `most` random words from sibling synsets, each of which `differs` from `synset`."""
+        """Return at most `most` random words from sibling synsets that differ from `synset` (`differs`)."""
         cousins = [key for parent in synset.linked(*_BROADER) for key in self.synset(parent).linked(*_NARROWER)]
         found: list[str] = []
         for _ in range(_TRIES * most if cousins else 0):
@@ -70,7 +66,7 @@ class Lexicon:
         return found
 
     def differs(self, word: str, synset: Synset) -> bool:
-        """Return True if no sense of `word` is the synset itself, or a broader, narrower or similar synset."""
+        """Return True if no sense of `word` is the synset, or a broader, narrower or similar synset."""
         around = self.ancestors(synset.key) | {synset.key, *synset.linked(*_ALIKE)}
         names = {mate.text.lower() for mate in synset.words}
         if names & self.mates(word) or any(_within(name, word.lower()) for name in names):
@@ -82,7 +78,7 @@ class Lexicon:
         return [self.synset(key).words[max(number, 1) - 1].text for key, number in synset.antonyms()]
 
     def wholes(self, key: Key) -> Iterator[Synset]:
-        """Yield the synsets that contain this one, nearest first: Lombardy, Italy and Europe for Milan."""
+        """Yield the synsets that contain this synset, nearest first: Lombardy, Italy and Europe for Milan."""
         seen = {key}
         while parts := [whole for whole in self.synset(key).linked("#p") if whole not in seen]:
             key = parts[0]
@@ -101,7 +97,7 @@ class Lexicon:
 
 
 def plain(word: str) -> bool:
-    """Return True for a phrase of at most three words in lower case, without digits and signs."""
+    """Return True for a phrase of at most three lower-case words, without digits and signs."""
     return _PLAIN.fullmatch(word) is not None
 
 
@@ -110,7 +106,7 @@ def _within(name: str, word: str) -> bool:
 
 
 class Sentences:
-    """Draws without a question: a sentence, its paraphrases or entailments, and contradictions as wrong answers."""
+    """Draws without a question: a sentence, with paraphrases or entailments, and contradictions as wrong answers."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -121,7 +117,7 @@ class Sentences:
         self._defined = [each for each in lexicon.nouns if 3 <= len(each.definition.split()) <= _GLOSS_WORDS]
 
     def definition(self, rng: Random) -> Draw | None:
-        """Draw a word's definition with its synonyms. Wrong answers are the definitions of similar words."""
+        """Draw a word's definition with its synonyms; wrong answers are the definitions of similar words."""
         synset = rng.choice(self._defined)
         word = synset.words[0].text
         gloss = synset.gloss
@@ -137,7 +133,7 @@ class Sentences:
         return Draw("", "", texts[0], tuple(same), (), tuple(texts[1 : 1 + _WRONG_GLOSSES]))
 
     def scene(self, rng: Random) -> Draw | None:
-        """Draw a short scene, reversed or with broader words. Wrong answers contradict the scene, or replace a word."""
+        """Draw a short scene, reversed or with broader words; wrong answers contradict the scene, or replace a word."""
         actor = rng.choice(self._met[_ANIMAL if rng.random() < 0.2 else _PERSON])
         thing = rng.choice(self._met[_ARTEFACT])
         active, turned, denied = rng.choice(ANSWERS["scenes"])

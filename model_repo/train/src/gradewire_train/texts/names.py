@@ -35,7 +35,7 @@ def title(rng: Random) -> str:
 
 
 def titled(rng: Random) -> Draw:
-    """Ask for a title, with or without an article, subtitle or quotation marks. Wrong titles share at most one word."""
+    """Ask for a title, with or without an article, subtitle or quotation marks; wrong titles share at most one word."""
     who = person_name(rng).usual
     answer = title(rng)
     question, statement = rng.choice(QUESTIONS["title"])
@@ -74,10 +74,7 @@ def person_name(rng: Random) -> Name:
 
 
 def named(rng: Random) -> Draw:
-    """Ask for a person, whose name can have several forms. A wrong name shares at most one part with the right name.
-
-    If a form is the surname alone, no wrong answer has this surname.
-    """
+    """Ask for a person, whose name can have several forms; a wrong name shares at most one part with the right name."""
     name = person_name(rng)
     question, statement = rng.choice(QUESTIONS["name"])
     blanks = {
@@ -125,7 +122,6 @@ def _short_forms(rng: Random, name: Name) -> tuple[str, ...]:
 
 
 def _others(rng: Random, name: Name) -> list[str]:
-    """Return names of strangers, a relative, and a person with the same first name, in random order."""
     others = [person_name(rng) for _ in range(_STRANGERS)]
     wrong = [other.usual for other in others if other.last != name.last]
     stranger = others[0]

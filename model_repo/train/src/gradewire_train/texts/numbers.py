@@ -1,4 +1,4 @@
-"""Draw questions about numbers (counts, amounts and ranks), with answers in digits, words and Roman numerals."""
+"""Draw questions about numbers (counts, amounts and ranks)."""
 
 from random import Random
 from typing import Final
@@ -71,7 +71,7 @@ def roman(value: int) -> str:
 
 
 def counted(rng: Random) -> Draw:
-    """Ask for a count: "2", "two", "a pair", "2.0". Wrong answers are near and far numbers."""
+    """Ask for a count: "2", "two", "a pair", "2.0"; wrong answers are near and far numbers."""
     low, high = rng.choice(_COUNT_RANGES)
     value = rng.randrange(low, high)
     if value >= _ROUND:
@@ -96,7 +96,7 @@ def counted(rng: Random) -> Draw:
 
 
 def measured(rng: Random) -> Draw:
-    """Ask for an amount: a number with a full, short or missing unit. Wrong answers are other numbers."""
+    """Ask for an amount: a number with a full, short or missing unit; wrong answers are other numbers."""
     question, unit, short, other = rng.choice(QUESTIONS["measure"])
     value = rng.choice((rng.randrange(2, 20), rng.randrange(2, 100), rng.randrange(100, 3_000)))
     part = rng.randrange(1, 10) if rng.random() < 0.2 else 0
@@ -113,7 +113,7 @@ def measured(rng: Random) -> Draw:
 
 
 def ranked(rng: Random) -> Draw:
-    """Ask for a rank: "3rd", "third", "number 3", "III". Wrong answers are other ranks."""
+    """Ask for a rank: "3rd", "third", "number 3", "III"; wrong answers are other ranks."""
     value = rng.randrange(1, 30)
     question, statement = rng.choice(QUESTIONS["rank"])
     same = [ordinal(value), ordinal_in_words(value), f"the {ordinal(value)}", f"the {ordinal_in_words(value)}"]
@@ -137,7 +137,7 @@ def _forms(value: int) -> list[str]:
 
 
 def _near(rng: Random, value: int) -> list[int]:
-    """Return wrong numbers: a near one, one of similar size, and for large values one with a changed digit."""
+    """Return a near number, a number of similar size, and one with a changed digit."""
     step = max(1, value // 10)
     found = [value + rng.choice((-1, 1)) * rng.randrange(1, step + 1), value + rng.randrange(2, 9) * step]
     if value >= 10:
@@ -151,7 +151,6 @@ def _near(rng: Random, value: int) -> list[int]:
 
 
 def _written_alike(rng: Random, answer: str, values: list[int]) -> tuple[str, ...]:
-    """Return the values in digits or words, usually in the answer's style."""
     spelled = answer[:1].isalpha()
     return tuple(
         in_words(value) if spelled != (rng.random() < 0.25) and value < _LONG else digits(value) for value in values

@@ -37,7 +37,7 @@ class People:
         self._by_class = _by_class(self._people)
 
     def known(self, rng: Random) -> Draw | None:
-        """Ask for the person whom a definition describes: "Einstein", "Albert Einstein", "A. Einstein"."""
+        """Ask for the person in a definition: "Einstein", "Albert Einstein", "A. Einstein"."""
         person = rng.choice(self._people)
         gloss = re.sub(r"\([^)]*\)", "", person.definition).split(";")[0].strip()
         gloss = re.sub(r"^(a|an|the) ", "", gloss)
@@ -74,7 +74,7 @@ class Places:
         self._by_class = _by_class(self._places)
 
     def located(self, rng: Random) -> Draw | None:
-        """Ask for a place: "Milan", "Milan, Italy", "in Milan". A looser answer is "Italy"."""
+        """Ask for a place: "Milan", "Milan, Italy", "in Milan"; a looser answer is "Italy"."""
         place = rng.choice(self._places)
         chain = self._chain(place)
         names = [word.text for word in place.words]
@@ -97,7 +97,6 @@ class Places:
         return Draw(question.format(**blanks), statement, answer, (*same, names[0]), tuple(chain), tuple(wrong))
 
     def _chain(self, place: Synset) -> list[str]:
-        """Return the provinces, states and countries that contain a place, smallest first."""
         wholes = [
             whole.words[0].text
             for whole in self._lexicon.wholes(place.key)
@@ -110,7 +109,6 @@ class Places:
         return f"{place.words[0].text}, {chain[-1]}" if wide and chain else place.words[0].text
 
     def _apart(self, other: Synset, place: Synset) -> bool:
-        """Return True if neither place contains the other and they have no name in common."""
         around = {place.key, *(whole.key for whole in self._lexicon.wholes(place.key))}
         beyond = {other.key, *(whole.key for whole in self._lexicon.wholes(other.key))}
         shared = {word.text for word in other.words} & {word.text for word in place.words}

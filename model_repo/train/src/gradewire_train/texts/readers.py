@@ -1,4 +1,4 @@
-"""Read training texts from the user's own files of questions with answers, and of sentence pairs."""
+"""Read training texts from the user's files of questions with answers, and of sentence pairs."""
 
 import hashlib
 import logging
@@ -20,7 +20,7 @@ from gradewire_train.texts.lexicon import Lexicon
 
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _MOST_CHARACTERS: Final = 2_000
-"""Maximum length of a text in characters; encoders read only about the first 500."""
+"""Maximum characters in a text; encoders read only about the first 500."""
 _MOST_NAMES: Final = 10
 
 _log = logging.getLogger(__name__)
@@ -40,17 +40,17 @@ _MOST_ANSWERS = 1_000
 
 
 class FieldError(ValueError):
-    """Raised for an error in a line. The message names the field and its expected content."""
+    """Raised for an error in a line; the message states the field and its expected content."""
 
 
 def read(path: Path, parse: Callable[[Row], T | None], *, skip_bad_lines: bool) -> Iterator[tuple[int, T]]:
-    """Yield each line's number, from 1, with the result of `parse`; skip blank lines and results that are None.
+    """Yield each line's number, from 1, with the result of `parse`; skip blank lines and None results.
 
-    The file is read lazily. A line is bad if `parse` raises `FieldError`. If `skip_bad_lines` is set, bad lines are
-    skipped, and a warning at the end contains their count and the first error.
+    A line is bad if `parse` raises `FieldError`. If `skip_bad_lines` is set, bad lines are skipped, and a warning at
+    the end contains their count and the first error.
 
     Raises:
-        TrainingError: The file cannot be read, a line is bad and not skipped, or there is no usable line.
+        TrainingError: The file is not readable, a line is bad and not skipped, or no line is usable.
     """
     skipped, first, good = 0, "", 0
     for number, line in numbered_lines(path):
@@ -87,7 +87,7 @@ def text(row: Row, field: str) -> str:
 def clean(value: object, field: str) -> str:
     """Return the value of `field` normalised as in `text`."""
     if not isinstance(value, str):
-        raise FieldError(f'field "{field}": should be a string, not {type(value).__name__}')
+        raise FieldError(f'field "{field}": must be a string, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:
         raise FieldError(f'field "{field}": {len(value)} characters, but the maximum is {_MOST_CHARACTERS}')
     cleaned = _BLANKS.sub(" ", unicodedata.normalize("NFC", value)).strip()
@@ -102,15 +102,14 @@ def _object(line: bytes) -> Row:
     except ValueError as error:
         raise FieldError(f"not JSON in UTF-8 ({error})") from error
     if not isinstance(row, dict):
-        raise FieldError(f"should be a JSON object, not {type(row).__name__}")
+        raise FieldError(f"must be a JSON object, not {type(row).__name__}")
     return row
 
 
 class Sample(Generic[T]):
     """A random sample of `size` keys (at least 1) with all of their entries.
 
-    The sample consists of the keys with the smallest seeded hashes, so it depends only on the seed and the keys, not on
-    their order.
+    The sampled keys are those with the smallest seeded hashes, so the sample does not depend on the keys' order.
     """
 
     def __init__(self, size: int, *, seed: int) -> None:
@@ -151,11 +150,11 @@ class Pair:
 
 
 def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
-    """Yield at most `most` examples, one for each premise, drawn at random from all files of sentence pairs.
+    """Yield at most `most` examples, one per premise, drawn at random from all files of sentence pairs.
 
     A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2), or `anchor`,
     `positive` and `negative` or `negatives`. Lines with the label "-" or -1, on which annotators disagreed, are
-    skipped. Premises without a contradiction get a different premise's hypothesis as their negative.
+    skipped. A premise without a contradiction gets a different premise's hypothesis as its negative.
 
     Raises:
         TrainingError: A file or a line is invalid.
@@ -165,7 +164,7 @@ def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
         for _, pair in read(path, lambda row: _pair(row, files.columns), skip_bad_lines=files.skip_bad_lines):
             sample.add(pair.premise, pair)
     groups = list(sample.groups())
-    rng = Random(f"{seed}/nli")  # noqa: S311 - texts, not secrets
+    rng = Random(f"{seed}/nli")  # noqa: S311 - no secret
     elsewhere = [(group[0].premise, each) for group in groups for pair in group for each in pair.entailed]
     for group in groups:
         premise = group[0].premise
@@ -189,7 +188,7 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
     if column("anchor") in row:
         negatives = row.get(column("negatives"), [row[column("negative")]] if column("negative") in row else [])
         if not isinstance(negatives, list):
-            raise FieldError(f'field "{column("negatives")}": should be a list of strings')
+            raise FieldError(f'field "{column("negatives")}": must be a list of strings')
         against = tuple(clean(each, column("negatives")) for each in negatives)
         return Pair(text(row, column("anchor")), (text(row, column("positive")),), against)
     premise, hypothesis = text(row, column("premise")), text(row, column("hypothesis"))
@@ -197,7 +196,7 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
     label = _NLI_LABELS.get(str(written).strip().lower()) if isinstance(written, str | int) else None
     if label is None:
         raise FieldError(
-            f'field "{column("label")}": should be entailment, neutral, contradiction, 0, 1 or 2, not {written!r:.40}'
+            f'field "{column("label")}": must be entailment, neutral, contradiction, 0, 1 or 2, not {written!r:.40}'
         )
     entailed = (hypothesis,) if label == "entailment" else ()
     contradicting = (hypothesis,) if label == "contradiction" else ()
@@ -206,7 +205,7 @@ def _pair(row: Row, columns: Mapping[str, str]) -> Pair | None:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its answers, without repeats and with the most common first."""
+    """A question with its distinct answers, the most common first."""
 
     text: str
     answers: tuple[str, ...]
@@ -215,7 +214,7 @@ class Question:
 def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
     """Return at most `most` questions, drawn at random from all files of questions.
 
-    Each line has `question`, and `answer` or `answers` (one string, or object with `answer`, for each annotator). Other
+    Each line has `question`, and `answer` or `answers` (for each annotator, a string or an object with `answer`). Other
     fields are ignored. `files.columns` maps these names to the files' names.
 
     Raises:
@@ -232,12 +231,12 @@ def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
 def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int) -> Iterator[Draw]:
     """Yield a draw for each question, with synonyms of its first answer, annotators' other answers, and wrong answers.
 
-    Wrong answers are antonyms and answers to other questions, usually to questions with the same first words. The
-    question's own answers and synonyms in any sense are excluded.
+    Wrong answers are antonyms and answers to other questions, usually with the same first words. The question's own
+    answers and synonyms in any sense are excluded.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1.
     """
-    rng = Random(f"{seed}/questions")  # noqa: S311 - texts, not secrets
+    rng = Random(f"{seed}/questions")  # noqa: S311 - no secret
     alike: dict[str, list[str]] = {}
     for question in questions:
         alike.setdefault(_opening(question.text), []).append(question.answers[0])
@@ -264,7 +263,7 @@ def _question(row: Row, columns: Mapping[str, str]) -> Question:
         return Question(asked, (text(row, columns.get("answer", "answer")),))
     given = row[name]
     if not isinstance(given, list) or not given:
-        raise FieldError(f'field "{name}": should be a list of strings')
+        raise FieldError(f'field "{name}": must be a list of strings')
     if len(given) > _MOST_ANSWERS:
         raise FieldError(f'field "{name}": {len(given)} answers, but the maximum is {_MOST_ANSWERS}')
     answers = [clean(each.get("answer") if isinstance(each, dict) else each, name) for each in given]

@@ -1,4 +1,4 @@
-"""Draw questions about nouns (animals, artefacts, food and more), and about terms by their definitions."""
+"""Draw questions about nouns, and about terms by their definitions."""
 
 import re
 from random import Random
@@ -20,15 +20,14 @@ _GLOSS_WORDS = 9
 _ASIDE_WORDS = 5
 _LONG_WORD = 6
 _DEEP = 6
-"""Minimum number of synsets above a usable broader word. Broader words with fewer, such as "object", are too
-general."""
+"""Minimum number of synsets above a usable broader word; a word with fewer, such as "object", is too general."""
 _MET = 0.7
 _BROAD_CHILDREN = 60
-"""Maximum number of narrower terms of a usable broader word. Broader words with more are too vague."""
+"""Maximum number of narrower terms of a usable broader word; a word with more is too vague."""
 
 
 class Things:
-    """Draws about nouns: `shown` asks for a visible thing, `term` for the word that a definition describes."""
+    """Draws about nouns: `shown` asks for a visible thing, `term` for a defined word."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -79,10 +78,7 @@ class Things:
         return Draw(question, statement, answer, tuple(same), self._looser(rng, synset, name), tuple(wrong))
 
     def _wrong(self, rng: Random, synset: Synset) -> list[str]:
-        """Return antonyms, siblings and other words of the topic.
-
-        Abstract siblings are similar to the noun, so the result contains fewer of them.
-        """
+        """Return antonyms, siblings and other words from the topic."""
         siblings = self._lexicon.siblings(synset, rng, 2 if synset.topic in _CONCRETE else 1)
         met, every = self._topics[synset.topic]
         others = [each.words[0].text for each in (*some(rng, met, 2), rng.choice(every))]
@@ -110,7 +106,6 @@ class Things:
 
 
 def _plural(noun: str) -> str:
-    """Return the noun with its last word in the plural."""
     *front, last = noun.split(" ")
     forms = getInflection(last, "NNS")
     return " ".join((*front, str(forms[0]) if forms else last))

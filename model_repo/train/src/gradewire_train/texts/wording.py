@@ -1,4 +1,4 @@
-"""Vary the wording of questions and answers with styles, misspellings, and sentences around an answer."""
+"""Vary the wording of questions and answers."""
 
 import re
 from random import Random
@@ -6,7 +6,7 @@ from random import Random
 from gradewire_train.material import ANSWERS
 
 _SEARCHED = 0.45
-"""Share of questions that look typed into a search box, in lower case and without a question mark."""
+"""Share of questions in the style of a search box, in lower case and without a question mark."""
 
 _SOUNDS = (("ph", "f"), ("ck", "k"), ("c", "k"), ("y", "i"), ("ie", "y"), ("ou", "u"), ("oo", "u"), ("z", "s"))
 _SHORTEST_MISSPELT = 6
@@ -14,7 +14,7 @@ _DOUBLED = re.compile(r"([b-df-hj-np-tv-z])\1")
 
 
 def question_style(rng: Random, question: str) -> str:
-    """Return the question with a capital and a question mark, or as if typed into a search box."""
+    """Return the question with a capital and a question mark, or in the style of a search box."""
     bare = question.strip().rstrip("?")
     if rng.random() < _SEARCHED:
         return bare.lower()
@@ -43,15 +43,12 @@ def capitalised(text: str) -> str:
 
 
 def with_article(noun: str) -> str:
-    """Return the noun with "a" or "an", by its first letter; this is wrong for a few words."""
+    """Return the noun with "a" or "an", chosen by its first letter, which is wrong for a few words."""
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def misspelt(rng: Random, text: str) -> str:
-    """Return the text with one word misspelt; unchanged if all words are short.
-
-    A double letter becomes single, a sound gets different letters, or two letters are swapped. The first letter stays.
-    """
+    """Return the text with a misspelt word, or unchanged if all words are short; the first letter stays."""
     words = text.split(" ")
     long = [at for at, word in enumerate(words) if len(word) >= _SHORTEST_MISSPELT and word.isalpha()]
     if not long:
@@ -71,7 +68,7 @@ def _slip(rng: Random, word: str) -> str:
 
 
 def sentence(rng: Random, statement: str) -> str:
-    """Return a sentence with "{}" for the answer: the question's statement, or one that suits any question."""
+    """Return the question's statement or a general sentence, with "{}" in place of the answer."""
     drawn = f"{statement}." if statement and rng.random() < 0.5 else rng.choice(ANSWERS["sentences"])
     if rng.random() < 0.12:
         drawn = " ".join([drawn, rng.choice(ANSWERS["asides"])])
@@ -84,6 +81,6 @@ def filled(template: str, answer: str) -> str:
 
 
 def contrast(rng: Random, right: str, wrong: str) -> tuple[str, str]:
-    """Return a sentence that prefers `right` to `wrong`, and the same sentence with the two swapped."""
+    """Return a sentence that prefers `right` to `wrong`, and the sentence with the two swapped."""
     template = rng.choice(ANSWERS["contrasts"])
     return capitalised(template.format(right, wrong)), capitalised(template.format(wrong, right))

@@ -1,7 +1,6 @@
 """Read synsets, with words, links and definitions, from WordNet's data files (wndb(5WN), cntlist(5WN)).
 
-The generator needs all synsets, so all files are read at once, in about 2 s. We do not use NLTK's reader, because it
-needs files that are missing in Debian's package.
+All files are read at once, in about 2 s. NLTK's reader needs files that Debian's package lacks.
 """
 
 import gc
@@ -17,7 +16,7 @@ from typing import Final, NamedTuple
 from gradewire_train import TrainingError
 
 ADVICE: Final = (
-    "name the directory with --wordnet or in WNSEARCHDIR (Debian: apt-get install wordnet-base installs to "
+    "set the directory with --wordnet or in WNSEARCHDIR (Debian: apt-get install wordnet-base installs to "
     "/usr/share/wordnet)"
 )
 _DEBIAN: Final = Path("/usr/share/wordnet")
@@ -29,11 +28,11 @@ _ENDS: Final = re.compile(r"[0-9a-f]{4}")
 _SENSE_TYPES: Final = {"n": "1", "v": "2", "a": "3", "r": "4", "s": "5"}
 
 Key = str
-"""A synset's name, made of the part of speech and the offset in the data file: "n02084071"."""
+"""A synset's name: the part of speech and the offset in the data file, "n02084071"."""
 
 
 def usual_directory() -> Path:
-    """Return the directory that WordNet's own programs use: $WNSEARCHDIR, $WNHOME/dict, or Debian's directory."""
+    """Return the directory of WordNet's own programs: $WNSEARCHDIR, $WNHOME/dict, or Debian's directory."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):
@@ -53,12 +52,10 @@ class Synset:
     """Words with one meaning.
 
     Attributes:
-        key: See `Key`.
         topic: Number of the lexicographer's file, for example 5 for animals, 6 for artefacts, 18 for persons
             (lexnames(5WN)).
-        words: The words, usually with the most common first.
-        pointers: Links of four fields each: symbol ("@" means a broader synset), offset, part of speech, and the
-            positions of the two linked words, two hexadecimal digits each.
+        pointers: Links with four fields each: symbol ("@" means a broader synset), offset, part of speech, and the
+            positions of the two linked words in two hexadecimal digits each.
         definition: The gloss without its examples.
     """
 
@@ -70,7 +67,7 @@ class Synset:
 
     @property
     def met(self) -> int:
-        """The number of times that the words occur with this meaning in tagged texts."""
+        """The words' number of occurrences with this meaning in tagged texts."""
         return sum(word.met for word in self.words)
 
     @property
@@ -80,15 +77,15 @@ class Synset:
 
     @property
     def coarse(self) -> bool:
-        """True if WordNet calls the words insulting; the generator does not use such synsets."""
+        """True if WordNet calls the words insulting; the generator avoids these synsets."""
         return _COARSE.search(self.definition) is not None
 
     def linked(self, *symbols: str) -> tuple[Key, ...]:
-        """Return the keys of the synsets that are linked with one of these symbols."""
+        """Return the keys of the synsets linked with one of these symbols."""
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
     def antonyms(self) -> tuple[tuple[Key, int], ...]:
-        """Return the first word's antonyms, each as a synset and a word's position in it, from 1; 0 means all words."""
+        """Return the first word's antonyms: synset key and position of the word in the synset, from 1; 0 means all."""
         return tuple(
             (_key(part, offset), int(ends[-2:], 16))
             for symbol, offset, part, ends in self._quadruples()
@@ -119,7 +116,7 @@ class WordNet:
 
     @cached_property
     def senses(self) -> Mapping[str, tuple[Key, ...]]:
-        """The keys of all synsets that contain a word or phrase, by the word in lower case, for all parts of speech."""
+        """The keys of all synsets that contain a word or phrase, by the lower-case word, for all parts of speech."""
         found: dict[str, list[Key]] = {}
         with _uncollected():
             for key, synset in self.synsets.items():
@@ -130,7 +127,7 @@ class WordNet:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Pause garbage collection, which would take half of the time for reading."""
+    """Pause garbage collection, which would take half of the reading time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -165,7 +162,7 @@ def _synset(line: str, part: str, counts: Mapping[str, int]) -> Synset:
     sense = f"{_SENSE_TYPES[fields[2]]}:{fields[1]}"
     words = []
     for name, number in zip(names, numbers, strict=True):
-        bare = name.partition("(")[0]  # adjectives may end in their position: galore(ip)
+        bare = name.partition("(")[0]  # adjectives may end with their position: galore(ip)
         count = counts.get(f"{bare.lower()}%{sense}:{int(number, 16):02d}", 0)
         words.append(Word(bare.replace("_", " "), count))
     start = 5 + 2 * size
@@ -189,6 +186,6 @@ def _counts(path: Path) -> Mapping[str, int]:
                 counts[f"{lemma}%{':'.join(sense.split(':')[:3])}"] = int(count)
             except ValueError as error:
                 raise TrainingError(
-                    f"{path}, line {number}: should have three fields (cntlist(5WN)); {ADVICE}"
+                    f"{path}, line {number}: must have three fields (cntlist(5WN)); {ADVICE}"
                 ) from error
     return counts
