@@ -266,7 +266,10 @@ def metrics_module(types: Types) -> str:
 def _metric_class(metric: Message) -> str:
     fields = [(each.name, _attribute(each), each.hint) for each in metric.fields]
     if prepared := next((each.name for each in metric.fields if "prepared" in each.allowed.split(", ")), ""):
-        text = f"Name of a reference set; implies {prepared}=prepared. None means the call's set. A call uses only one set."
+        text = (
+            f"Name of a reference set; implies {prepared}=prepared. None means the call's set. "
+            "A call uses only one set."
+        )
         fields.append(("reference_set", text, "str"))
     flags = []
     for need in metric.listed("Needs"):
