@@ -15,7 +15,7 @@ from gradewire_server.domain.caller import Lane, current_turn
 SLICE_S: Final = 0.002
 """Seconds of Python work after which other tasks on the event loop get a turn."""
 BULK_SLICE_S: Final = 0.001
-"""Like `SLICE_S`, but for bulk work. Only one bulk request has a turn at a time."""
+"""Like `SLICE_S`, but for bulk work. Only one bulk request at a time has a turn."""
 
 
 def _let_threads_run() -> None:
@@ -67,11 +67,11 @@ class LoopSlice:
         self.start()
 
     def start(self) -> None:
-        """Start a new slice after other tasks had a turn."""
+        """Start a new slice after other tasks have had a turn."""
         self._end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
 
     async def begin(self) -> None:
-        """Start the first slice. Bulk work first waits for a turn, so that not all parts start in one round."""
+        """Start the first slice. Bulk work first waits for a turn, so that its parts do not all start in one round."""
         if self._is_bulk:
             await self._turns.next()
         self.start()
