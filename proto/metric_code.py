@@ -56,7 +56,7 @@ class Field:
         hint: Python type.
         default: Default value, which is text for a parameter and Python code for a part; "" without a default.
         allowed: Allowed values of a parameter, as text.
-        same_as: Metric that describes this parameter, if its parameter of this name is the same; otherwise "".
+        same_as: Metric that describes the same parameter; "" if this metric describes it.
     """
 
     name: str
@@ -144,7 +144,7 @@ class Types:
         return Field(field.name, comment.text, hint, default, allowed, same_as)
 
     def _resolved(self, message: str, field: str) -> tuple[Comment, str]:
-        """Return a comment with "Same as …" resolved, and the metric of that field if the comment adds nothing."""
+        """Resolve "Same as …" in a comment. Also return the other metric if the comment adds nothing, otherwise ""."""
         own = self._comment(message, field)
         if (same := _SAME.match(own.text)) is None:
             return own, ""

@@ -68,7 +68,9 @@ def test_a_picture_is_named_where_the_judge_sees_it(command: Command, file: Path
     assert f"{place}{address[:100]}" in shown(2)
     title, why = shown(1)
     assert title.endswith("line 2 (id boy), picture none.png: it is not in the folder of the rows")
-    assert why == "no score, without asking the judge: INVALID_INPUT, images: are empty, but image=true needs an image"
+    assert (
+        why == "no score, and the judge is not asked: INVALID_INPUT, images: are empty, but image=true needs an image"
+    )
     assert [heading.endswith("line 4 (id boy)") for heading in shown(3)] == [True, False]
     assert [heading for heading in shown(0, "judge_verdict") if heading.startswith("picture")] == []
 
@@ -201,7 +203,7 @@ def test_an_answer_that_is_too_long_is_cut_and_that_is_said(
     ("row", "metric", "said"),
     [
         (1, "lave?binary=rule", "a rule sets the score to 1 without a judge"),
-        (2, "lave", "no score, without asking the judge: INVALID_INPUT, question: is blank"),
+        (2, "lave", "no score, and the judge is not asked: INVALID_INPUT, question: is blank"),
     ],
 )
 def test_rows_that_need_no_judge_say_why(command: Command, file: Path, row: int, metric: str, said: str) -> None:

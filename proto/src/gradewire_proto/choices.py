@@ -69,7 +69,7 @@ class VqaConsensus(StrEnum):
 
 
 class VqaNormalise(StrEnum):
-    """Normalisation of unanimous answers, which concerns articles, punctuation and number words."""
+    """Normalisation of unanimous answers (articles, punctuation and number words)."""
 
     OFFICIAL = auto()
     ALWAYS = auto()
@@ -125,7 +125,7 @@ class JudgeGuard(StrEnum):
 class ShownReferences(StrEnum):
     """References to show a judge if the references are aliases, that is, equally right answers.
 
-    If they are annotators' votes, the judge sees all of them.
+    If the references are annotators' votes, the judge sees all votes.
     """
 
     CLOSEST = auto()

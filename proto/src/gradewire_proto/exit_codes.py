@@ -26,4 +26,4 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.CLOSED: "standard output was closed early",
 }
-"""Meanings of exit codes, for --help and docs/reference/command.md. Shells too use 130 for SIGINT, 141 for SIGPIPE."""
+"""Meanings of exit codes, for --help and docs/reference/command.md. As in shells, 130 means SIGINT and 141 SIGPIPE."""

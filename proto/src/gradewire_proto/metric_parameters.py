@@ -356,7 +356,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "references",
             "Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the "
             "closest alias if it shares a word with the answer, otherwise all aliases. If the references are "
-            "annotators' votes, the judge sees all of them.",
+            "annotators' votes, the judge sees all votes.",
             "auto",
             "closest, all, auto",
         ),
@@ -429,7 +429,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "references",
             "Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the "
             "closest alias if it shares a word with the answer, otherwise all aliases. If the references are "
-            "annotators' votes, the judge sees all of them.",
+            "annotators' votes, the judge sees all votes.",
             "auto",
             "closest, all, auto",
         ),
@@ -474,7 +474,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "references",
             "Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the "
             "closest alias if it shares a word with the answer, otherwise all aliases. If the references are "
-            "annotators' votes, the judge sees all of them.",
+            "annotators' votes, the judge sees all votes.",
             "auto",
             "closest, all, auto",
         ),
@@ -533,7 +533,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "references",
             "Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the "
             "closest alias if it shares a word with the answer, otherwise all aliases. If the references are "
-            "annotators' votes, the judge sees all of them.",
+            "annotators' votes, the judge sees all votes.",
             "auto",
             "closest, all, auto",
         ),

@@ -78,8 +78,7 @@ class VqaParts:
     Attributes:
         agreeing: Number of annotators whose answer equals the prediction.
         annotators: Number of all annotators.
-        compared_prediction: The prediction as compared, that is, after normalisation if there was any; cut at 8 192
-            characters.
+        compared_prediction: The prediction after any normalisation, as compared; cut at 8 192 characters.
     """
 
     agreeing: int
@@ -232,11 +231,11 @@ class CorrectnessParts:
 class AutoParts:
     """The step that decided, and the reason.
 
-    This does not include the parts of the judge's result.
+    For the judge's full result, request the judge's metric too.
 
     Attributes:
-        decided_by: Step that decided: "exact_match", "correctness" or "judge". If the judge failed, "nobody", and the
-            result has the judge's status.
+        decided_by: Step that decided: "exact_match", "correctness" or "judge"; "nobody" if the judge failed. After a
+            failure, the result has the judge's status.
         reason: "certain": the probability is outside the band. "sample": the probability is outside the band, but the
             answer is in the sample that also goes to the judge. "band": the probability is inside the band, so the
             judge decides. "refused": the probability is inside the band, but the judge does not decide, because the
@@ -271,7 +270,7 @@ class ValueMatchParts:
 
     Attributes:
         wanted: Values that are in the reference but not in the question. If the question contains all of the
-            reference's values, all of them count.
+            reference's values, all values count.
         found: Wanted values that the prediction contains. found, contradicted and missing sum to wanted.
         contradicted: Wanted values that the prediction contradicts with a different value of the same kind and unit.
         missing: Wanted values that are neither found nor contradicted.

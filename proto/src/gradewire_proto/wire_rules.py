@@ -1,4 +1,4 @@
-"""Rules that server and clients share but .proto files cannot express. Requires only the standard library."""
+"""Rules that server and clients share but .proto files cannot express. This module uses only the standard library."""
 
 import json
 import math
@@ -15,7 +15,7 @@ SCORING: Final = "gradewire.v1.Scoring"
 REFERENCES: Final = "gradewire.v1.References"
 MODELS: Final = "gradewire.v1.Models"
 JUDGING: Final = "gradewire.v1.Judging"
-"""Name of the service. gRPC health knows this name only if a judge is configured, and reports on judges under it."""
+"""Name of the service. gRPC health reports on judges under this name, but only if a judge is configured."""
 MONITORING: Final = "gradewire.v1.Monitoring"
 
 AUTHORIZATION_KEY: Final = "authorization"
@@ -79,7 +79,7 @@ _DIGEST_BYTES: Final = 16
 _PINNED: Final = re.compile(rf"(?P<name>.*)@(?P<digest>[0-9a-fA-F]{{8,{2 * _DIGEST_BYTES}}})", re.DOTALL)
 
 DIGEST_PREFIX_CHARS: Final = 12
-"""Number of hex digits to keep of a digest in a metric identifier, enough to tell models and prompts apart."""
+"""Number of a digest's hex digits in a metric identifier, enough to tell models and prompts apart."""
 LINE: Final = re.compile(
     r"(?P<name>[A-Za-z_]\w*)(?::(?P<preset>\w+))?(?:/(?P<version>[0-9]+))?(?:\?(?P<parameters>.*))?", re.ASCII
 )

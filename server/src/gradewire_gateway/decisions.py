@@ -64,7 +64,7 @@ class Decided:
 
     @property
     def best(self) -> int:
-        """The index of the most probable option, or of the first one if several are equally probable."""
+        """The index of the most probable option; if several are equally probable, of the first."""
         return max(range(len(self.probabilities)), key=self.probabilities.__getitem__)
 
     @property

@@ -1,19 +1,14 @@
-"""The state that a gateway's endpoints share, and the rules for sharing it among callers.
+"""The state that a gateway's endpoints share, and its budgets for callers.
 
-Before reading a body, the gateway checks in this order whether the host may have another connection, whether the header
-`Host` contains one of the gateway's names, and whether the caller may have another request in flight. The server checks
-the token when it receives the call.
-
-A caller is a token that the server has accepted before. Without such a token, the host is the caller. For each host,
+A caller is a token that the server has accepted before. Without such a token, the host is the caller. Each host's
 requests with an unknown token and requests without a token are counted separately, so that neither kind can block the
 other. Hosts share the connections. Callers share the requests in flight, and the bytes of bodies, lines and large
 replies. No host or caller may use more than it leaves free (`Budget`). If a host has no connections left, the gateway
-closes the host's longest idle connection, and connections with an accepted token last.
+closes the host's longest idle connection, but connections with an accepted token last.
 
-Every head, body, line and write has a time limit (`Bounds`), after which the gateway answers 408 or closes the
-connection. A request is in flight until the caller's machine has received the reply. The gateway writes replies in
-pieces, and reads the server's next message only after the caller's machine has received the last piece. If a connection
-closes, the gateway cancels the connection's call. If a call ends, the gateway ends the reply.
+A request is in flight until the caller's machine has received the reply. Every head, body, line and write has a time
+limit (`Bounds`), after which the gateway answers 408 or closes the connection. The gateway reads the server's next
+message only after the caller's machine has received the last piece of the reply.
 """
 
 import asyncio

@@ -166,7 +166,6 @@ class StreamMethod:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[bytes]:
-        """Yield replies; raise ProblemError if the call fails, and DisconnectedError if the caller disconnects."""
         with calling(options, self._method.path) as traced:
             upstream = self._gateway.upstream
             if self._method.client_streaming:
@@ -195,10 +194,7 @@ class StreamMethod:
 
 
 class _Writer:
-    """A writer that sends a body's lines to a call, then waits until the caller disconnects, and cancels the call.
-
-    An error also cancels the call.
-    """
+    """A writer that sends a body's lines to a call. An error or the caller's disconnection cancels the call."""
 
     def __init__(self, gateway: Gateway, method: RpcMethod, body: Body, call: Any) -> None:
         self._gateway = gateway

@@ -118,7 +118,6 @@ class _JsonProcess:
         self._closed = False
 
     def close(self) -> None:
-        """Stop the process and do not restart it."""
         self._closed = True
         self._end()
 

@@ -44,7 +44,7 @@ class GatewayTelemetry:
 
 
 _PER_S: Final = 200
-"""Maximum number of requests to log per second. A log line reports how many were omitted."""
+"""Maximum number of requests to log per second."""
 _MAX_CHARACTERS: Final = 256
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192

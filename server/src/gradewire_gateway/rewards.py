@@ -39,12 +39,12 @@ SEED_PATH: Final = "/seed_session"
 AGGREGATE_PATH: Final = "/aggregate_metrics"
 
 _MOST_IDLE: Final = 256
-"""Maximum number of scorers to keep, of a few kilobytes each. Scorers in use are always kept."""
+"""Maximum number of scorers to keep, unless more are in use. Each scorer needs a few kilobytes."""
 
 _MOST_SAMPLES: Final = 4096
 """Maximum number of samples in a post, equal to the server's default limit for items in a request."""
 _READ_AT_A_TIME: Final = 100_000
-"""Number of characters to read, in tens of milliseconds, before the thread turns to other posts."""
+"""Number of characters to read, for tens of milliseconds, before the thread turns to other posts."""
 
 T = TypeVar("T")
 
@@ -153,7 +153,7 @@ PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
 
 
 def reward_counter(registry: CollectorRegistry) -> Counter:
-    """Return the counter of rewards. It also counts masked rewards, which HTTP statuses do not show."""
+    """Return the counter of rewards, including masked rewards, which HTTP statuses do not show."""
     return Counter(
         "gradewire_gateway_rewards",
         "Samples in reward posts by route and result status; OK means that the sample has a score.",
@@ -266,7 +266,6 @@ def _plain_reply(data: Buffer, write: Callable[[Body], PostReply]) -> bytes:
 
 
 def _readable(read: Callable[[], T]) -> T:
-    """Return the result of `read`; raise ProblemError if the post is invalid."""
     try:
         return read()
     except InvalidRequest as error:

@@ -156,12 +156,12 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
 _MAX_HEAD_BYTES: Final = 16 << 10
 _KEEP_ALIVE_S: Final = 75
 _STOPPING_S: Final = 10
-"""Maximum time in seconds to finish the requests in flight after a signal to stop."""
+"""Maximum number of seconds to finish the requests in flight after a signal to stop."""
 _SWITCH_S: Final = 0.0005
 _EVENTS_AT_ONCE: Final = 32
 _BACKLOG: Final = 512
 _ACCEPTED_AT_ONCE: Final = 4
-"""Maximum number of connections to accept, in a few milliseconds, in one turn of the event loop."""
+"""Maximum number of connections to accept in one turn of the event loop, which takes a few milliseconds."""
 
 
 class _Server(uvicorn.Server):

@@ -229,7 +229,6 @@ class UpstreamTransport:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Replace a gRPC error with the matching error of the client library."""
     try:
         yield
     except aio.AioRpcError as error:

@@ -135,13 +135,12 @@ def find_fault(value: object, kind: Descriptor) -> Fault | None:
 
 @cache
 def _fields_of(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
-    """Return a message's fields by JSON name and by proto name."""
     return {field.json_name: field for field in kind.fields} | {field.name: field for field in kind.fields}
 
 
 @cache
 def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None, bool]]:
-    """Return, by JSON and proto name, a field's proto name, its messages' descriptor, and True if it is a list."""
+    """Map a field's JSON and proto names to its proto name, its message type or None, and True for a list."""
     found = {}
     for name, field in _fields_of(kind).items():
         held = field.message_type
@@ -338,7 +337,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _has_too_many_values(data: Buffer) -> bool:
-    """Return True if the JSON contains more than `_MOST_VALUES` values. Ignore characters inside strings."""
     starts = range(0, len(data), MIB)  # in pieces, so that other threads run in between
     if sum(data.count(mark, start, start + MIB) for start in starts for mark in b"[{,") <= _MOST_VALUES:
         return False

@@ -150,7 +150,7 @@ class Backends:
     async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
         """Open stores and preload models.
 
-        If a store cannot be opened, a warning is logged. If a model cannot be loaded, `health` reports it.
+        If a store cannot be opened, a warning is logged. If a model cannot be loaded, `health` reports this.
 
         Raises:
             OSError: A certificate cannot be read.

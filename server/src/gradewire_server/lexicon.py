@@ -53,8 +53,6 @@ class WordNetError(ValueError):
 
 
 class _PartOfSpeech:
-    """WordNet's three files for one part of speech."""
-
     def __init__(self, directory: Path, name: str) -> None:
         self._index = _mapped(directory / f"index.{name}")
         self._data = _mapped(directory / f"data.{name}")

@@ -45,7 +45,7 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 """Parameter numbers for `mallopt`, from glibc's malloc.h."""
 _MAPPED_FROM_BYTES: Final = 4 << 20
-"""Minimum size of the blocks that glibc maps separately. Encoders allocate smaller blocks than large messages."""
+"""Minimum size of blocks that glibc maps separately, above the size of encoders' blocks."""
 _ARENAS: Final = 4
 _COLLECT_OLD_AFTER: Final = 100
 """Number of young collections before a collection of old objects: about 700 000 new objects. Python's default is 10."""
@@ -185,7 +185,7 @@ class MemoryGuard:
             try:
                 closely = self.look(resident_bytes())
             except Exception:  # noqa: BLE001 - without this thread, memory would be unlimited
-                _log.exception("A check of the memory for messages failed; checks continue")
+                _log.exception("A check of the memory that messages use failed; checks continue")
             if closely and time.monotonic() >= self._trim_at_s:
                 self._trim_at_s = time.monotonic() + _TRIM_EVERY_S
                 _trim()
@@ -216,8 +216,8 @@ def _trim() -> None:
 def return_large_blocks() -> None:
     """Make glibc map large blocks separately, so that it returns freed blocks to the system.
 
-    By default, after the first large block is freed, glibc keeps later blocks, some of them for each thread. With a
-    different C library, this function does nothing.
+    By default, glibc maps large blocks separately only until the first of them is freed. With a different C library,
+    this function does nothing.
     """
     if sys.platform != "linux":
         return

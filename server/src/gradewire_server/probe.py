@@ -17,7 +17,7 @@ _DEFAULT_PORT: Final = "9464"
 
 
 def is_ready(port: int | str) -> bool:
-    """Return True if this machine's server is ready for calls. `port` (1 to 65535) belongs to its operational HTTP."""
+    """Return True if the server on this machine is ready. `port` (1 to 65535) is its port for operational HTTP."""
     unchecked = ssl.create_default_context()
     unchecked.check_hostname = False
     unchecked.verify_mode = ssl.CERT_NONE

@@ -52,7 +52,7 @@ class Stop:
         self.others_serve = False
 
     def listen(self, hangup: Callable[[], object]) -> None:
-        """Request a stop at SIGTERM and SIGINT, and in a terminal at SIGHUP. Otherwise, SIGHUP calls `hangup`."""
+        """Request a stop at SIGTERM, SIGINT and, in a terminal, SIGHUP. Without a terminal, SIGHUP calls `hangup`."""
         loop = asyncio.get_running_loop()
         with_terminal = sys.stdin is not None and sys.stdin.isatty()
         for number in (SIGTERM, SIGINT):

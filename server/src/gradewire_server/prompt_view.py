@@ -110,7 +110,7 @@ def _question_and_answer(need: Need) -> tuple[Question, Choice | Generated]:
 def _rule_message(result: MetricResult) -> str:
     if result.status is Status.OK:
         return f"a rule sets the score to {result.score:g} without a judge"
-    return f"no score, without asking the judge: {result.status.name}, {result.message}"
+    return f"no score, and the judge is not asked: {result.status.name}, {result.message}"
 
 
 def with_markup(prompt: JudgePrompt, template: str) -> tuple[str, str]:
@@ -148,7 +148,7 @@ class RoundTokens:
     Attributes:
         fixed: The instructions and demonstrations, whose state a judge computes only once.
         item: The item's turn and the start of the judge's turn.
-        labels: The token for each option whose probability is used.
+        labels: For each option, the token whose probability is used.
         truncated: True if the prediction is shortened.
     """
 
@@ -193,7 +193,7 @@ class JudgeTokenizer:
         return RoundTokens(tokens.fixed, tokens.item, labels, tokens.truncated)
 
     def text(self, asked: Question, tokens: RoundTokens | None) -> tuple[str, str]:
-        """Return the text with markup, as two strings like `with_markup`."""
+        """Return a question's text with markup, as two strings like `with_markup`."""
         if tokens is None or self.chat is None:
             return with_markup(asked.prompt, self.template)
         return self.chat.shown(tokens.fixed), self.chat.shown(tokens.item)

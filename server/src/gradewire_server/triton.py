@@ -202,7 +202,6 @@ class TritonClient:
         await self._control("unload_model", model, timeout_s=_LOAD_TIMEOUT_S)
 
     async def _control(self, method: str, *arguments: str, timeout_s: float = 0.0) -> Any:
-        """Call a control method, which computes nothing, and return the reply."""
         with _translated():
             return await getattr(self._client, method)(
                 *arguments, headers=self._headers, client_timeout=timeout_s or self._control_timeout_s

@@ -399,7 +399,7 @@ class Lave(Metric):
             or a prompt file's text; empty for the metric's prompt.
         references: Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the
             closest alias if it shares a word with the answer, otherwise all aliases. If the references are annotators'
-            votes, the judge sees all of them. Allowed: closest, all, auto. Default: auto.
+            votes, the judge sees all votes. Allowed: closest, all, auto. Default: auto.
         shots: Number of demonstrations from the prompt to show the judge. Allowed: 0 to the smallest number of
             demonstrations of a type in the prompt; empty for all.
         preset: v1: a rating without a reason; paper: the defaults of LAVE's paper (a reason first, the most probable

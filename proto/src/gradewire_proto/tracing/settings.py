@@ -41,8 +41,8 @@ class TracingSettings:
 
     Attributes:
         endpoint: Base URL of a collector. If empty, OTEL_EXPORTER_OTLP_ENDPOINT applies.
-        sample_ratio: Share of traces to keep, 0 to 1, for traces that start here. OTEL_TRACES_SAMPLER and
-            OTEL_TRACES_SAMPLER_ARG override it.
+        sample_ratio: Share of traces to keep, 0 to 1, if the traces start here. OTEL_TRACES_SAMPLER and
+            OTEL_TRACES_SAMPLER_ARG override this setting.
     """
 
     endpoint: str = ""
@@ -61,7 +61,7 @@ def has_events(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def protocol_of(signal: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the protocol that variables set for "TRACES" or "LOGS", even if gradewire does not support it."""
+    """Return the protocol that OpenTelemetry's variables set for "TRACES" or "LOGS", even if it is not supported."""
     names = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
     return next((found for name in names if (found := environment.get(name, "").strip())), "grpc")
 

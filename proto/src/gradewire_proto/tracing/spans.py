@@ -186,7 +186,7 @@ def record_batch(
 ) -> None:
     """Record work done once for several spans. None stands for a caller without tracing.
 
-    The work becomes a child of the first span, and a link of all other spans. As a child of each span, the work would
+    The work becomes a child of the first span, with links to all other spans. As a child of each span, the work would
     count several times.
     """
     traced = list(dict.fromkeys(span for span in waiting if span is not None))

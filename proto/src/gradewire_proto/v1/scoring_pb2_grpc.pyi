@@ -35,13 +35,13 @@ class ScoringStub:
     def __new__(cls, channel: _aio.Channel) -> ScoringAsyncStub: ...
     Score: _grpc.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]
     """Score every item with every metric. Results have the order of the items. A bad item does not fail the call.
-    Errors: INVALID_ARGUMENT (an unknown metric or enum value, too many items, or a string that is not UTF-8; the error
-    names the field), or INVALID_ARGUMENT (a response larger than Limits.max_message_bytes; the error says how many
-    items fit); RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to
-    retry); FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
-    UNAUTHENTICATED; UNAVAILABLE (loading or shutting down; try another replica). Shortly before the deadline, the
-    server returns the finished results, with STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish
-    together, so a deadline that is much too short times out most items, not only a few.
+    Errors: INVALID_ARGUMENT with the field's name (unknown metric or enum value, too many items, string that is not
+    UTF-8) or with the number of items that fit (response larger than Limits.max_message_bytes); RESOURCE_EXHAUSTED
+    (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry); FAILED_PRECONDITION (every
+    metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED; UNAVAILABLE (loading
+    or shutting down; try another replica). Shortly before the deadline, the server returns the finished results, with
+    STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish together, so a deadline that is much too short
+    times out most items, not only a few.
     """
     ScoreStream: _grpc.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]
     """The first message contains the config. Each later message contains at most Limits.max_items_per_request items. The
@@ -57,13 +57,13 @@ class ScoringAsyncStub(ScoringStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Score: _aio.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]  # type: ignore[assignment]
     """Score every item with every metric. Results have the order of the items. A bad item does not fail the call.
-    Errors: INVALID_ARGUMENT (an unknown metric or enum value, too many items, or a string that is not UTF-8; the error
-    names the field), or INVALID_ARGUMENT (a response larger than Limits.max_message_bytes; the error says how many
-    items fit); RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to
-    retry); FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
-    UNAUTHENTICATED; UNAVAILABLE (loading or shutting down; try another replica). Shortly before the deadline, the
-    server returns the finished results, with STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish
-    together, so a deadline that is much too short times out most items, not only a few.
+    Errors: INVALID_ARGUMENT with the field's name (unknown metric or enum value, too many items, string that is not
+    UTF-8) or with the number of items that fit (response larger than Limits.max_message_bytes); RESOURCE_EXHAUSTED
+    (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry); FAILED_PRECONDITION (every
+    metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED; UNAVAILABLE (loading
+    or shutting down; try another replica). Shortly before the deadline, the server returns the finished results, with
+    STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish together, so a deadline that is much too short
+    times out most items, not only a few.
     """
     ScoreStream: _aio.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]  # type: ignore[assignment]
     """The first message contains the config. Each later message contains at most Limits.max_items_per_request items. The
@@ -82,13 +82,13 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scoring_pb2.ScoreResponse, _abc.Awaitable[_scoring_pb2.ScoreResponse]]:
         """Score every item with every metric. Results have the order of the items. A bad item does not fail the call.
-        Errors: INVALID_ARGUMENT (an unknown metric or enum value, too many items, or a string that is not UTF-8; the error
-        names the field), or INVALID_ARGUMENT (a response larger than Limits.max_message_bytes; the error says how many
-        items fit); RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to
-        retry); FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
-        UNAUTHENTICATED; UNAVAILABLE (loading or shutting down; try another replica). Shortly before the deadline, the
-        server returns the finished results, with STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish
-        together, so a deadline that is much too short times out most items, not only a few.
+        Errors: INVALID_ARGUMENT with the field's name (unknown metric or enum value, too many items, string that is not
+        UTF-8) or with the number of items that fit (response larger than Limits.max_message_bytes); RESOURCE_EXHAUSTED
+        (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry); FAILED_PRECONDITION (every
+        metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED; UNAVAILABLE (loading
+        or shutting down; try another replica). Shortly before the deadline, the server returns the finished results, with
+        STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish together, so a deadline that is much too short
+        times out most items, not only a few.
         """
 
     @_abc_1.abstractmethod

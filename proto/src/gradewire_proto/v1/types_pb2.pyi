@@ -285,7 +285,7 @@ class _VqaNormaliseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaNorma
     VQA_NORMALISE_ALWAYS: _VqaNormalise.ValueType  # 2
 
 class VqaNormalise(_VqaNormalise, metaclass=_VqaNormaliseEnumTypeWrapper):
-    """Normalisation of unanimous answers, which concerns articles, punctuation and number words."""
+    """Normalisation of unanimous answers (articles, punctuation and number words)."""
 
 VQA_NORMALISE_UNSPECIFIED: VqaNormalise.ValueType  # 0
 VQA_NORMALISE_OFFICIAL: VqaNormalise.ValueType  # 1
@@ -451,8 +451,8 @@ class _ShownReferencesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Shown
     """The closest reference if it shares a word with the prediction, otherwise all references. The default."""
 
 class ShownReferences(_ShownReferences, metaclass=_ShownReferencesEnumTypeWrapper):
-    """References to show a judge if the references are aliases, that is, equally right answers. If they are annotators'
-    votes, the judge sees all of them.
+    """References to show a judge if the references are aliases, that is, equally right answers. If the references are
+    annotators' votes, the judge sees all votes.
     """
 
 SHOWN_REFERENCES_UNSPECIFIED: ShownReferences.ValueType  # 0
@@ -1506,7 +1506,7 @@ class LaveParameters(_message.Message):
     references: Global___ShownReferences.ValueType
     """Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the closest alias if
     it shares a word with the answer, otherwise all aliases. If the references are annotators' votes, the judge sees
-    all of them.
+    all votes.
     Default: auto.
     """
     shots: _builtins.int
@@ -2138,7 +2138,7 @@ class VqaParts(_message.Message):
     annotators: _builtins.int
     """Number of all annotators."""
     compared_prediction: _builtins.str
-    """The prediction as compared, that is, after normalisation if there was any; cut at 8 192 characters."""
+    """The prediction after any normalisation, as compared; cut at 8 192 characters."""
     def __init__(
         self,
         *,
@@ -2189,7 +2189,7 @@ class ValueMatchParts(_message.Message):
     KINDS_FIELD_NUMBER: _builtins.int
     wanted: _builtins.int
     """Values that are in the reference but not in the question. If the question contains all of the reference's values,
-    all of them count.
+    all values count.
     """
     found: _builtins.int
     """Wanted values that the prediction contains. found, contradicted and missing sum to wanted."""
@@ -2596,7 +2596,7 @@ Global___GraderParts: _TypeAlias = GraderParts  # noqa: Y015
 
 @_typing.final
 class AutoParts(_message.Message):
-    """The step that decided, and the reason. This does not include the parts of the judge's result."""
+    """The step that decided, and the reason. For the judge's full result, request the judge's metric too."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2611,8 +2611,8 @@ class AutoParts(_message.Message):
     JUDGE_CORRECT_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     decided_by: _builtins.str
-    """Step that decided: "exact_match", "correctness" or "judge". If the judge failed, "nobody", and the result has the
-    judge's status.
+    """Step that decided: "exact_match", "correctness" or "judge"; "nobody" if the judge failed. After a failure, the
+    result has the judge's status.
     """
     reason: _builtins.str
     """"certain": the probability is outside the band. "sample": the probability is outside the band, but the answer is in

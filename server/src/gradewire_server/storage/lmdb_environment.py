@@ -68,7 +68,7 @@ def mark_clean(directory: Path) -> None:
 
 
 def mark_suspect(directory: Path) -> None:
-    """Mark a misbehaving environment, so that the next process that opens it verifies it."""
+    """Mark a misbehaving environment, so that the next process to open it verifies the files."""
     (directory / _STATE).unlink(missing_ok=True)
 
 
@@ -283,7 +283,7 @@ class WatchedEnvironment:
     def rebuild(self) -> None:
         """Replace a truncated environment with a new one, on the writer's thread.
 
-        Raises the same errors as `open_environment`.
+        Raise the same errors as `open_environment`.
         """
         with self._directory.rotating(), self._reading:
             try:

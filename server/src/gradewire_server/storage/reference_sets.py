@@ -40,7 +40,7 @@ _DAMAGED: Final = Failure(
 
 
 class PreparedStore(Protocol):
-    """A store of values by key, and of groups of values by name. Methods return failures and never raise errors.
+    """A store that holds values by key, and groups of values by name. Methods return failures and never raise errors.
 
     A group's name differs from every key in length and prefix. A group's members have names of 16 bytes.
     """

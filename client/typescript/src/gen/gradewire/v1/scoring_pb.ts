@@ -270,13 +270,13 @@ export const PrioritySchema: GenEnum<Priority> = /*@__PURE__*/
 export const Scoring: GenService<{
   /**
    * Score every item with every metric. Results have the order of the items. A bad item does not fail the call.
-   * Errors: INVALID_ARGUMENT (an unknown metric or enum value, too many items, or a string that is not UTF-8; the error
-   * names the field), or INVALID_ARGUMENT (a response larger than Limits.max_message_bytes; the error says how many
-   * items fit); RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to
-   * retry); FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
-   * UNAUTHENTICATED; UNAVAILABLE (loading or shutting down; try another replica). Shortly before the deadline, the
-   * server returns the finished results, with STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish
-   * together, so a deadline that is much too short times out most items, not only a few.
+   * Errors: INVALID_ARGUMENT with the field's name (unknown metric or enum value, too many items, string that is not
+   * UTF-8) or with the number of items that fit (response larger than Limits.max_message_bytes); RESOURCE_EXHAUSTED
+   * (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry); FAILED_PRECONDITION (every
+   * metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED; UNAVAILABLE (loading
+   * or shutting down; try another replica). Shortly before the deadline, the server returns the finished results, with
+   * STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish together, so a deadline that is much too short
+   * times out most items, not only a few.
    *
    * @generated from rpc gradewire.v1.Scoring.Score
    */

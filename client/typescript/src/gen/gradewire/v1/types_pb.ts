@@ -950,7 +950,7 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   /**
    * Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the closest alias if
    * it shares a word with the answer, otherwise all aliases. If the references are annotators' votes, the judge sees
-   * all of them.
+   * all votes.
    * Default: auto.
    *
    * @generated from field: gradewire.v1.ShownReferences references = 9;
@@ -1718,7 +1718,7 @@ export type VqaParts = Message<"gradewire.v1.VqaParts"> & {
   annotators: number;
 
   /**
-   * The prediction as compared, that is, after normalisation if there was any; cut at 8 192 characters.
+   * The prediction after any normalisation, as compared; cut at 8 192 characters.
    *
    * @generated from field: string compared_prediction = 3;
    */
@@ -1740,7 +1740,7 @@ export const VqaPartsSchema: GenMessage<VqaParts> = /*@__PURE__*/
 export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
   /**
    * Values that are in the reference but not in the question. If the question contains all of the reference's values,
-   * all of them count.
+   * all values count.
    *
    * @generated from field: uint32 wanted = 1;
    */
@@ -2188,14 +2188,14 @@ export const GraderPartsSchema: GenMessage<GraderParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 38);
 
 /**
- * The step that decided, and the reason. This does not include the parts of the judge's result.
+ * The step that decided, and the reason. For the judge's full result, request the judge's metric too.
  *
  * @generated from message gradewire.v1.AutoParts
  */
 export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   /**
-   * Step that decided: "exact_match", "correctness" or "judge". If the judge failed, "nobody", and the result has the
-   * judge's status.
+   * Step that decided: "exact_match", "correctness" or "judge"; "nobody" if the judge failed. After a failure, the
+   * result has the judge's status.
    *
    * @generated from field: string decided_by = 1;
    */
@@ -2792,7 +2792,7 @@ export const VqaConsensusSchema: GenEnum<VqaConsensus> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 6);
 
 /**
- * Normalisation of unanimous answers, which concerns articles, punctuation and number words.
+ * Normalisation of unanimous answers (articles, punctuation and number words).
  *
  * @generated from enum gradewire.v1.VqaNormalise
  */
@@ -3025,8 +3025,8 @@ export const JudgeGuardSchema: GenEnum<JudgeGuard> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 13);
 
 /**
- * References to show a judge if the references are aliases, that is, equally right answers. If they are annotators'
- * votes, the judge sees all of them.
+ * References to show a judge if the references are aliases, that is, equally right answers. If the references are
+ * annotators' votes, the judge sees all votes.
  *
  * @generated from enum gradewire.v1.ShownReferences
  */
