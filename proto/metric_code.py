@@ -51,8 +51,6 @@ class Field:
     """A field of a metric's message or of a parts message.
 
     Attributes:
-        name: Name on the wire and in Python.
-        text: Complete description of the field.
         hint: Python type.
         default: Default value, which is text for a parameter and Python code for a part; "" without a default.
         allowed: Allowed values of a parameter, as text.
@@ -332,7 +330,7 @@ def _wrapped(text: str, indent: int, hanging: int | None = None) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return code that passes a string as an argument, wrapped over several lines if it is long."""
+    """Return code that passes a string as an argument, wrapped if it is long."""
     pieces = textwrap.wrap(text, _WIDTH - 20, break_on_hyphens=False, drop_whitespace=False) or [""]
     return "            " + "\n            ".join(json.dumps(piece, ensure_ascii=False) for piece in pieces) + ",\n"
 

@@ -161,8 +161,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "normalise",
-            "Normalisation of unanimous answers. official: compare them without normalisation, like the "
-            "challenge's program; always: normalise them too.",
+            "Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like "
+            "the challenge's program; always: normalise unanimous answers too.",
             "official",
             "official, always",
         ),
@@ -184,8 +184,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "normalise",
-            "Normalisation of unanimous answers. official: compare them without normalisation, like the "
-            "challenge's program; always: normalise them too.",
+            "Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like "
+            "the challenge's program; always: normalise unanimous answers too.",
             "official",
             "official, always",
         ),
@@ -364,7 +364,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "shots",
             "Number of demonstrations from the prompt to show the judge.",
             "",
-            "0 to the smallest number of demonstrations of a type in the prompt; empty for all",
+            "0 to the smallest number of demonstrations that the prompt has for any type; empty for all",
         ),
         ParameterInfo(
             "preset",
@@ -393,8 +393,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "style",
-            "match: give the grade and the verdict immediately; extract: write out the key facts of both answers "
-            "first.",
+            "match: give the grade and the verdict immediately; extract: first write out the key facts of the "
+            "prediction and the references.",
             "match",
             "match, extract",
         ),
@@ -497,8 +497,9 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "style",
-            "plain: only the verdict; step_by_step: first thoughts, step by step; reasons: first the judge's "
-            "reasons. step_by_step and reasons are many times slower than plain.",
+            "plain: the judge writes only the verdict; step_by_step: the judge thinks step by step first; "
+            "reasons: the judge gives its reasons first. step_by_step and reasons are many times slower than "
+            "plain.",
             "plain",
             "plain, step_by_step, reasons",
         ),
@@ -583,7 +584,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "judge_budget",
-            "Maximum share of answers to send to the judge, for answers like the fit's. Set this instead of risk.",
+            "Maximum share of answers to send to the judge, if the answers are like the fit's. Set this instead "
+            "of risk.",
             "",
             "0 to 1; empty to use risk",
         ),
@@ -631,7 +633,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "decision",
             "both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a "
-            "win in one order and a tie in the other also suffice.",
+            "win in one order and a tie in the other order also suffice.",
             "both",
             "both, majority",
         ),

@@ -1,7 +1,6 @@
 """Read and write JSON without blocking the event loop: on a thread, or in a child process if the JSON is very large.
 
-A process runs only one Python thread at a time. While a thread reads a body of megabytes, the event loop can wait up to
-0.2 s for its next turn.
+A process runs only one Python thread at a time, so a thread that reads megabytes can delay the event loop by 0.2 s.
 """
 
 import asyncio

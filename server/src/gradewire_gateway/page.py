@@ -144,7 +144,7 @@ def _policy_headers() -> dict[str, str]:
 def _report_digests() -> dict[str, str]:
     """Return the digests of a report's script and style. The page's policy must allow them for the report's frame.
 
-    The files are read without importing `gradewire_cli`, which would load many more packages into this process.
+    Do not import `gradewire_cli`, which would load many more packages.
     """
     client = find_spec("gradewire_cli")
     places = [] if client is None else list(client.submodule_search_locations or ())
@@ -167,7 +167,7 @@ _TIMEOUT_S: Final = 120.0
 async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> Response:
     """Return the report on the posted rows; raise ProblemError or DisconnectedError if there is no report.
 
-    One separate process at a time makes a report, because the work would block the event loop.
+    A separate process makes one report at a time.
     """
     with gateway.body_of(request.scope, request.receive) as body:
         body.check_type(*LINE_TYPES)

@@ -65,8 +65,6 @@ class Problem:
         code: The gRPC code in lower case, such as ``invalid_argument``, for programs.
         at: The invalid field's path, or "".
         retry_after_s: Seconds after which a retry may help; None if a retry does not help or the time is unknown.
-        headers: Additional headers for the response.
-        members: Additional members for the body.
     """
 
     status: int

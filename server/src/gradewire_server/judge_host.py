@@ -61,7 +61,7 @@ class JudgeHost:
     """The judges that several server processes share. Judges open at first use, and answer equal questions only once.
 
     `max_queue_items` limits the questions in progress, for all processes and judges together. Use the host on the event
-    loop that created it. Stopping the host closes the backend.
+    loop that created it. `stop` closes the backend.
     """
 
     def __init__(self, backend: JudgeBackend, *, max_queue_items: int, tracer: CallTracer | None = None) -> None:

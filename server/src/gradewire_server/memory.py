@@ -85,10 +85,7 @@ class Unfinished:
 
 
 def resident_bytes() -> int:
-    """Return this process's resident memory without file pages, or 0 if the system does not report the memory.
-
-    The system can reclaim file pages, such as LMDB's, at any time.
-    """
+    """Return this process's resident memory without file pages, which the system can reclaim; 0 if unknown."""
     try:
         descriptor = os.open(_STATM, os.O_RDONLY)
     except OSError:
@@ -116,7 +113,7 @@ class MemoryGuard:
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
-        """Start to check every 25 ms. While enough memory is free, a check takes about 20 µs."""
+        """Start a check every 25 ms."""
         self._thread.start()
 
     def close(self) -> None:
@@ -241,7 +238,7 @@ async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterato
     """Within the context, collect garbage only while no call is in flight. At the end, restore Python's defaults.
 
     If calls are always in flight, old objects are collected only after many new objects. Use this for only one server
-    in a process, because a process has only one garbage collector.
+    in a process.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)

@@ -116,8 +116,7 @@ def _rule_message(result: MetricResult) -> str:
 def with_markup(prompt: JudgePrompt, template: str) -> tuple[str, str]:
     """Return a prompt in a chat template's markup, as two strings: the fixed turns, and the rest of the prompt.
 
-    The rest is the item's turn and the start of the judge's turn. The text is not shortened, because that requires the
-    judge's tokenizer (`JudgeTokenizer.tokens`).
+    The rest is the item's turn and the start of the judge's turn. This function does not shorten the text.
 
     Raises:
         PromptViewError: The template is unknown.

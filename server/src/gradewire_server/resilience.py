@@ -22,9 +22,9 @@ class BreakerState(StrEnum):
 class Breaker:
     """A circuit breaker, which stops calls to a backend that fails too often.
 
-    While the breaker is closed, callers use the backend. `failures_to_open` failures within `window_s` open the
-    breaker. Then callers must not use the backend, and the breaker's owner probes it (`probing`). If the probe
-    succeeds, the breaker closes; otherwise it opens again.
+    Callers may use the backend only while the breaker is closed. `failures_to_open` failures within `window_s` open the
+    breaker. The breaker's owner then probes the backend (`probing`). A successful probe closes the breaker; a failed
+    probe opens the breaker again.
     """
 
     def __init__(

@@ -119,9 +119,10 @@ class Sbert(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sfve(Metric):
-    """SFVE: cosine between the question with the prediction and the question with the closest reference.
+    """SFVE: cosine between the question with the prediction and the question with the closest reference, as "Question:
+    … Answer: …".
 
-    The encoder reads "Question: … Answer: …". Range: -1 to 1.
+    Range: -1 to 1.
 
     Attributes:
         model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
@@ -138,7 +139,7 @@ class Sfve(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bertscore(Metric):
-    """BERTScore: cosines of each prediction token with its closest reference token, and vice versa.
+    """BERTScore: mean cosine of each prediction token with its closest reference token, and vice versa.
 
     Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
 
@@ -225,8 +226,9 @@ class VqaAccuracy(Metric):
             single: 1 if any reference agrees, otherwise 0, for data with one reference. Allowed: leave_one_out, direct,
             single. Default: leave_one_out.
         verdict_cut: Lowest score of a right answer. If unset, one agreeing annotator is enough. Allowed: above 0 to 1.
-        normalise: Normalisation of unanimous answers. official: compare them without normalisation, like the
-            challenge's program; always: normalise them too. Allowed: official, always. Default: official.
+        normalise: Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like
+            the challenge's program; always: normalise unanimous answers too. Allowed: official, always. Default:
+            official.
     """
 
     name: ClassVar[Literal["vqa_accuracy"]] = "vqa_accuracy"
@@ -401,7 +403,7 @@ class Lave(Metric):
             closest alias if it shares a word with the answer, otherwise all aliases. If the references are annotators'
             votes, the judge sees all votes. Allowed: closest, all, auto. Default: auto.
         shots: Number of demonstrations from the prompt to show the judge. Allowed: 0 to the smallest number of
-            demonstrations of a type in the prompt; empty for all.
+            demonstrations that the prompt has for any type; empty for all.
         preset: v1: a rating without a reason; paper: the defaults of LAVE's paper (a reason first, the most probable
             rating, all references, the paper's prompt, and the judge for binary questions too). Parameters that you set
             override the preset. Allowed: v1, paper. Default: v1.
@@ -435,8 +437,8 @@ class JudgeGrade(Metric):
 
     Attributes:
         model: Same as in `Lave`.
-        style: match: give the grade and the verdict immediately; extract: write out the key facts of both answers
-            first. Allowed: match, extract. Default: match.
+        style: match: give the grade and the verdict immediately; extract: first write out the key facts of the
+            prediction and the references. Allowed: match, extract. Default: match.
         value: Same as in `Lave`.
         binary: Same as in `Lave`.
         prompt: Same as in `Lave`.
@@ -492,9 +494,9 @@ class JudgeVerdict(Metric):
 
     Attributes:
         model: Same as in `Lave`.
-        style: plain: only the verdict; step_by_step: first thoughts, step by step; reasons: first the judge's reasons.
-            step_by_step and reasons are many times slower than plain. Allowed: plain, step_by_step, reasons. Default:
-            plain.
+        style: plain: the judge writes only the verdict; step_by_step: the judge thinks step by step first; reasons: the
+            judge gives its reasons first. step_by_step and reasons are many times slower than plain. Allowed: plain,
+            step_by_step, reasons. Default: plain.
         value: Same as in `Lave`.
         binary: Same as in `Lave`.
         prompt: Same as in `Lave`.
@@ -536,8 +538,8 @@ class Auto(Metric):
         risk: Maximum share of wrong verdicts among the verdicts made without the judge and without UNCERTAIN. The fit
             states the confidence of this maximum. Cannot be combined with judge_budget. Allowed: above 0 and below 1;
             unset with judge_budget. Default: 0.05.
-        judge_budget: Maximum share of answers to send to the judge, for answers like the fit's. Set this instead of
-            risk. Allowed: 0 to 1; empty to use risk.
+        judge_budget: Maximum share of answers to send to the judge, if the answers are like the fit's. Set this instead
+            of risk. Allowed: 0 to 1; empty to use risk.
         sample: Share of answers that go to the judge even if the judge is not needed. This sample, chosen by a hash of
             each answer's content, allows unbiased estimates of means. Allowed: 0 to 1. Default: 0.
         sample_seed: Seed of the sample. Allowed: a whole number, 0 or more. Default: 0.
@@ -572,7 +574,7 @@ class Compare(Metric):
         mode: verdict: decide immediately, from label probabilities; reason: write a reason first, which is many times
             slower. Allowed: verdict, reason. Default: verdict.
         decision: both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win
-            in one order and a tie in the other also suffice. Allowed: both, majority. Default: both.
+            in one order and a tie in the other order also suffice. Allowed: both, majority. Default: both.
         references: Show the judge Pair.references. Default: false.
         caption: Show the judge Pair.captions. Default: false.
         image: Show the judge Pair.images. The judge must accept pictures. Default: false.

@@ -82,11 +82,11 @@ class SnapshotResponse(_message.Message):
     phase: _builtins.str
     """"loading", "serving", "draining" or "stopping"."""
     calls: _builtins.int
-    """Number of finished calls, and of those that ended with a code other than OK."""
+    """Number of finished calls, and number of finished calls with a code other than OK."""
     failed_calls: _builtins.int
     calls_in_flight: _builtins.int
     items: _builtins.int
-    """Number of items and entries received, and of those in progress now."""
+    """Number of received items and entries, and number of items and entries in progress now."""
     items_in_flight: _builtins.int
     admission_wait_s: _builtins.float
     """Predicted wait, in seconds, for a small request that arrives now."""

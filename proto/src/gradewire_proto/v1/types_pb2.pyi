@@ -133,7 +133,7 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     separately.
     """
     SMILE_PRESET_ONE_PASS: _SmilePreset.ValueType  # 5
-    """V1, but compares windows in their context: one encoder pass over the prediction embeds them all."""
+    """V1, but compares windows in their context, because one encoder pass over the prediction embeds all windows."""
     SMILE_PRESET_WHOLE: _SmilePreset.ValueType  # 7
     """FAST, but if an answer is longer than the encoder's limit, the encoder reads the whole answer in overlapping
     pieces.
@@ -156,7 +156,7 @@ SMILE_PRESET_FAST: SmilePreset.ValueType  # 2
 separately.
 """
 SMILE_PRESET_ONE_PASS: SmilePreset.ValueType  # 5
-"""V1, but compares windows in their context: one encoder pass over the prediction embeds them all."""
+"""V1, but compares windows in their context, because one encoder pass over the prediction embeds all windows."""
 SMILE_PRESET_WHOLE: SmilePreset.ValueType  # 7
 """FAST, but if an answer is longer than the encoder's limit, the encoder reads the whole answer in overlapping
 pieces.
@@ -499,7 +499,7 @@ class _GradeStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GradeStyle
     GRADE_STYLE_MATCH: _GradeStyle.ValueType  # 1
     """Give the verdict and the grade immediately. The default."""
     GRADE_STYLE_EXTRACT: _GradeStyle.ValueType  # 2
-    """Write out the key facts of both answers, then compare them."""
+    """Write out the key facts of the prediction and the references, then compare these facts."""
 
 class GradeStyle(_GradeStyle, metaclass=_GradeStyleEnumTypeWrapper):
     """Steps that the judge takes before it grades."""
@@ -508,7 +508,7 @@ GRADE_STYLE_UNSPECIFIED: GradeStyle.ValueType  # 0
 GRADE_STYLE_MATCH: GradeStyle.ValueType  # 1
 """Give the verdict and the grade immediately. The default."""
 GRADE_STYLE_EXTRACT: GradeStyle.ValueType  # 2
-"""Write out the key facts of both answers, then compare them."""
+"""Write out the key facts of the prediction and the references, then compare these facts."""
 Global___GradeStyle: _TypeAlias = GradeStyle  # noqa: Y015
 
 class _VerdictStyle:
@@ -690,9 +690,9 @@ class Item(_message.Message):
     prediction: _builtins.str
     """The answer to grade. An item with a blank answer is STATUS_EMPTY_PREDICTION."""
     caption: _builtins.str
-    """A description of the picture, for visual questions. Only judge metrics read it."""
+    """A description of the picture, for visual questions. Only judge metrics read the description."""
     group: _builtins.str
-    """A label for summaries, such as the data set or the model under test. No metric reads it."""
+    """A label for summaries, such as the data set or the model under test. No metric reads the label."""
     @_builtins.property
     def references(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """One or more right answers. An item without references, or with a blank reference, is STATUS_INVALID_INPUT."""
@@ -703,12 +703,12 @@ class Item(_message.Message):
 
     @_builtins.property
     def captions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """More captions of the picture. Judges see them after `caption`."""
+        """More captions of the picture, which judges see after `caption`."""
 
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[Global___Image]:
-        """Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture makes only
-        that metric fail.
+        """Pictures that the question is about. Only judge_verdict with image=true reads pictures. A faulty picture makes only
+        judge_verdict fail.
         """
 
     def __init__(
@@ -1008,8 +1008,8 @@ Global___SbertParameters: _TypeAlias = SbertParameters  # noqa: Y015
 
 @_typing.final
 class SfveParameters(_message.Message):
-    """SFVE: cosine between the question with the prediction and the question with the closest reference. The encoder reads
-    "Question: … Answer: …".
+    """SFVE: cosine between the question with the prediction and the question with the closest reference, as "Question: …
+    Answer: …".
     Range: -1 to 1.
     Reads: an encoder, the question.
     Verdict: right if the score is at least `threshold`.
@@ -1042,7 +1042,7 @@ Global___SfveParameters: _TypeAlias = SfveParameters  # noqa: Y015
 
 @_typing.final
 class BertscoreParameters(_message.Message):
-    """BERTScore: cosines of each prediction token with its closest reference token, and vice versa.
+    """BERTScore: mean cosine of each prediction token with its closest reference token, and vice versa.
     Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
     Reads: an encoder; the question with `with_question`.
     Verdict: right if the score is at least `threshold`.
@@ -1131,8 +1131,8 @@ class VqaAccuracyParameters(_message.Message):
     Allowed: above 0 to 1.
     """
     normalise: Global___VqaNormalise.ValueType
-    """Normalisation of unanimous answers. official: compare them without normalisation, like the challenge's program;
-    always: normalise them too.
+    """Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like the challenge's
+    program; always: normalise unanimous answers too.
     Default: official.
     """
     def __init__(
@@ -1511,7 +1511,7 @@ class LaveParameters(_message.Message):
     """
     shots: _builtins.int
     """Number of demonstrations from the prompt to show the judge.
-    Allowed: 0 to the smallest number of demonstrations of a type in the prompt; empty for all.
+    Allowed: 0 to the smallest number of demonstrations that the prompt has for any type; empty for all.
     """
     preset: Global___LavePreset.ValueType
     """v1: a rating without a reason; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all
@@ -1578,7 +1578,8 @@ class JudgeGradeParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     style: Global___GradeStyle.ValueType
-    """match: give the grade and the verdict immediately; extract: write out the key facts of both answers first.
+    """match: give the grade and the verdict immediately; extract: first write out the key facts of the prediction and the
+    references.
     Default: match.
     """
     value: Global___LabelValue.ValueType
@@ -1683,8 +1684,8 @@ class JudgeVerdictParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
-    """plain: only the verdict; step_by_step: first thoughts, step by step; reasons: first the judge's reasons.
-    step_by_step and reasons are many times slower than plain.
+    """plain: the judge writes only the verdict; step_by_step: the judge thinks step by step first; reasons: the judge
+    gives its reasons first. step_by_step and reasons are many times slower than plain.
     Default: plain.
     """
     value: Global___LabelValue.ValueType
@@ -1748,7 +1749,7 @@ class CompareParameters(_message.Message):
     """
     decision: Global___CompareDecision.ValueType
     """both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win in one order
-    and a tie in the other also suffice.
+    and a tie in the other order also suffice.
     Default: both.
     """
     references: _builtins.bool
@@ -1814,7 +1815,7 @@ class AutoParameters(_message.Message):
     Allowed: above 0 and below 1; unset with judge_budget.
     """
     judge_budget: _builtins.float
-    """Maximum share of answers to send to the judge, for answers like the fit's. Set this instead of risk.
+    """Maximum share of answers to send to the judge, if the answers are like the fit's. Set this instead of risk.
     Allowed: 0 to 1; empty to use risk.
     """
     sample: _builtins.float
@@ -1894,7 +1895,7 @@ class Provenance(_message.Message):
     name: _builtins.str
     """Name of the metric: smile, exact_match, …"""
     version: _builtins.int
-    """Version of the metric's definition. It increases whenever a score can change."""
+    """Version of the metric's definition, which increases whenever a score can change."""
     model: _builtins.str
     """Encoder, grader or judge; empty for metrics without a model."""
     model_digest: _builtins.str
@@ -1928,8 +1929,8 @@ class Provenance(_message.Message):
     """64 hex digits, like model_digest."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
-        """The request's metric with every default filled in; you can send it again unchanged. If the metric failed, this is
-        the metric that you sent, without unknown fields. Absent if one of the metric's strings is too long.
+        """The request's metric with every default filled in, which you can send again unchanged. If the metric failed, this
+        is the metric that you sent, without unknown fields. Absent if one of the metric's strings is too long.
         """
 
     def __init__(

@@ -41,10 +41,6 @@ class SegmentedLru:
     Args:
         max_bytes: Maximum total size of keys, values and the cache's own structure.
         protected_share: Maximum share of `max_bytes` for the protected segment, 0 to 1.
-
-    Attributes:
-        used_bytes: The bytes in use, at most `max_bytes`.
-        evicted_entries: The number of entries evicted since the start.
     """
 
     __slots__ = (

@@ -152,8 +152,7 @@ def _write_state(directory: Path, *, clean: list[int] | None) -> None:
 class StoreDirectory:
     """A directory that processes on one machine may share.
 
-    Each process holds a shared lock while it uses the directory. A process that is alone takes an exclusive lock to
-    verify and repair files. The last process to leave takes an exclusive lock to mark the files as clean.
+    Processes hold a shared lock while they use the directory, and an exclusive lock to repair files or mark them clean.
 
     Args:
         root: The directory. A missing directory is created.

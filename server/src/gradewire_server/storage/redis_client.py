@@ -100,8 +100,8 @@ class RedisRefusedError(RedisAwayError):
 class RedisClient:
     """A client for one Redis server, with a connection pool, timeouts, a breaker and a probe.
 
-    A cancelled command closes its connection, so that no later command receives the delayed reply. The stores add MACs
-    from `mac` to values when they write, and check the MACs when they read.
+    A cancelled command closes its connection, so that no later command receives the delayed reply. The stores use
+    `mac` to sign and check their values.
     """
 
     def __init__(self, config: RedisConfig, telemetry: StorageTelemetry) -> None:

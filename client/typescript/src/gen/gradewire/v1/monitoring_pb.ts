@@ -54,7 +54,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   degraded: string[];
 
   /**
-   * Number of finished calls, and of those that ended with a code other than OK.
+   * Number of finished calls, and number of finished calls with a code other than OK.
    *
    * @generated from field: uint64 calls = 4;
    */
@@ -71,7 +71,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   callsInFlight: number;
 
   /**
-   * Number of items and entries received, and of those in progress now.
+   * Number of received items and entries, and number of items and entries in progress now.
    *
    * @generated from field: uint64 items = 7;
    */

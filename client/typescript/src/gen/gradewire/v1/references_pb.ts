@@ -68,8 +68,8 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   /**
    * Name of the set, at most 256 bytes. The name must not end in "@" and 8 or more hex digits. You can add to a set
    * unless the set is immutable, but you can never change its content. If empty, the server names the set with 32 hex
-   * digits. They are computed from this call's content, and from the judge and the prompt if these write synthetic
-   * answers. The client library computes the name from the content of all calls for the set.
+   * digits, computed from this call's content, and from the judge and the prompt if these write synthetic answers. The
+   * client library computes the name from the content of all calls for the set.
    *
    * @generated from field: string reference_set = 3;
    */

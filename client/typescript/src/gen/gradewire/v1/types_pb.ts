@@ -102,29 +102,29 @@ export type Item = Message<"gradewire.v1.Item"> & {
   syntheticAnswers: string[];
 
   /**
-   * A description of the picture, for visual questions. Only judge metrics read it.
+   * A description of the picture, for visual questions. Only judge metrics read the description.
    *
    * @generated from field: string caption = 6;
    */
   caption: string;
 
   /**
-   * A label for summaries, such as the data set or the model under test. No metric reads it.
+   * A label for summaries, such as the data set or the model under test. No metric reads the label.
    *
    * @generated from field: string group = 7;
    */
   group: string;
 
   /**
-   * More captions of the picture. Judges see them after `caption`.
+   * More captions of the picture, which judges see after `caption`.
    *
    * @generated from field: repeated string captions = 8;
    */
   captions: string[];
 
   /**
-   * Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture makes only
-   * that metric fail.
+   * Pictures that the question is about. Only judge_verdict with image=true reads pictures. A faulty picture makes only
+   * judge_verdict fail.
    *
    * @generated from field: repeated gradewire.v1.Image images = 9;
    */
@@ -442,8 +442,8 @@ export const SbertParametersSchema: GenMessage<SbertParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 7);
 
 /**
- * SFVE: cosine between the question with the prediction and the question with the closest reference. The encoder reads
- * "Question: … Answer: …".
+ * SFVE: cosine between the question with the prediction and the question with the closest reference, as "Question: …
+ * Answer: …".
  * Range: -1 to 1.
  * Reads: an encoder, the question.
  * Verdict: right if the score is at least `threshold`.
@@ -475,7 +475,7 @@ export const SfveParametersSchema: GenMessage<SfveParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 8);
 
 /**
- * BERTScore: cosines of each prediction token with its closest reference token, and vice versa.
+ * BERTScore: mean cosine of each prediction token with its closest reference token, and vice versa.
  * Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
  * Reads: an encoder; the question with `with_question`.
  * Verdict: right if the score is at least `threshold`.
@@ -575,8 +575,8 @@ export type VqaAccuracyParameters = Message<"gradewire.v1.VqaAccuracyParameters"
   verdictCut?: number | undefined;
 
   /**
-   * Normalisation of unanimous answers. official: compare them without normalisation, like the challenge's program;
-   * always: normalise them too.
+   * Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like the challenge's
+   * program; always: normalise unanimous answers too.
    * Default: official.
    *
    * @generated from field: gradewire.v1.VqaNormalise normalise = 3;
@@ -959,7 +959,7 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
 
   /**
    * Number of demonstrations from the prompt to show the judge.
-   * Allowed: 0 to the smallest number of demonstrations of a type in the prompt; empty for all.
+   * Allowed: 0 to the smallest number of demonstrations that the prompt has for any type; empty for all.
    *
    * @generated from field: optional uint32 shots = 10;
    */
@@ -1011,7 +1011,8 @@ export type JudgeGradeParameters = Message<"gradewire.v1.JudgeGradeParameters"> 
   model: string;
 
   /**
-   * match: give the grade and the verdict immediately; extract: write out the key facts of both answers first.
+   * match: give the grade and the verdict immediately; extract: first write out the key facts of the prediction and the
+   * references.
    * Default: match.
    *
    * @generated from field: gradewire.v1.GradeStyle style = 2;
@@ -1146,8 +1147,8 @@ export type JudgeVerdictParameters = Message<"gradewire.v1.JudgeVerdictParameter
   model: string;
 
   /**
-   * plain: only the verdict; step_by_step: first thoughts, step by step; reasons: first the judge's reasons.
-   * step_by_step and reasons are many times slower than plain.
+   * plain: the judge writes only the verdict; step_by_step: the judge thinks step by step first; reasons: the judge
+   * gives its reasons first. step_by_step and reasons are many times slower than plain.
    * Default: plain.
    *
    * @generated from field: gradewire.v1.VerdictStyle style = 2;
@@ -1238,7 +1239,7 @@ export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
 
   /**
    * both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win in one order
-   * and a tie in the other also suffice.
+   * and a tie in the other order also suffice.
    * Default: both.
    *
    * @generated from field: gradewire.v1.CompareDecision decision = 3;
@@ -1325,7 +1326,7 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   risk?: number | undefined;
 
   /**
-   * Maximum share of answers to send to the judge, for answers like the fit's. Set this instead of risk.
+   * Maximum share of answers to send to the judge, if the answers are like the fit's. Set this instead of risk.
    * Allowed: 0 to 1; empty to use risk.
    *
    * @generated from field: optional double judge_budget = 5;
@@ -1381,8 +1382,8 @@ export const AutoParametersSchema: GenMessage<AutoParameters> = /*@__PURE__*/
  */
 export type Provenance = Message<"gradewire.v1.Provenance"> & {
   /**
-   * The request's metric with every default filled in; you can send it again unchanged. If the metric failed, this is
-   * the metric that you sent, without unknown fields. Absent if one of the metric's strings is too long.
+   * The request's metric with every default filled in, which you can send again unchanged. If the metric failed, this
+   * is the metric that you sent, without unknown fields. Absent if one of the metric's strings is too long.
    *
    * @generated from field: gradewire.v1.MetricSpec metric = 1;
    */
@@ -1396,7 +1397,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   name: string;
 
   /**
-   * Version of the metric's definition. It increases whenever a score can change.
+   * Version of the metric's definition, which increases whenever a score can change.
    *
    * @generated from field: uint32 version = 3;
    */
@@ -2603,7 +2604,7 @@ export enum SmilePreset {
   FAST = 2,
 
   /**
-   * V1, but compares windows in their context: one encoder pass over the prediction embeds them all.
+   * V1, but compares windows in their context, because one encoder pass over the prediction embeds all windows.
    *
    * @generated from enum value: SMILE_PRESET_ONE_PASS = 5;
    */
@@ -3114,7 +3115,7 @@ export enum GradeStyle {
   MATCH = 1,
 
   /**
-   * Write out the key facts of both answers, then compare them.
+   * Write out the key facts of the prediction and the references, then compare these facts.
    *
    * @generated from enum value: GRADE_STYLE_EXTRACT = 2;
    */
