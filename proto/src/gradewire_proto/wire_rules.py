@@ -92,7 +92,7 @@ _SAFE: Final = {"prompt": "@/"}
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays before retries, each twice as long as the previous delay, and times a random factor within `spread`."""
+    """Delays before retries, each twice the previous delay and multiplied by a random factor within `spread`."""
 
     first_s: float
     longest_s: float

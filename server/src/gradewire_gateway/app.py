@@ -208,7 +208,7 @@ async def _refuse(problem: Problem, record: RequestRecord, scope: Scope, receive
 
 
 _PIECE_BYTES: Final = 256 << 10
-"""A reply of only one piece does not count toward the caller's share."""
+"""Maximum size of a reply's pieces. A reply of only one piece does not count toward the caller's share."""
 
 
 def _writer(record: RequestRecord, share: Share, send: Send) -> Send:

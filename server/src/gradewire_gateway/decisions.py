@@ -64,7 +64,7 @@ class Decided:
 
     @property
     def best(self) -> int:
-        """The index of the most probable option; if several are equally probable, of the first."""
+        """The index of the first option with the highest probability."""
         return max(range(len(self.probabilities)), key=self.probabilities.__getitem__)
 
     @property

@@ -193,7 +193,7 @@ def bind(listen: ListenSettings) -> socket.socket:
 
 
 class _FewAtOnce(selectors.DefaultSelector):
-    """A selector that reports only a few events in each turn of the loop, in rotation, because each takes 0.3 ms."""
+    """A selector that reports only a few events in each turn of the loop, in rotation. Each event takes 0.3 ms."""
 
     _begin = 0
 

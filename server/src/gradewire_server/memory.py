@@ -113,7 +113,7 @@ class MemoryGuard:
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
-        """Start a check every 25 ms."""
+        """Start to check the memory every 25 ms."""
         self._thread.start()
 
     def close(self) -> None:
