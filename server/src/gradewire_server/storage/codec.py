@@ -54,8 +54,8 @@ class EntryKind(StrEnum):
 class KeySpace:
     """The keys for one namespace, one model and one kind of entry.
 
-    In the process, an entry's name is a hash of the space's prefix and the text. Stores outside the process use `stored`,
-    with a readable prefix. `layer` is the layer of token vectors with special tokens; otherwise, it is 0.
+    In the process, an entry's name is a hash of the space's prefix and the text. Stores outside the process use
+    `stored`, with a readable prefix. `layer` is the layer of token vectors with special tokens; otherwise, it is 0.
     `input_prefix` is the text that the model requires before its input.
     """
 
