@@ -1,11 +1,11 @@
 """Generate the code of the wire format: `python proto/generate.py [ROOT]` (default: this checkout).
 
-protoc names Python modules after the path of the .proto file, so they would belong to the client's package `gradewire`.
-This script moves the generated imports to `gradewire_proto`. Descriptors keep their public name, `gradewire/v1/…`.
+protoc would place the Python modules in the client's package `gradewire`. This script moves the generated imports to
+`gradewire_proto`. Descriptors keep their public name, `gradewire/v1/…`.
 
-Descriptors have no comments, so `comments.json` next to the code contains the protos' comments, for the OpenAPI
-document. The comments of types.proto also become the types and descriptions of metrics, choices and parts, and the
-tables of docs/reference/metrics.md.
+Descriptors have no comments, so `comments.json` contains the protos' comments, for the OpenAPI document. The comments
+in types.proto also become the types and descriptions of metrics, choices and parts, and the tables in
+docs/reference/metrics.md.
 """
 
 import json

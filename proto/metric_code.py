@@ -28,7 +28,7 @@ _PYTHON: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment's text, and the tag lines (`_TAG`) at its end, by tag."""
+    """A comment's text, and the values of the tags (`_TAG`) at its end."""
 
     text: str
     tags: Mapping[str, str]
@@ -51,12 +51,10 @@ class Field:
     """A field of a metric's message or of a parts message.
 
     Attributes:
-        name: Name on the wire and in Python.
-        text: Complete description of the field.
         hint: Python type.
-        default: Default value, as text for a parameter, as Python code for a part; "" if it has no default.
+        default: Default value, which is text for a parameter and Python code for a part; "" without a default.
         allowed: Allowed values of a parameter, as text.
-        same_as: Metric whose parameter of this name has the same description, or "".
+        same_as: Metric that describes the same parameter; "" if this metric describes it.
     """
 
     name: str
@@ -118,7 +116,7 @@ class Types:
         needed = ["Range"] if message.name.endswith("Parameters") else []
         if not comment.text or not set(needed) <= set(comment.tags):
             lines = "".join(f" and a line '{tag}: …'" for tag in needed)
-            raise ValueError(f"{message.name}: its comment needs a description{lines}")
+            raise ValueError(f"{message.name}: the comment must have a description{lines}")
         fields: list[Field] = []
         for field in message.field:
             fields.append(read(message, field, fields))
@@ -140,11 +138,11 @@ class Types:
             if hint == "bool":
                 default, allowed = "false", "false, true"
         if not comment.text or not allowed:
-            raise ValueError(f"{where}: its comment needs a description and a line 'Allowed: …'")
+            raise ValueError(f"{where}: the comment must have a description and a line 'Allowed: …'")
         return Field(field.name, comment.text, hint, default, allowed, same_as)
 
     def _resolved(self, message: str, field: str) -> tuple[Comment, str]:
-        """Return a comment with "Same as …" resolved, and the referenced field's metric if the comment adds nothing."""
+        """Resolve "Same as …" in a comment. Also return the other metric if the comment adds nothing, otherwise ""."""
         own = self._comment(message, field)
         if (same := _SAME.match(own.text)) is None:
             return own, ""
@@ -168,7 +166,7 @@ class Types:
                 hint = f"{hint} | None"
             if field.proto3_optional:
                 default = "None"
-            # Python allows no field without a default after a field with a default.
+            # In a dataclass, all fields after a field with a default need a default.
         has_default = field.proto3_optional or (before and before[-1].default)
         return Field(field.name, comment.text, hint, default if has_default else "")
 
@@ -185,7 +183,7 @@ def _last(name: str) -> str:
 
 
 def parts_module(types: Types) -> str:
-    """Render the module with a dataclass for each type of parts."""
+    """Render the module that has a dataclass for each type of parts."""
     classes = "".join(
         "\n\n@dataclass(frozen=True, slots=True)\n"
         f"class {kind.class_name}:\n"
@@ -200,7 +198,7 @@ def parts_module(types: Types) -> str:
     table = "".join(f'        "{kind.name}": {kind.class_name},\n' for kind in types.parts)
     imported = "dataclass, field" if "field(default_factory" in classes else "dataclass"
     return (
-        HEADER.format("Types for the parts of scores.") + "\nfrom collections.abc import Mapping\n"
+        HEADER.format("Types for the parts of a score.") + "\nfrom collections.abc import Mapping\n"
         f"from dataclasses import {imported}\nfrom types import MappingProxyType\nfrom typing import TypeAlias\n"
         f"\n{_all([*names, 'Parts'])}{classes}\n\n"
         f"Parts: TypeAlias = (\n    {union}\n)\n\n"
@@ -210,18 +208,18 @@ def parts_module(types: Types) -> str:
 
 
 def choices_module(types: Types) -> str:
-    """Render the server's module with an enum for each choice of the metrics' parameters."""
+    """Render the server's module that has an enum for each parameter with named choices."""
     classes = "".join(
         f"\n\nclass {name}(StrEnum):\n{_docstring(comment, ())}\n"
         + "".join(f"    {choice.upper()} = auto()\n" for choice in types.choices[name])
         for name, comment in types.enums.items()
     )
-    header = HEADER.format("Choices of the metrics' parameters.")
+    header = HEADER.format("Choices for the metrics' parameters.")
     return f"{header}\nfrom enum import StrEnum, auto\n\n{_all(types.enums)}{classes}"
 
 
 def parameters_module(types: Types) -> str:
-    """Render the module with the descriptions of all parameters."""
+    """Render the module that describes all parameters."""
     tables = "".join(
         f'    "{metric.name}": (\n{"".join(map(_info, metric.fields))}    ),\n' for metric in types.metrics
     )
@@ -249,12 +247,12 @@ def _info(parameter: Field) -> str:
 
 
 def metrics_module(types: Types) -> str:
-    """Render the client's module with a dataclass for each metric, and the choices of their parameters."""
+    """Render the client's module that has a dataclass and the parameters' choices for each metric."""
     aliases = "".join(f"{name} = {_literal_type(types.choices[name])}\n" for name in types.enums)
     classes = "".join(map(_metric_class, types.metrics))
     names = [metric.class_name for metric in types.metrics]
     return (
-        HEADER.format("Metrics as dataclasses, and choices of their parameters.")
+        HEADER.format("Metrics as dataclasses, and the choices for their parameters.")
         + "\nfrom dataclasses import dataclass\n"
         "from typing import ClassVar, Literal\n\nfrom gradewire.metrics.base import Metric\n"
         f"\n{_all([*types.enums, *names])}\n{aliases}{classes}\n\n"
@@ -266,7 +264,10 @@ def metrics_module(types: Types) -> str:
 def _metric_class(metric: Message) -> str:
     fields = [(each.name, _attribute(each), each.hint) for each in metric.fields]
     if prepared := next((each.name for each in metric.fields if "prepared" in each.allowed.split(", ")), ""):
-        text = f"Reference set; setting it implies {prepared}=prepared. None means the call's set. A call has one set."
+        text = (
+            f"Name of a reference set; implies {prepared}=prepared. None means the call's set. "
+            "A call uses only one set."
+        )
         fields.append(("reference_set", text, "str"))
     flags = []
     for need in metric.listed("Needs"):
@@ -287,7 +288,7 @@ def _metric_class(metric: Message) -> str:
 
 
 def _attribute(parameter: Field) -> str:
-    """Return a parameter's docstring: description, allowed values and default, or the metric that has the same."""
+    """Return a parameter's description, allowed values and default, or name the metric that describes it."""
     if parameter.same_as:
         return f"Same as in `{parameter.same_as}`."
     default = f" Default: {parameter.default}." if parameter.default else ""
@@ -329,7 +330,7 @@ def _wrapped(text: str, indent: int, hanging: int | None = None) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return code that passes a string as an argument, wrapped over several lines if it is long."""
+    """Return code that passes a string as an argument, wrapped if it is long."""
     pieces = textwrap.wrap(text, _WIDTH - 20, break_on_hyphens=False, drop_whitespace=False) or [""]
     return "            " + "\n            ".join(json.dumps(piece, ensure_ascii=False) for piece in pieces) + ",\n"
 

@@ -201,7 +201,7 @@ def test_an_answer_that_is_too_long_is_cut_and_that_is_said(
     ("row", "metric", "said"),
     [
         (1, "lave?binary=rule", "a rule sets the score to 1 without a judge"),
-        (2, "lave", "no score, without asking the judge: INVALID_INPUT, question: is blank"),
+        (2, "lave", "no score, and the judge is not asked: INVALID_INPUT, question: is blank"),
     ],
 )
 def test_rows_that_need_no_judge_say_why(command: Command, file: Path, row: int, metric: str, said: str) -> None:

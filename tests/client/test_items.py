@@ -175,7 +175,10 @@ def test_optional_fields_may_be_none_and_ids_numbers() -> None:
     ("change", "part"),
     [
         ({"references": {"a"}}, "items[7].references[0] is a set: give a string"),
-        ({"references": ["a", True]}, "items[7].references[1] is True, a truth value: write a string like the other answers"),
+        (
+            {"references": ["a", True]},
+            "items[7].references[1] is True, a truth value: write a string like the other answers",
+        ),
         ({"references": ["a", None]}, "items[7].references[1] is missing (None or NaN): remove this entry"),
         ({"references": [["a"], "b"]}, "items[7].references[0] is a list in a list"),
         ({"references": {"value": "a"}}, "items[7].references is an object with the keys value: give a list"),

@@ -29,7 +29,7 @@ def test_a_field_is_described_beside_what_it_holds() -> None:
 
 def test_an_enum_tells_its_values() -> None:
     said = SCHEMAS["VerdictStyle"]["description"]
-    assert "VERDICT_STYLE_PLAIN: The verdict alone." in said
+    assert "VERDICT_STYLE_PLAIN: The judge writes only the verdict." in said
     assert "VERDICT_STYLE_REASONS: " in said
 
 

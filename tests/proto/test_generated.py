@@ -37,14 +37,14 @@ def test_regenerating_changes_nothing(generate: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "text", "message"),
     [
-        ("BleuParameters", " BLEU.\n", r"BleuParameters: its comment needs a description and a line 'Range: …'"),
+        ("BleuParameters", " BLEU.\n", r"BleuParameters: the comment must have a description and a line 'Range: …'"),
         ("BleuParameters.max_ngram", " Longest n-gram.\n", r"BleuParameters.max_ngram: .* a line 'Allowed: …'"),
         (
             "SmileParameters.preset",
             " Variant.\n Default: v9.\n",
             r"SmileParameters.preset: .* one of v1, fast, one_pass",
         ),
-        ("BleuParts", "", "BleuParts: its comment needs a description"),
+        ("BleuParts", "", "BleuParts: the comment must have a description"),
     ],
 )
 def test_a_comment_that_lacks_something_is_named(generate: Any, path: str, text: str, message: str) -> None:

@@ -13,13 +13,13 @@ from gradewire_proto.v1 import types_pb2
 
 
 def choices(enum: EnumDescriptor) -> dict[int, str]:
-    """Return the lower-case choices of an enum by number, without UNSPECIFIED: SMILE_PRESET_FAST is "fast"."""
+    """Return an enum's choices by number, without UNSPECIFIED. SMILE_PRESET_FAST becomes "fast"."""
     prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
     return {value.number: value.name.removeprefix(prefix).lower() for value in enum.values if value.number}
 
 
 def choices_of(metric: str, field: FieldDescriptor) -> dict[str, int]:
-    """Return the enum numbers that a metric's parameter accepts, by name; empty if the parameter is not an enum."""
+    """Return the enum numbers that a metric's parameter accepts, by name; {} if the parameter is not an enum."""
     if field.enum_type is None:
         return {}
     taken = next(each.allowed for each in PARAMETERS[metric] if each.name == field.name).split(", ")
@@ -27,7 +27,7 @@ def choices_of(metric: str, field: FieldDescriptor) -> dict[str, int]:
 
 
 def counts_over_request(spec: types_pb2.MetricSpec) -> bool:
-    """Return True if a metric counts its weights over the request's items, explicitly or by default."""
+    """Return True if a metric counts words in the request's items to weight them, explicitly or by default."""
     metric = spec.WhichOneof("metric") or ""
     for parameter in PARAMETERS.get(metric, ()):
         message = getattr(spec, metric)
@@ -40,7 +40,7 @@ def counts_over_request(spec: types_pb2.MetricSpec) -> bool:
 
 @cache
 def all_comments() -> Mapping[str, str]:
-    """Return the protos' comments, without line breaks, by the full name of a service, method, message or field."""
+    """Return the protos' comments, without line breaks, by the full name of the element that they describe."""
     text = files("gradewire_proto.v1").joinpath("comments.json").read_text("utf-8")
     found: dict[str, str] = json.loads(text)
     return MappingProxyType(found)

@@ -22,8 +22,8 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.FAILED: "some work failed",
     ExitCode.UNUSABLE: "wrong usage or input, a package that is missing, or an output that cannot be written",
     ExitCode.UNREACHABLE: "the server cannot be reached, is too busy, or was lost",
-    ExitCode.GATE: "all done, but a check failed",
+    ExitCode.GATE: "all work is done, but a check failed",
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.CLOSED: "standard output was closed early",
 }
-"""Meanings of exit codes, for --help and docs/reference/command.md. 130 and 141 match a shell's SIGINT and SIGPIPE."""
+"""Meanings of exit codes, for --help and docs/reference/command.md. As in shells, 130 means SIGINT and 141 SIGPIPE."""

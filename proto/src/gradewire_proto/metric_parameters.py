@@ -53,7 +53,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "threshold",
             "Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and "
             "these parameters, the result has WARNING_UNCALIBRATED.",
-            "the threshold fitted for the model, else 2/3",
+            "the threshold fitted for the model, or 2/3 if none was fitted",
             "a number",
         ),
     ),
@@ -111,8 +111,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "idf",
-            "References whose tokens are counted to weight rare tokens higher. With with_question, the questions "
-            "are counted too.",
+            "References in which tokens are counted, so that rare tokens get higher weights. With with_question, "
+            "tokens in the questions are counted too.",
             "none",
             "none, request, prepared",
         ),
@@ -149,7 +149,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "consensus",
             "Rule that turns agreeing annotators into a score. leave_one_out: for each annotator, min(1, agreeing"
             " other annotators / 3), then the mean (requires two references); direct: min(1, agreeing annotators "
-            "/ 3); single: 1 if any reference agrees, for data with one reference.",
+            "/ 3); single: 1 if any reference agrees, otherwise 0, for data with one reference.",
             "leave_one_out",
             "leave_one_out, direct, single",
         ),
@@ -161,8 +161,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "normalise",
-            "Normalisation of unanimous answers. official: compare them without normalisation, like the "
-            "challenge's program; always: normalise them too.",
+            "Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like "
+            "the challenge's program; always: normalise unanimous answers too.",
             "official",
             "official, always",
         ),
@@ -172,7 +172,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "consensus",
             "Rule that turns agreeing annotators into a score. leave_one_out: for each annotator, min(1, agreeing"
             " other annotators / 3), then the mean (requires two references); direct: min(1, agreeing annotators "
-            "/ 3); single: 1 if any reference agrees, for data with one reference.",
+            "/ 3); single: 1 if any reference agrees, otherwise 0, for data with one reference.",
             "leave_one_out",
             "leave_one_out, direct, single",
         ),
@@ -184,8 +184,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "normalise",
-            "Normalisation of unanimous answers. official: compare them without normalisation, like the "
-            "challenge's program; always: normalise them too.",
+            "Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like "
+            "the challenge's program; always: normalise unanimous answers too.",
             "official",
             "official, always",
         ),
@@ -215,8 +215,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "meteor": (
         ParameterInfo(
             "synonyms",
-            "Source of synonyms. wordnet: requires WordNet's files on the server; none: match words and stems "
-            "only, with lower scores.",
+            "Source of synonyms. wordnet: requires WordNet's files on the server; none: match only words and "
+            "stems, with lower scores.",
             "wordnet",
             "wordnet, none",
         ),
@@ -242,7 +242,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "cider": (
         ParameterInfo(
             "corpus",
-            "References whose n-grams are counted for the weights. request: the request's references, not "
+            "References in which n-grams are counted for the weights. request: the request's references, not "
             "available in a stream; prepared: the references that References.Prepare received for the call's "
             "reference set.",
             "request",
@@ -260,15 +260,15 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "confidence",
             "Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, the share of right answers"
-            " that are called wrong without this warning is about 1 minus the confidence. So is the share of "
-            "wrong answers that are called right (measurements: docs/research/correctness.md).",
+            " that are called wrong without this warning is about 1 minus the confidence. The share of wrong "
+            "answers that are called right is about the same (measurements: docs/research/correctness.md).",
             "0.9",
             "0.5 to below 1",
         ),
         ParameterInfo(
             "features_only",
-            "Compute only the features, without a fit, for use in fitting. The score is SMILE's (v1), and there "
-            "is no verdict.",
+            "Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no "
+            "verdict.",
             "false",
             "false, true",
         ),
@@ -281,8 +281,9 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "grader",
-            "Grader: NAME of Models.List, or NAME@DIGEST. Its logit becomes one more feature. This is slower but "
-            "better on answers like the grader's training data. The encoder needs a fit made with this grader.",
+            "Grader: NAME of Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This "
+            "is slower, but better on answers like the grader's training data. The encoder needs a fit made with "
+            "this grader.",
             "",
             "a built grader, NAME or NAME@DIGEST; empty for no grader",
         ),
@@ -319,15 +320,15 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "binary",
-            "Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is "
-            "only \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
+            "Way to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only"
+            " \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
             "rule",
             "judge, rule",
         ),
         ParameterInfo(
             "demonstrations",
             "Solved examples to show before the item. binary, short, long: examples for binary, visual or text "
-            "questions; auto: choose by the question.",
+            "questions; auto: examples that suit the question.",
             "auto",
             "auto, binary, short, long",
         ),
@@ -339,22 +340,23 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "reference_filter",
-            "Leave out rare references. Keep a reference only if its number of annotators is at least this share "
-            "of the most frequent reference's number.",
+            "Share for leaving out rare references. A reference is kept if its number of annotators is at least "
+            "this share of the most frequent reference's number.",
             "0.25",
             "0 to 1",
         ),
         ParameterInfo(
             "prompt",
-            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
-            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge, at most 65 536 bytes: NAME/VERSION or NAME/VERSION@DIGEST of a prompt on the "
+            "server, or the whole text of a prompt file (docs/reference/prompt-files.md).",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt",
         ),
         ParameterInfo(
             "references",
             "Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the "
-            "closest if it shares a word with the answer, else all. The judge always sees all annotators' votes.",
+            "closest alias if it shares a word with the answer, otherwise all aliases. If the references are "
+            "annotators' votes, the judge sees all votes.",
             "auto",
             "closest, all, auto",
         ),
@@ -362,7 +364,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "shots",
             "Number of demonstrations from the prompt to show the judge.",
             "",
-            "0 to the smallest number of demonstrations of a type in the prompt; empty for all",
+            "0 to the smallest number of demonstrations that the prompt has for any type; empty for all",
         ),
         ParameterInfo(
             "preset",
@@ -374,8 +376,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "guard",
-            "Test that an answer must pass after the judge called it right. none: no test; other_key: unless the "
-            "answer has half of a reference's words, the judge must call it wrong when shown references of an "
+            "Additional test for answers that the judge called right. none: no test; other_key: unless the answer"
+            " has half of a reference's words, the judge must call the answer wrong when shown references of an "
             "unrelated question. This catches answers that address the judge.",
             "none",
             "none, other_key",
@@ -391,8 +393,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "style",
-            "match: give the grade and the verdict immediately; extract: write out the key facts of both answers "
-            "first.",
+            "match: give the grade and the verdict immediately; extract: first write out the key facts of the "
+            "prediction and the references.",
             "match",
             "match, extract",
         ),
@@ -405,15 +407,15 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "binary",
-            "Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is "
-            "only \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
+            "Way to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only"
+            " \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
             "rule",
             "judge, rule",
         ),
         ParameterInfo(
             "prompt",
-            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
-            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge, at most 65 536 bytes: NAME/VERSION or NAME/VERSION@DIGEST of a prompt on the "
+            "server, or the whole text of a prompt file (docs/reference/prompt-files.md).",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt",
         ),
@@ -426,14 +428,15 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "references",
             "Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the "
-            "closest if it shares a word with the answer, else all. The judge always sees all annotators' votes.",
+            "closest alias if it shares a word with the answer, otherwise all aliases. If the references are "
+            "annotators' votes, the judge sees all votes.",
             "auto",
             "closest, all, auto",
         ),
         ParameterInfo(
             "guard",
-            "Test that an answer must pass after the judge called it right. none: no test; other_key: unless the "
-            "answer has half of a reference's words, the judge must call it wrong when shown references of an "
+            "Additional test for answers that the judge called right. none: no test; other_key: unless the answer"
+            " has half of a reference's words, the judge must call the answer wrong when shown references of an "
             "unrelated question. This catches answers that address the judge.",
             "none",
             "none, other_key",
@@ -456,8 +459,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "prompt",
-            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
-            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge, at most 65 536 bytes: NAME/VERSION or NAME/VERSION@DIGEST of a prompt on the "
+            "server, or the whole text of a prompt file (docs/reference/prompt-files.md).",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt",
         ),
@@ -470,14 +473,15 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "references",
             "Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the "
-            "closest if it shares a word with the answer, else all. The judge always sees all annotators' votes.",
+            "closest alias if it shares a word with the answer, otherwise all aliases. If the references are "
+            "annotators' votes, the judge sees all votes.",
             "auto",
             "closest, all, auto",
         ),
         ParameterInfo(
             "guard",
-            "Test that an answer must pass after the judge called it right. none: no test; other_key: unless the "
-            "answer has half of a reference's words, the judge must call it wrong when shown references of an "
+            "Additional test for answers that the judge called right. none: no test; other_key: unless the answer"
+            " has half of a reference's words, the judge must call the answer wrong when shown references of an "
             "unrelated question. This catches answers that address the judge.",
             "none",
             "none, other_key",
@@ -493,8 +497,9 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "style",
-            "plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. "
-            "step_by_step and reasons are many times slower than plain.",
+            "plain: the judge writes only the verdict; step_by_step: the judge thinks step by step first; "
+            "reasons: the judge gives its reasons first. step_by_step and reasons are many times slower than "
+            "plain.",
             "plain",
             "plain, step_by_step, reasons",
         ),
@@ -507,15 +512,15 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "binary",
-            "Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is "
-            "only \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
+            "Way to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only"
+            " \"yes\" or \"no\" with the majority of the references, and ask the judge about all other answers.",
             "rule",
             "judge, rule",
         ),
         ParameterInfo(
             "prompt",
-            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
-            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge, at most 65 536 bytes: NAME/VERSION or NAME/VERSION@DIGEST of a prompt on the "
+            "server, or the whole text of a prompt file (docs/reference/prompt-files.md).",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt",
         ),
@@ -528,20 +533,22 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "references",
             "Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the "
-            "closest if it shares a word with the answer, else all. The judge always sees all annotators' votes.",
+            "closest alias if it shares a word with the answer, otherwise all aliases. If the references are "
+            "annotators' votes, the judge sees all votes.",
             "auto",
             "closest, all, auto",
         ),
         ParameterInfo(
             "image",
-            "Show the judge Item.images. Each item must have at least one, and the judge must accept pictures.",
+            "Show the judge Item.images. Each item must have at least one picture, and the judge must accept "
+            "pictures.",
             "false",
             "false, true",
         ),
         ParameterInfo(
             "guard",
-            "Test that an answer must pass after the judge called it right. none: no test; other_key: unless the "
-            "answer has half of a reference's words, the judge must call it wrong when shown references of an "
+            "Additional test for answers that the judge called right. none: no test; other_key: unless the answer"
+            " has half of a reference's words, the judge must call the answer wrong when shown references of an "
             "unrelated question. This catches answers that address the judge.",
             "none",
             "none, other_key",
@@ -570,21 +577,22 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "risk",
-            "Maximum share of wrong verdicts, among verdicts accepted without the judge and without UNCERTAIN. "
-            "The fit states the confidence of this maximum. Cannot be combined with judge_budget.",
+            "Maximum share of wrong verdicts among the verdicts made without the judge and without UNCERTAIN. The"
+            " fit states the confidence of this maximum. Cannot be combined with judge_budget.",
             "0.05",
             "above 0 and below 1; unset with judge_budget",
         ),
         ParameterInfo(
             "judge_budget",
-            "Instead of risk: maximum share of answers to send to the judge, for answers like the fit's.",
+            "Maximum share of answers to send to the judge, if the answers are like the fit's. Set this instead "
+            "of risk.",
             "",
             "0 to 1; empty to use risk",
         ),
         ParameterInfo(
             "sample",
-            "Share of answers that go to the judge even if another step decides. A hash of each answer's content "
-            "decides if the answer is in the sample. The sample allows unbiased estimates of means.",
+            "Share of answers that go to the judge even if the judge is not needed. This sample, chosen by a hash"
+            " of each answer's content, allows unbiased estimates of means.",
             "0",
             "0 to 1",
         ),
@@ -625,7 +633,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ParameterInfo(
             "decision",
             "both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a "
-            "win in one order and a tie in the other also suffice.",
+            "win in one order and a tie in the other order also suffice.",
             "both",
             "both, majority",
         ),
@@ -649,8 +657,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "prompt",
-            "Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the "
-            "whole text of a prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.",
+            "Prompt for the judge, at most 65 536 bytes: NAME/VERSION or NAME/VERSION@DIGEST of a prompt on the "
+            "server, or the whole text of a prompt file (docs/reference/prompt-files.md).",
             "",
             "NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt",
         ),

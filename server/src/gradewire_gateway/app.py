@@ -51,7 +51,7 @@ _ANSWERED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_
 
 
 async def _health(gateway: Gateway, request: Request) -> Response:
-    """Return 200 if the server reports SERVING, 401 or 403 if the server refuses the token, and otherwise 503."""
+    """Return 200 if the server reports SERVING, 401 or 403 if it refuses the token, and otherwise 503."""
     stub: Any = health_pb2_grpc.HealthStub(gateway.upstream.channel)
     options = call_options(request.scope, send_peer=gateway.upstream.private)
     try:
@@ -67,7 +67,6 @@ async def _health(gateway: Gateway, request: Request) -> Response:
 
 
 async def _metrics(gateway: Gateway, request: Request) -> Response:
-    """Return the gateway's metrics for Prometheus."""
     encode, content_type = choose_encoder(request.headers.get("accept", ""))
     return Response(encode(gateway.telemetry.registry), media_type=content_type)
 
@@ -130,7 +129,7 @@ def routes_of(gateway: Gateway) -> list[Route]:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Answer a request for an unknown path, or with a method that the path does not allow."""
+    """Answer a request that has an unknown path, or a method that the path does not allow."""
     record = record_of(request.scope)
     status: int = getattr(error, "status_code", 500)
     headers: dict[str, Any] = dict(getattr(error, "headers", None) or {})
@@ -168,7 +167,7 @@ class Observed:
             telemetry.in_flight.dec()
             duration_s = time.perf_counter() - started_s
             record.status = record.status or CLIENT_CLOSED
-            # No path has parameters, so a known path is its own route.
+            # No path has parameters, so a known path is also its route.
             is_known = "endpoint" in scope and record.status != HTTPStatus.METHOD_NOT_ALLOWED
             record.route = scope["path"] if is_known else ""
             exemplar = span.exemplar() if span is not None and span.is_sampled else None
@@ -209,14 +208,14 @@ async def _refuse(problem: Problem, record: RequestRecord, scope: Scope, receive
 
 
 _PIECE_BYTES: Final = 256 << 10
-"""Maximum size of a piece of a reply, in bytes. A reply of only one piece does not count toward the caller's share."""
+"""Maximum size of a reply's pieces. A reply of only one piece does not count toward the caller's share."""
 
 
 def _writer(record: RequestRecord, share: Share, send: Send) -> Send:
     """Return a `send` that records the reply and counts its bytes until the caller's machine has received them.
 
-    When `send` gets the last piece, it waits until all pieces are written. If the replies in flight need too much
-    memory, `send` raises ProblemError before it sends a byte.
+    With the last piece, `send` waits until all pieces are written. If the replies in flight need too much memory, it
+    raises ProblemError before it sends a byte.
     """
     start: Message | None = None
 
@@ -240,13 +239,13 @@ def _writer(record: RequestRecord, share: Share, send: Send) -> Send:
         for at in range(0, len(body), _PIECE_BYTES):
             await send({"type": message["type"], "body": body[at : at + _PIECE_BYTES], "more_body": True})
         if not message.get("more_body", False):
-            await send({"type": message["type"], "body": b"", "more_body": False})  # waits until all is written
+            await send({"type": message["type"], "body": b"", "more_body": False})  # waits until everything is written
         share.hold(0)
 
     return write
 
 
 def _host_of(header: str) -> str:
-    """Return the host in ``NAME:PORT`` or ``[ADDRESS]:PORT``, in lower case."""
+    """Return the host from ``NAME:PORT`` or ``[ADDRESS]:PORT``, in lower case."""
     name = header.rpartition("]")[0].lstrip("[") if header.startswith("[") else header.partition(":")[0]
     return name.lower()

@@ -1,4 +1,4 @@
-"""Request bodies, which are read whole or line by line, and budgets that callers share."""
+"""Request bodies, read whole or line by line, and budgets that callers share."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Hashable
@@ -15,8 +15,8 @@ from gradewire_gateway.settings import Bounds
 class Budget:
     """A maximum number of requests, connections or bytes that callers may hold at the same time.
 
-    A caller may hold no more than it leaves free. A single caller may therefore hold half of the budget, and two
-    callers may hold a third each. No caller can use up the budget alone, but eight callers can use up nearly all of it.
+    A caller may hold no more than it leaves free. For example, a single caller may hold half of the budget, and two
+    callers may hold a third each.
 
     Args:
         most: The maximum.
@@ -30,7 +30,7 @@ class Budget:
         self.held = 0
 
     def change(self, caller: Hashable, by: int) -> None:
-        """Add `by` to the number that a caller holds; raise ProblemError if this would exceed the caller's share."""
+        """Add `by` to the amount that a caller holds; raise ProblemError if this would exceed the caller's share."""
         own = self._by_caller.get(caller, 0) + by
         if by > 0 and own + self.held + by > self._most + 1:  # the 1 keeps the last unit usable
             raise too_busy(f"{self._refusal}; try again")
@@ -42,7 +42,7 @@ class Budget:
 
 
 class Share:
-    """The part of a budget that a request or connection holds. A `with` statement frees it at the end."""
+    """The part of a budget that a request or connection holds. A `with` statement frees this part at the end."""
 
     def __init__(self, budget: Budget, caller: Hashable) -> None:
         self._budget = budget
@@ -56,7 +56,7 @@ class Share:
         self.hold(0)
 
     def hold(self, count: int) -> None:
-        """Change the number of units held to `count`; raise the errors of `Budget.change`."""
+        """Change the amount held to `count`; raise the same errors as `Budget.change`."""
         self._budget.change(self.caller, count - self._held)
         self._held = count
 
@@ -113,7 +113,7 @@ class Body:
         return data
 
     async def lines(self) -> AsyncGenerator[bytearray]:
-        """Yield the non-blank lines without their line ends. Only one line is in memory at a time.
+        """Yield the non-blank lines without their line ends. Keep only one line in memory at a time.
 
         Raises:
             ProblemError: A line is too large or arrives too slowly. The time between lines is not limited.
@@ -149,7 +149,7 @@ class Body:
             yield begun
 
     async def disconnected(self) -> None:
-        """Wait until the caller disconnects, and discard everything that the caller still sends."""
+        """Wait until the caller disconnects, and discard everything that arrives until then."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 

@@ -58,13 +58,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The probabilities of a question's options, in the options' order. They add up to 1."""
+    """The probabilities of a question's options, in the options' order and with a sum of 1."""
 
     probabilities: tuple[float, ...]
 
     @property
     def best(self) -> int:
-        """The index of the most probable option, or of the first one if several are equally probable."""
+        """The index of the first option with the highest probability."""
         return max(range(len(self.probabilities)), key=self.probabilities.__getitem__)
 
     @property
@@ -80,7 +80,7 @@ class Decided:
 
     @property
     def score_confidence(self) -> float:
-        """The confidence in the mean level, 1 - S / H. S is the level's standard deviation, and H half the scale.
+        """The confidence in the mean level, 1 - S / H. S is the level's standard deviation, and H is half the scale.
 
         The confidence is 0 if the lowest and the highest level each have probability 0.5.
         """
@@ -91,7 +91,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The answers to a request's questions, in the same order. `prompt_tokens` is 0 if the number is unknown."""
+    """The answers to a request's questions, in the questions' order. `prompt_tokens` is 0 if the number is unknown."""
 
     model: str
     answers: Sequence[Decided]
@@ -100,7 +100,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """Questions about a state, for a judge or the metric `correctness`. The state is a string or another JSON value."""
+    """Questions about a state, for a judge or the metric `correctness`. The state is any JSON value."""
 
     model: str
     state: Any
@@ -108,11 +108,11 @@ class DecisionRequest:
     questions: tuple[Question, ...]
 
     def text(self) -> str:
-        """Return the state in the form that a judge sees."""
+        """Return the state as the string that a judge sees."""
         return self.state if isinstance(self.state, str) else json.dumps(self.state, ensure_ascii=False)
 
     def item(self) -> types_pb2.Item:
-        """Return the item to grade from the state ``{"question", "references", "answer"}``. "question" is optional.
+        """Return the item to grade from the state ``{"question", "references", "answer"}``. "question" may be missing.
 
         Raises:
             ProblemError: The state has a different format.
@@ -138,7 +138,7 @@ def instructions_of(given: object, at: str) -> str:
 
 
 def _request(body: Mapping[str, Any], state: object, at: str, read: Iterable[Question]) -> DecisionRequest:
-    """Return the request; raise ProblemError for a wrong number of questions or options, or a repeated label."""
+    """Return the request; raise ProblemError for a wrong number of questions or options, or for a repeated label."""
     questions = tuple(read)
     if not 1 <= len(questions) <= MAX_QUESTIONS:
         raise invalid(f"questions: give 1 to {MAX_QUESTIONS} questions, not {len(questions)}", "questions")
@@ -177,7 +177,7 @@ def write_openai(request: DecisionRequest, given: list[Any], decisions: Decision
 
 
 def _state(given: object) -> Any:
-    """Return the input's text parts, joined, or its single JSON part."""
+    """Return the input's joined text parts, or its single JSON part."""
     if isinstance(given, str):
         return text_of(given, "input")
     parts: list[Any] = []
@@ -251,7 +251,7 @@ def _openai_answer(question: Question, given: Mapping[str, Any], decided: Decide
 
 
 def _verdict(kind: QuestionType, labels: Sequence[Any], decided: Decided) -> dict[str, Any]:
-    """Return the members that answers to a choice or a score have in both formats."""
+    """Return the members that are the same in both formats, for the answer to a choice or a score."""
     if kind is QuestionType.CHOICE:
         return {"type": "choice", "choice": labels[decided.best], "confidence": decided.choice_confidence}
     return {"type": "score", "score": decided.level, "confidence": decided.score_confidence}
@@ -260,7 +260,7 @@ def _verdict(kind: QuestionType, labels: Sequence[Any], decided: Decided) -> dic
 def read_system_one(body: Mapping[str, Any]) -> DecisionRequest:
     """Return the request from a System One body; raise ProblemError for an invalid body."""
     if body.get("state") is None:
-        raise invalid("state: is missing; give the state that the questions are about", "state")
+        raise invalid("state: is missing; send the state that the questions are about", "state")
     questions = object_of(body.get("questions"), "questions")
     read = (_system_one_question(given, f"questions.{name}") for name, given in questions.items())
     return _request(body, body["state"], "state", read)
@@ -314,7 +314,7 @@ def _system_one_answer(question: Question, decided: Decided) -> dict[str, Any]:
 
 
 async def decide(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
-    """Return the answers to all questions of a request.
+    """Return the answers to all of a request's questions.
 
     Raises:
         ProblemError: The call has failed, or a question could not be answered.
@@ -338,7 +338,7 @@ async def decide(gateway: Gateway, request: DecisionRequest, options: CallOption
 async def _graded(gateway: Gateway, request: DecisionRequest, options: CallOptions, body: Body) -> Decisions:
     for question in request.questions:
         if question.kind is not QuestionType.NOUL:
-            detail = f"{question.at}.type: the metric correctness answers no {question.kind}; name a judge in model"
+            detail = f"{question.at}.type: {question.kind} does not work with correctness; name a judge in model"
             raise invalid(detail, f"{question.at}.type")
     message = scoring_pb2.ScoreRequest(
         items=[request.item()],
@@ -358,7 +358,7 @@ def decision_endpoint(
     read: Callable[[Mapping[str, Any]], DecisionRequest],
     write: Callable[[DecisionRequest, Any, Decisions], dict[str, Any]],
 ) -> Endpoint:
-    """Return the endpoint for one format, given the format's functions `read_…` and `write_…` in this module."""
+    """Return the endpoint for one format, given that format's functions `read_…` and `write_…` in this module."""
 
     def read_both(data: Buffer) -> tuple[dict[str, Any], DecisionRequest]:
         given = read_object(data)

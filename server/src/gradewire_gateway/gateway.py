@@ -1,19 +1,14 @@
-"""The state that all endpoints of a gateway share, and the rules for sharing it among callers.
+"""The state that a gateway's endpoints share, and its budgets for callers.
 
-Before reading a body, the gateway checks in this order whether the host may have another connection, whether the header
-`Host` contains one of the gateway's names, and whether the caller may have another request in flight. The server checks
-the token when it receives the call.
+A caller is a token that the server has accepted before. Without such a token, the host is the caller. Each host's
+requests with an unknown token and requests without a token are counted separately, so that neither kind can block the
+other. Hosts share the connections. Callers share the requests in flight, and the bytes of bodies, lines and large
+replies. No host or caller may use more than it leaves free (`Budget`). If a host has no connections left, the gateway
+closes the host's longest idle connection, but connections with an accepted token last.
 
-A caller is a token that the server has accepted before. Without such a token, the host is the caller. Its requests
-with an unknown token and those without a token are counted separately, so neither can block the other. Hosts share the
-connections. Callers share the requests in flight, and the bytes of bodies, lines and large replies. No host or caller
-may use more than it leaves free (`Budget`). If a host has no connections left, the gateway closes its longest idle
-connection. Connections of callers with an accepted token are closed last.
-
-Every head, body, line and write has a time limit (`Bounds`). When the time is over, the gateway answers 408 or closes
-the connection. A request is in flight until the caller's machine has received the reply. The gateway writes replies in
-pieces, and reads the server's next message only after the caller's machine has received the last piece. If a connection
-closes, the gateway cancels its call. If a call ends, the gateway ends its stream.
+A request is in flight until the caller's machine has received the reply. Every head, body, line and write has a time
+limit (`Bounds`), after which the gateway answers 408 or closes the connection. The gateway reads the server's next
+message only after the caller's machine has received the last piece of the reply.
 """
 
 import asyncio
@@ -43,15 +38,15 @@ class Gateway:
     Attributes:
         places: The budget for requests in flight.
         bytes_in_flight: The budget for the bytes of bodies and replies in flight.
-        tracing: Tracing of requests. None before `open`, or if tracing is off.
-        closing: Resources that `close` closes before the channel.
+        tracing: Tracing of requests; None before `open`, or if tracing is off.
+        closing: Resources that `close` closes first.
     """
 
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.telemetry = GatewayTelemetry()
         bounds = settings.bounds
-        self.places = Budget(bounds.max_requests, "this caller has its full share of the requests in flight")
+        self.places = Budget(bounds.max_requests, "too many of this caller's requests are in flight")
         self.bytes_in_flight = Budget(
             bounds.max_bytes_in_flight, "the bodies and replies of the requests in flight need too much memory"
         )
@@ -68,14 +63,14 @@ class Gateway:
         return self._upstream
 
     def open(self) -> None:
-        """Open the channel to the server. The channel connects at the first call."""
+        """Open the channel to the server, which connects at the first call."""
         self._upstream = Upstream(self.settings.upstream)
         if self.settings.tracing.is_on():
             counts = prometheus_counts(self.telemetry.registry, "gradewire_gateway")
             self.tracing = open_tracing(self.settings.tracing, "gradewire-gateway", counts)
 
     def caller_of(self, scope: Scope) -> Hashable:
-        """Return the caller whose budgets a request uses, which is an accepted token or a host."""
+        """Return the caller (an accepted token or a host) that a request's budgets belong to."""
         authorization = with_bearer(Headers(scope=scope).get("authorization", ""))
         if authorization in self.upstream.tokens:
             return authorization
@@ -83,7 +78,7 @@ class Gateway:
         return client and client[0], bool(authorization)
 
     def share_of(self, scope: Scope) -> Share:
-        """Return an empty share of the bytes in flight for a request, which must have a record."""
+        """Return an empty share of the bytes in flight for a request with a record."""
         return Share(self.bytes_in_flight, record_of(scope).caller)
 
     def body_of(self, scope: Scope, receive: Receive) -> Body:

@@ -1,4 +1,4 @@
-"""Endpoints for all gRPC methods. Requests and replies are JSON, and streams have one message per line (NDJSON)."""
+"""Endpoints for all gRPC methods. Requests and replies are JSON, and streams contain one message per line (NDJSON)."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def unary_endpoint(gateway: Gateway, method: RpcMethod) -> Endpoint:
 def json_body(
     gateway: Gateway, request: Request, make: Callable[[Buffer], T]
 ) -> AbstractAsyncContextManager[tuple[T, CallOptions, Body]]:
-    """Read a request's JSON body like `body_read_by`. If the body is large, parse it on the thread for JSON."""
+    """Read a request's JSON body like `body_read_by`. Parse a large body on the thread for JSON."""
     return body_read_by(gateway, request, lambda _caller, data: gateway.json.made_of(data, make))
 
 
@@ -53,7 +53,7 @@ def json_body(
 async def body_read_by(
     gateway: Gateway, request: Request, read: Callable[[Hashable, Buffer], Awaitable[T]]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
-    """Receive a request's JSON body. Yield the result of `read` on the body, the call's options, and the body.
+    """Receive a request's JSON body. Yield the result of `read` for the body, the call's options, and the body.
 
     Raises:
         ProblemError: The body or a header is invalid.
@@ -73,7 +73,7 @@ async def body_read_by(
 
 
 async def _made_in_time(body: Body, work: Awaitable[T], options: CallOptions) -> tuple[T, CallOptions]:
-    """Return the result of `work`, and options with the time that is left for the call."""
+    """Return the result of `work`, and options with the time left for the call."""
     if options.timeout_s is None:
         return await while_connected(body, work), options
     begun_s = time.monotonic()
@@ -102,7 +102,7 @@ async def while_connected(body: Body, work: Awaitable[T]) -> T:
 
 
 async def call_unary(gateway: Gateway, method: RpcMethod, request: Sent, options: CallOptions, body: Body) -> Any:
-    """Call the server after the HTTP body has been read to its end. Cancel the call if the caller disconnects.
+    """Call the server after reading the whole HTTP body. Cancel the call if the caller disconnects.
 
     Raises:
         ProblemError: The call has failed.
@@ -117,7 +117,7 @@ async def call_unary(gateway: Gateway, method: RpcMethod, request: Sent, options
 
 
 async def reply_of(call: asyncio.Task[Any]) -> Any:
-    """Return the reply of a call; raise ProblemError if it fails."""
+    """Return a call's reply; raise ProblemError if the call fails."""
     try:
         return await call
     except grpc.aio.AioRpcError as error:
@@ -133,9 +133,9 @@ LINE_TYPES: Final = (LINES_TYPE, "application/jsonl", "application/ndjson")
 class StreamMethod:
     """An ASGI app for one streaming method.
 
-    If the call fails before the first reply, the app returns a problem. If it fails later, the last line is
-    ``{"error": {…}}``. The app sends replies while it still reads lines, so a caller that sends more than the server's
-    window must read replies while it writes.
+    If the call fails before the first reply, the app returns a problem. If the call fails later, the last line is
+    ``{"error": {…}}``. The app sends replies while it still reads lines, so a caller that sends more items than fit
+    into the server's window must read replies while writing.
     """
 
     def __init__(self, gateway: Gateway, method: RpcMethod) -> None:
@@ -166,7 +166,6 @@ class StreamMethod:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _replies(self, body: Body, options: CallOptions) -> AsyncGenerator[bytes]:
-        """Yield replies; raise ProblemError if the call fails, or DisconnectedError if the caller disconnects."""
         with calling(options, self._method.path) as traced:
             upstream = self._gateway.upstream
             if self._method.client_streaming:
@@ -190,15 +189,12 @@ class StreamMethod:
                     raise
                 raise writer.failure from None  # the writer ended the call
             finally:
-                writer.call.cancel()  # does nothing to a call that has ended
+                writer.call.cancel()  # has no effect after the call has ended
                 sending.cancel()
 
 
 class _Writer:
-    """A writer that sends a body's lines to a call, then waits until the caller disconnects, and cancels the call.
-
-    An error also cancels the call.
-    """
+    """A writer that sends a body's lines to a call. An error or the caller's disconnection cancels the call."""
 
     def __init__(self, gateway: Gateway, method: RpcMethod, body: Body, call: Any) -> None:
         self._gateway = gateway
@@ -214,8 +210,8 @@ class _Writer:
             await self._body.disconnected()
             self._end(DisconnectedError())
         except CallClosedError:
-            pass  # the reader of the call handles it
-        except Exception as error:  # noqa: BLE001 - the reader raises it, or else the call would wait for more lines
+            pass  # the call's reader handles this error
+        except Exception as error:  # noqa: BLE001 - the call would wait for more lines, and the reader raises the error
             self._end(error)
 
     def _end(self, why: Exception) -> None:

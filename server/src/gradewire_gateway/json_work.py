@@ -1,7 +1,6 @@
 """Read and write JSON without blocking the event loop: on a thread, or in a child process if the JSON is very large.
 
-A process runs only one Python thread at a time. If a thread read a body of megabytes, the event loop would wait up to
-0.2 s for its next turn.
+A process runs only one Python thread at a time, so a thread that reads megabytes can delay the event loop by 0.2 s.
 """
 
 import asyncio
@@ -26,20 +25,20 @@ from gradewire_gateway.problems import Problem, ProblemError
 from gradewire_gateway.wire import Buffer, read_message, write_message
 
 Work: TypeAlias = Callable[[Buffer], bytes]
-"""A function that converts a body or raises ProblemError. Define it at a module's top level so that it is picklable."""
+"""A function that converts a body or raises ProblemError. It must be picklable, so define it at module level."""
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _LARGE_BYTES: Final = 2 << 10
-"""Size in bytes from which a thread reads JSON. Below it, even a message full of errors takes at most 5 ms."""
+"""Smallest size that a thread reads. Smaller JSON takes at most 5 ms, even if it is full of errors."""
 HUGE_BYTES: Final = 64 << 10
-"""Size in bytes from which the child process reads JSON."""
+"""Smallest size that the child process reads."""
 _TRIES: Final = 2
 _NICENESS: Final = 5
 
 
 class Json:
-    """A reader and writer of JSON, with only one parsing thread and one child process, to limit the memory in use."""
+    """A reader and writer of JSON, with only one parsing thread and one child process, to limit memory."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gradewire-json")
@@ -68,8 +67,8 @@ class Json:
     async def convert(self, caller: Hashable, data: Buffer, work: Work) -> bytes:
         """Return the result of `work` on a body. Run `work` in the child process if the body is very large.
 
-        Callers take turns at the child process. Only one body of each caller waits for a turn, and only one body of all
-        callers without an accepted token (a string).
+        Callers take turns at the child process. Each caller may have one body waiting for a turn. All callers without
+        an accepted token (a string) together may also have only one.
         """
         if len(data) < HUGE_BYTES:
             return await self.run(len(data), lambda: work(data))
@@ -85,7 +84,7 @@ class Json:
         return await self.run(len(data), lambda: make(data))
 
     async def run(self, size_bytes: int, work: Callable[[], T]) -> T:
-        """Return the result of `work`. Run it on the thread if it processes much data (`size_bytes`)."""
+        """Return the result of `work`. Run it on the thread if `work` processes much data (`size_bytes`)."""
         if size_bytes < _LARGE_BYTES:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._thread, _without_collections, work)
@@ -100,10 +99,7 @@ def _write(data: Buffer, kind: type[Message]) -> bytes:
 
 
 def _without_collections(work: Callable[[], T]) -> T:
-    """Run `work` without garbage collection, and return its result.
-
-    JSON contains no reference cycles, but Python would search all of the data for cycles again and again.
-    """
+    """Return the result of `work`. Turn off garbage collection, which would search the data for cycles too often."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -114,14 +110,13 @@ def _without_collections(work: Callable[[], T]) -> T:
 
 
 class _JsonProcess:
-    """The child process. It starts when the first body needs it, and restarts after a crash. Use it from one thread."""
+    """The child process. It starts at the first body, and restarts after a crash. Use it from one thread."""
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._closed = False
 
     def close(self) -> None:
-        """Stop the process and do not restart it."""
         self._closed = True
         self._end()
 
@@ -142,7 +137,7 @@ class _JsonProcess:
                     _log.warning("the process for large JSON was lost (exit status %s, %r)", status, error)
                 continue
             except BaseException:
-                self._end()  # otherwise the next body would get the reply to this one
+                self._end()  # otherwise the next body would get this body's reply
                 raise
             if isinstance(problem, Problem):
                 raise ProblemError(problem)
@@ -158,22 +153,22 @@ class _JsonProcess:
         if self._child is None:
             # Without -P, a file in the working directory could replace a module.
             command = [sys.executable, "-P", "-m", "gradewire_gateway.json_work"]
-            self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own
+            self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603 - our own module
         return self._child
 
     def _end(self) -> int | None:
-        """Stop the process; return its exit status, or None if it did not start."""
+        """Stop the process. Return its exit status, or None if it did not start."""
         child, self._child = self._child, None
         if child is None:
             return None
         child.kill()
-        with suppress(OSError, ValueError):  # a body that was not sent completely, or pipes that are closed
+        with suppress(OSError, ValueError):  # the body was not sent completely, or the pipes are closed
             child.communicate()
         return child.wait()
 
 
 def _exchange(child: "subprocess.Popen[bytes]", work: Work, data: Buffer) -> tuple[Problem | str | None, bytes]:
-    """Send a body to the process. Return the problem or the defect's text (None on success), and the result."""
+    """Send a body to the process. Return the problem or the defect's text (None after success), and the result."""
     requests: Any = child.stdin
     replies: Any = child.stdout
     pickle.dump((work, len(data)), requests)

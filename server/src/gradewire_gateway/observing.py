@@ -1,4 +1,4 @@
-"""The gateway's metrics, and its request log with a JSON line for each request."""
+"""The gateway's metrics, and its request log with one JSON line for each request."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ _NO_ROUTE: Final = "other"
 
 
 class GatewayTelemetry:
-    """The gateway's metrics, in a separate registry. Labels contain only the gateway's routes and HTTP statuses."""
+    """The gateway's metrics, in a separate registry. Labels contain only routes and HTTP statuses."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -44,7 +44,7 @@ class GatewayTelemetry:
 
 
 _PER_S: Final = 200
-"""Maximum number of requests to log per second. A log line reports the number of omitted requests."""
+"""Maximum number of requests to log per second."""
 _MAX_CHARACTERS: Final = 256
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
@@ -52,7 +52,7 @@ _SERVER_FAULTS: Final = 500
 
 
 class RequestLog:
-    """The log of finished requests of this level and above, up to a limit. Successful requests have level info."""
+    """The log of finished requests at or above `level`, with a limit per second. Successes have level info."""
 
     def __init__(self, level: str = "info", stream: TextIO | None = None) -> None:
         self._level = logging.getLevelNamesMapping()[level.upper()]
@@ -108,7 +108,7 @@ class RequestLog:
 
 
 class JsonFormatter(logging.Formatter):
-    """A formatter that writes messages of the gateway and its libraries in JSON."""
+    """A formatter for messages of the gateway and its libraries, in JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the message on one line."""

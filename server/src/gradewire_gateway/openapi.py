@@ -1,6 +1,6 @@
 """The gateway's OpenAPI 3.1 document.
 
-The gRPC methods are described from their descriptors; the other methods come from ``openapi.json``.
+Descriptions of the gRPC methods come from their descriptors. All other methods come from ``openapi.json``.
 
 The schemas of messages and enums are JSON Schemas (2020-12) for protobuf's JSON format.
 """
@@ -25,7 +25,7 @@ _PAGE_PATHS: Final = ("/", ACCESS_PATH, REPORT_PATH)
 _PAGE_SCHEMAS: Final = ("PageAccess", "ScoredRow")
 _WITHOUT_PROBLEMS: Final = ("/", "/healthz", "/openapi.json")
 _OWN_STATUSES: Final = (408, 413, 415, 421)
-"""Statuses that only the gateway itself returns, in addition to the statuses for gRPC codes."""
+"""Statuses that only the gateway returns. All other statuses belong to gRPC codes."""
 _TEXT_INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT64: "^-?[0-9]{1,18}$",
     FieldDescriptor.CPPTYPE_UINT64: "^[0-9]{1,19}$",
@@ -100,13 +100,13 @@ def reference(name: str) -> Schema:
 
 
 def described(name: str) -> Schema:
-    """Return the description of the proto element with this full name, or {} if the element has no comment."""
+    """Return the description of a proto element by its full name, or {} if the element has no comment."""
     comment = all_comments().get(name)
     return {"description": comment} if comment else {}
 
 
 class Schemas:
-    """The schemas of messages, and of the messages and enums that they contain, by name without the package."""
+    """The schemas of messages and of everything in them, by name without the package."""
 
     def __init__(self) -> None:
         self.found: dict[str, Schema] = {}
@@ -152,7 +152,7 @@ class Schemas:
 
 
 def _enum_description(descriptor: EnumDescriptor) -> Schema:
-    """Return the descriptions of an enum and of its values. JSON Schema has no keyword for the values' descriptions."""
+    """Return the descriptions of an enum and its values. JSON Schema has no keyword for the values' descriptions."""
     comments = all_comments()
     values = {value.name: comments.get(f"{descriptor.full_name}.{value.name}") for value in descriptor.values}
     texts = [comments.get(descriptor.full_name), *(f"{name}: {text}" for name, text in values.items() if text)]
@@ -175,14 +175,14 @@ def _scalar(field: FieldDescriptor) -> Schema:
 
 
 def _default(field: FieldDescriptor) -> object:
-    """Return the value that a field has if it is missing in JSON."""
+    """Return the value of a field that is missing in JSON."""
     if field.type == FieldDescriptor.TYPE_BYTES:
         return ""
     return str(field.default_value) if field.cpp_type in _TEXT_INTEGERS else field.default_value
 
 
 def _choices(descriptor: Descriptor) -> Schema:
-    """Return the rule that each oneof has at most one field. Skip oneofs that only mark a field as optional."""
+    """Return the rule that each oneof has at most one field. Skip oneofs that only mark an optional field."""
     groups = [
         [field.json_name for field in oneof.fields]
         for oneof in descriptor.oneofs

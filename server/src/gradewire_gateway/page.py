@@ -1,4 +1,4 @@
-"""The gateway's web page, with its files, the check of the caller's access, and reports on labelled rows."""
+"""The gateway's web page, with its files, a check of the caller's access, and reports on labelled rows."""
 
 import asyncio
 import base64
@@ -61,7 +61,7 @@ async def _access(gateway: Gateway, request: Request) -> Response:
 
 
 async def _scoring_refusal(gateway: Gateway, request: Request) -> Problem | None:
-    """Return why the caller cannot score now, or None. Check this with a request that contains no items."""
+    """Return why the caller cannot score now, or None if the caller can."""
     return await _refusal(gateway, request, f"/{SCORING}/Score", scoring_pb2.ScoreRequest())
 
 
@@ -76,7 +76,7 @@ async def _refusal(gateway: Gateway, request: Request, path: str, message: Messa
 
 
 def _forbidden(refused: Problem | None) -> str:
-    """Return why the server forbids a call, or "" if the call is allowed or fails for a different reason."""
+    """Return why the server forbids a call; "" if the call is allowed or fails for a different reason."""
     return refused.detail if refused is not None and refused.status == _FORBIDDEN else ""
 
 
@@ -87,7 +87,7 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _REPORT_ASSETS: Final = {"script-src": ("common.js", "report.js"), "style-src": ("report.css",)}
-"""The files that `gradewire agree --html` puts into a report, in this order."""
+"""The files that `gradewire agree --html` puts into a report, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class PageFile:
     etag: str
 
     async def response(self, request: Request) -> Response:
-        """Return the file, or 304 if the browser already has this content."""
+        """Return the file, or status 304 if the browser already has this content."""
         headers = {"etag": self.etag, "cache-control": "no-cache", **_policy_headers()}
         if self.etag in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
             return Response(status_code=304, headers=headers)
@@ -142,10 +142,9 @@ def _policy_headers() -> dict[str, str]:
 
 
 def _report_digests() -> dict[str, str]:
-    """Return the digests of a report's script and style.
+    """Return the digests of a report's script and style. The page's policy must allow them for the report's frame.
 
-    A report's frame inherits the page's policy, so the policy must allow this script and style. Their files are read
-    without importing `gradewire_cli`, because the import would load many more packages into this process.
+    Do not import `gradewire_cli`, which would load many more packages.
     """
     client = find_spec("gradewire_cli")
     places = [] if client is None else list(client.submodule_search_locations or ())
@@ -160,7 +159,7 @@ def _report_digests() -> dict[str, str]:
 
 REPORT_PATH: Final = "/page/report"
 _PROGRAM: Final = "gradewire_cli.agree.scored_rows"
-"""Name of the module that makes reports. It is only a name, because the gateway must not import `gradewire_cli`."""
+"""Name of the module that makes reports. The gateway must not import `gradewire_cli`."""
 _MISSING: Final = "a report needs more packages on the gateway's machine. Run: pip install 'gradewire[agree]'"
 _TIMEOUT_S: Final = 120.0
 
@@ -168,7 +167,7 @@ _TIMEOUT_S: Final = 120.0
 async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> Response:
     """Return the report on the posted rows; raise ProblemError or DisconnectedError if there is no report.
 
-    A separate process makes the report, because the work would block the event loop. Only one report is made at a time.
+    A separate process makes one report at a time.
     """
     with gateway.body_of(request.scope, request.receive) as body:
         body.check_type(*LINE_TYPES)
@@ -177,7 +176,7 @@ async def _report(gateway: Gateway, making: asyncio.Lock, request: Request) -> R
         refused = await _scoring_refusal(gateway, request)
         if refused is not None:
             raise ProblemError(refused)
-        _check_free(making)  # before reading the rows into memory
+        _check_free(making)  # check before reading the rows into memory
         lines = await body.read()
         record_of(request.scope).request_bytes = body.size_bytes
         _check_free(making)
@@ -230,7 +229,7 @@ def _checked(code: int | None, page: bytes, errors: str) -> bytes:
 
 
 def page_routes(gateway: Gateway) -> list[Route]:
-    """Return the routes of the page, its files, the access check and reports, or [] if the page is turned off."""
+    """Return the routes for the page, its files, the access check and reports; [] if the page is turned off."""
     if not gateway.settings.page:
         return []
     return [

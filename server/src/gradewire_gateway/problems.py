@@ -25,7 +25,7 @@ _MOST_CHARACTERS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class CodeRow:
-    """The HTTP status for a gRPC code, and a detail that replaces the gRPC library's message."""
+    """The HTTP status for a gRPC code, and the detail that replaces the gRPC library's message."""
 
     status: int
     detail: str
@@ -38,9 +38,11 @@ CODE_TABLE: Final[Mapping[grpc.StatusCode, CodeRow]] = MappingProxyType(
         grpc.StatusCode.CANCELLED: CodeRow(CLIENT_CLOSED, "the call was cancelled"),
         grpc.StatusCode.UNKNOWN: CodeRow(500, _UNEXPECTED),
         grpc.StatusCode.INVALID_ARGUMENT: CodeRow(400, "the request is invalid"),
-        grpc.StatusCode.DEADLINE_EXCEEDED: CodeRow(504, "the deadline passed; set a longer one in Connect-Timeout-Ms"),
-        grpc.StatusCode.NOT_FOUND: CodeRow(404, "the server did not find what the request names"),
-        grpc.StatusCode.ALREADY_EXISTS: CodeRow(409, "what the request creates already exists on the server"),
+        grpc.StatusCode.DEADLINE_EXCEEDED: CodeRow(
+            504, "the deadline passed; set a longer one with Connect-Timeout-Ms"
+        ),
+        grpc.StatusCode.NOT_FOUND: CodeRow(404, "the server does not have an object that the request names"),
+        grpc.StatusCode.ALREADY_EXISTS: CodeRow(409, "an object to create already exists on the server"),
         grpc.StatusCode.PERMISSION_DENIED: CodeRow(403, "the token does not permit this request"),
         grpc.StatusCode.RESOURCE_EXHAUSTED: CodeRow(429, "the server is overloaded, or the message is too large"),
         grpc.StatusCode.FAILED_PRECONDITION: CodeRow(400, "the server's state does not allow this request"),
@@ -61,10 +63,8 @@ class Problem:
 
     Attributes:
         code: The gRPC code in lower case, such as ``invalid_argument``, for programs.
-        at: The path of the invalid field, or "".
-        retry_after_s: Seconds after which a retry may help. None if a retry does not help or the time is unknown.
-        headers: Additional headers of the response.
-        members: Additional members of the body.
+        at: The invalid field's path, or "".
+        retry_after_s: Seconds after which a retry may help; None if a retry does not help or the time is unknown.
     """
 
     status: int
@@ -111,7 +111,7 @@ class ProblemError(Exception):
 
 
 def invalid(detail: str, at: str = "") -> ProblemError:
-    """Return the error for an invalid request. `at` is the path of the invalid field."""
+    """Return the error for an invalid request. `at` is the invalid field's path."""
     return ProblemError(Problem(400, "invalid_argument", detail, at))
 
 
@@ -158,13 +158,13 @@ _PROBLEMS: Final = {
     types_pb2.STATUS_TIMEOUT: (504, "deadline_exceeded"),
     types_pb2.STATUS_UNAVAILABLE: (503, "unavailable"),
 }
-"""The HTTP status and code for each result status that can occur. Any other status is a defect."""
+"""The HTTP status and code for each result status that can occur. Any other result status is a defect."""
 
 
 def check_ok(
     result: judging_pb2.CompleteResponse | judging_pb2.Decision | types_pb2.MetricResult, at: str = ""
 ) -> None:
-    """Raise ProblemError if the result's status is not OK. `at` is the path of the question or item."""
+    """Raise ProblemError if the result's status is not OK. `at` is the question's or item's path."""
     if result.status == types_pb2.STATUS_OK:
         return
     status, code = _PROBLEMS.get(result.status, (500, "internal"))

@@ -1,4 +1,4 @@
-"""An HTTP request's options for the call to the server, and its record for the log and the metrics."""
+"""An HTTP request's options for the call to the server, and the request's record for the log and the metrics."""
 
 import base64
 import re
@@ -24,7 +24,7 @@ _BASIC: Final = "basic "
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _TIMEOUT_MS: Final = re.compile(r"[0-9]{1,10}")
 _VISIBLE: Final = re.compile(r"[ -~]{1,2048}")
-"""Pattern of header values that gRPC can send. No token is as long as the limit."""
+"""Pattern of header values that gRPC can send. All tokens are shorter than the limit."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ def record_of(scope: Scope) -> RequestRecord:
 
 
 def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
-    """Return the options for a request's call, read from its headers; raise ProblemError for an invalid header."""
+    """Return the options for a request's call from the request's headers; raise ProblemError for an invalid header."""
     headers, record = Headers(scope=scope), record_of(scope)
     metadata = [(REQUEST_ID_KEY, record.request_id)]
     authorization = headers.get("authorization", "")
@@ -89,10 +89,10 @@ def call_options(scope: Scope, *, send_peer: bool) -> CallOptions:
 
 
 def with_bearer(authorization: str) -> str:
-    """Return the header `Authorization` with a bearer token, or "" for Basic credentials without a token.
+    """Return the header `Authorization` with a bearer token; "" for Basic credentials without a token.
 
     Frameworks' clients cannot send a bearer token. For ``http://user:TOKEN@host/`` they send Basic credentials, so the
-    gateway uses the password in these credentials as the token.
+    gateway uses the password as the token.
     """
     if not authorization.lower().startswith(_BASIC):
         return authorization
@@ -105,7 +105,7 @@ def with_bearer(authorization: str) -> str:
 
 
 def _passed_on(headers: Headers, *names: str) -> list[tuple[str, str]]:
-    """Return the headers with these names to pass on unchanged, without values that gRPC cannot send."""
+    """Return the named headers, which are passed on unchanged, without values that gRPC cannot send."""
     return [(name, value) for name in names if _VISIBLE.fullmatch(value := headers.get(name, ""))]
 
 

@@ -39,18 +39,18 @@ SEED_PATH: Final = "/seed_session"
 AGGREGATE_PATH: Final = "/aggregate_metrics"
 
 _MOST_IDLE: Final = 256
-"""Maximum number of scorers to keep. Each needs a few kilobytes. A caller without a scorer gets a new one."""
+"""Maximum number of scorers to keep, unless more are in use. Each scorer needs a few kilobytes."""
 
 _MOST_SAMPLES: Final = 4096
-"""Maximum number of samples in a post. It equals the server's default limit of items in a request."""
+"""Maximum number of samples in a post, equal to the server's default limit for items in a request."""
 _READ_AT_A_TIME: Final = 100_000
-"""Number of characters to read before the thread turns to other posts. Reading so many takes tens of milliseconds."""
+"""Number of characters that the thread reads, in tens of milliseconds, before it turns to other posts."""
 
 T = TypeVar("T")
 
 
 def caller_of(options: CallOptions) -> Metadata:
-    """Return the metadata that identifies the caller of a request. Requests with equal metadata may share calls."""
+    """Return the metadata that identifies a request's caller. Requests with equal metadata may share calls."""
     given = dict(options.metadata)
     authorization = with_bearer(given.get(AUTHORIZATION_KEY, ""))
     host = given.get(PEER_KEY, "").rpartition(":")[0]
@@ -59,7 +59,7 @@ def caller_of(options: CallOptions) -> Metadata:
 
 
 def problem_of_failure(error: GradewireError) -> ProblemError:
-    """Return the problem for a post without rewards, with the server's error or the reason why no call was made."""
+    """Return the problem for a post without rewards, with the server's error or the reason why there was no call."""
     for cause in _causes(error):
         if isinstance(cause, aio.AioRpcError):
             return ProblemError(problem_of(cause))
@@ -71,7 +71,7 @@ def problem_of_failure(error: GradewireError) -> ProblemError:
 
 
 def problem_of_reply(reply: PostReply) -> ProblemError:
-    """Return the problem for a post if a sample has no reward. The status is 503 if a retry may help, otherwise 422."""
+    """Return the problem for a post in which a sample has no reward: status 503 if a retry may help, otherwise 422."""
     body: Any = reply.body
     later = reply.status == 503
     code = "unavailable" if later else "failed_precondition"
@@ -88,10 +88,10 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def make_scorer(settings: RewardPostSettings, transport: Transport | None = None) -> RewardScorer:
-    """Return a scorer with a gateway's settings. Without a transport, the scorer only serves to check the settings.
+    """Return a scorer with a gateway's settings. Without a transport, the scorer can only check the settings.
 
     Raises:
-        InvalidRequest: A setting is invalid. The message names the setting without the prefix `rewards_`.
+        InvalidRequest: A setting is invalid. The message contains the setting's name without the prefix `rewards_`.
     """
     given = asdict(settings) | {"hold_s": settings.deadline_s * 2 / 3}
     del given["slime_key"]
@@ -105,7 +105,7 @@ class _CallerScorer:
 
 
 class CallerScorers:
-    """The callers' scorers, one for each caller. If there are more than `most_idle`, unused scorers are closed."""
+    """One scorer for each caller. If there are more than `most_idle` scorers, unused scorers are closed."""
 
     def __init__(self, make: Callable[[Any], RewardScorer], most_idle: int = _MOST_IDLE) -> None:
         self._make = make
@@ -153,7 +153,7 @@ PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
 
 
 def reward_counter(registry: CollectorRegistry) -> Counter:
-    """Return the counter of rewards. HTTP statuses cannot count failures, because a reply with masked ones has 200."""
+    """Return the counter of rewards, including masked rewards, which HTTP statuses do not show."""
     return Counter(
         "gradewire_gateway_rewards",
         "Samples in reward posts by route and result status; OK means that the sample has a score.",
@@ -163,7 +163,7 @@ def reward_counter(registry: CollectorRegistry) -> Counter:
 
 
 def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
-    """Return the endpoint for each path. The gateway closes the endpoints' scorers."""
+    """Return an endpoint for each path. The gateway closes the endpoints' scorers."""
     settings = gateway.settings.rewards
 
     def make(caller: Metadata) -> RewardScorer:
@@ -208,7 +208,7 @@ def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers,
 
 
 async def _answers(gateway: Gateway, samples: Sequence[RewardSample], size_bytes: int) -> list[Answer]:
-    """Return the answers in a post's samples. Read a large post (`size_bytes`) in steps, so that it delays no other."""
+    """Return the answers in a post's samples. Read a large post (`size_bytes`) in steps, to let other posts run."""
     extraction: Any = gateway.settings.rewards.extraction
     answers: list[Answer] = []
 
@@ -266,7 +266,6 @@ def _plain_reply(data: Buffer, write: Callable[[Body], PostReply]) -> bytes:
 
 
 def _readable(read: Callable[[], T]) -> T:
-    """Return the result of `read`; raise ProblemError if the post is invalid."""
     try:
         return read()
     except InvalidRequest as error:

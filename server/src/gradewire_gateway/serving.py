@@ -32,7 +32,8 @@ _READ_BYTES: Final = 8 << 10
 class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
     """An HTTP/1.1 connection of uvicorn with limits that uvicorn lacks.
 
-    It reads few bytes in one turn of the event loop, because h11 needs as much time for one byte as for a large chunk.
+    Each turn of the event loop reads few bytes, because h11 needs as much time for a body chunk of one byte as for a
+    large chunk.
 
     Attributes:
         bounds: The time limits for a head and for a write.
@@ -92,7 +93,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         scope: Any = self.cycle.scope
         self._has_token = isinstance(record_of(scope).caller, str)
         self._set_idle()
-        # From now on uvicorn's keep-alive timeout runs, unless the caller still sends a body or has sent the next head.
+        # uvicorn's keep-alive timeout runs from now on, unless the caller still sends a body or has sent the next head.
         if self.conn.our_state is h11.DONE or self.conn.trailing_data[0]:
             self._watch_head()
 
@@ -110,7 +111,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
     def _take_place(self) -> None:
         """Count the connection toward the host's share. If the share is used up, close the longest idle connection.
 
-        Connections whose last request had no accepted token are closed first. So callers without a token cannot
+        Connections whose last request had no accepted token are closed first, so that callers without a token cannot
         disconnect callers with a token on the same host.
         """
         try:
@@ -124,7 +125,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
             self._place.hold(1)
 
     def leave(self) -> None:
-        """Stop counting the connection, because it will be closed."""
+        """Stop counting the connection, which will be closed."""
         self._place.hold(0)
         self._set_busy()
 
@@ -142,7 +143,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         return self.conn.our_state in {h11.IDLE, h11.DONE}
 
     def _watch_head(self) -> None:
-        """Limit the time between requests. The rest of the last body and the next head must arrive in this time."""
+        """Limit the time between requests, in which the rest of the last body and the next head must arrive."""
         if self._is_between_requests():
             self._head_timer = self._head_timer or self.loop.call_later(self.bounds.head_s, self.transport.abort)
             return
@@ -155,12 +156,12 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
 _MAX_HEAD_BYTES: Final = 16 << 10
 _KEEP_ALIVE_S: Final = 75
 _STOPPING_S: Final = 10
-"""Maximum time in seconds to finish the requests in flight after a signal to stop."""
+"""Maximum number of seconds to finish the requests in flight after a signal to stop."""
 _SWITCH_S: Final = 0.0005
 _EVENTS_AT_ONCE: Final = 32
 _BACKLOG: Final = 512
 _ACCEPTED_AT_ONCE: Final = 4
-"""Maximum number of connections to accept in one turn of the event loop. Accepting them takes a few milliseconds."""
+"""Maximum number of connections to accept in one turn of the event loop, which takes a few milliseconds."""
 
 
 class _Server(uvicorn.Server):
@@ -192,10 +193,7 @@ def bind(listen: ListenSettings) -> socket.socket:
 
 
 class _FewAtOnce(selectors.DefaultSelector):
-    """A selector that reports only a few events in each turn of the loop, in rotation.
-
-    Otherwise one turn would answer all requests of a burst (hundreds, at 0.3 ms each) and delay everything else.
-    """
+    """A selector that reports only a few events in each turn of the loop, in rotation. Each event takes 0.3 ms."""
 
     _begin = 0
 
@@ -217,7 +215,7 @@ def run(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
     """Run `serve` on a new event loop."""
-    # When uvicorn ends, it raises the signals that stopped it again. Ignore them, because they have had their effect.
+    # When uvicorn ends, it raises the signals that stopped it once more. Ignore these signals.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -235,8 +233,8 @@ async def serve(
     gc.freeze()  # a collection of all imported objects takes 20 ms
     # A thread parses large bodies. With Python's default interval, the event loop would wait 5 ms for every turn.
     sys.setswitchinterval(_SWITCH_S)
-    # Connections inherit TCP_NODELAY. asyncio sets it only for sockets that name their protocol. Without TCP_NODELAY,
-    # each reply on a kept connection would wait 40 ms until the caller's machine acknowledges the head.
+    # Connections inherit TCP_NODELAY. asyncio sets it only for sockets with an explicit protocol number. Without
+    # the option, each reply on a kept connection would wait 40 ms until the caller's machine acknowledges the head.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     server = _Server(_config(settings))
     if until is None:
@@ -285,7 +283,7 @@ _BEAT_EVERY_S: Final = 1.0
 
 
 async def _beat() -> None:
-    """Write an empty line to standard output every second, until standard input ends because the server has died."""
+    """Write an empty line to standard output every second, until standard input ends because the server died."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     closed = asyncio.ensure_future(reader.read(1))
@@ -298,8 +296,8 @@ async def _beat() -> None:
 def main() -> None:
     """Serve in a child process of the server, until a signal arrives or the server ends.
 
-    The server runs `python -m gradewire_gateway.serving FD`, where FD is the listening socket's descriptor. The first
-    line of standard input contains the settings in JSON.
+    The server runs `python -m gradewire_gateway.serving FD`, where FD is the listening socket's descriptor. Standard
+    input begins with a line that contains the settings in JSON.
     """
     settings = GatewaySettings.from_message(json.loads(_first_line()))
     configure_log(settings.log_level)

@@ -1,4 +1,4 @@
-"""Calls to the server behind the gateway, and the transport that reward scorers use for such calls."""
+"""Calls to the server behind the gateway, and the transport through which reward scorers make calls."""
 
 import asyncio
 import secrets
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 
 Sent: TypeAlias = Message | bytes
-"""A message, or its bytes for a method whose messages stay bytes."""
+"""A message, or a serialised message for an `unparsed` method."""
 StreamCall: TypeAlias = "aio.UnaryStreamCall[Any, Any] | aio.StreamStreamCall[Any, Any]"
 """A call with many replies."""
 _ACCEPTED_S: Final = 5.0
 """Maximum number of seconds to wait until the server accepts a call."""
 _ENDED_S: Final = 1.0
-"""Maximum number of seconds in which a refused call ends."""
+"""Maximum number of seconds to wait until a refused call ends."""
 _DOWN: Final = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """The options of a request's call. Without `timeout_s`, the server's default deadline applies."""
+    """The options for a request's call. Without `timeout_s`, the server's default deadline applies."""
 
     metadata: tuple[tuple[str, str], ...]
     timeout_s: float | None
@@ -51,7 +51,7 @@ _MOST_TOKENS: Final = 1024
 
 
 class AcceptedTokens:
-    """The tokens that the server accepted most recently. Empty as long as the server is not known to require tokens."""
+    """The tokens that the server accepted most recently. Empty until the server is known to require tokens."""
 
     def __init__(self, *, asked: bool) -> None:
         self._asked = asked
@@ -102,8 +102,8 @@ class Upstream:
     def unary(self, method: RpcMethod[Any, Any], request: Sent, options: CallOptions) -> asyncio.Task[Any]:
         """Start a call with one request and one reply. Cancelling the task cancels the call.
 
-        If a process stops or is lost, a second process gets the request, because it does no harm if both do the work.
-        The task raises the last process's AioRpcError, or UsageError if the channel is closed.
+        If a process stops or is lost, a second process gets the request. Doing the work twice does no harm. The task
+        raises the last process's AioRpcError, or UsageError if the channel is closed.
         """
         return asyncio.create_task(self._unary(method, request, options))
 
@@ -161,9 +161,9 @@ class CallClosedError(Exception):
 
 
 async def accepted(call: StreamCall) -> None:
-    """Wait until the server accepts a call; raise CallClosedError if it refuses the call.
+    """Wait until the server accepts a call; raise CallClosedError if the server refuses the call.
 
-    A server of an older version sends no key when it accepts a call, so after some seconds the call counts as accepted.
+    An older server sends no key when it accepts a call. After a few seconds, the call therefore counts as accepted.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(_ACCEPTED_S):
@@ -178,7 +178,7 @@ async def accepted(call: StreamCall) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Raise CallClosedError if the code in the context writes to a call that has ended."""
+    """Raise CallClosedError if the context's code writes to a call that has ended."""
     try:
         yield
     except (aio.AioRpcError, aio.InternalError, asyncio.InvalidStateError) as error:
@@ -193,9 +193,9 @@ def _tls(settings: UpstreamSettings) -> Tls | None:
 
 
 class UpstreamTransport:
-    """A `gradewire.transport.Transport` that uses the gateway's channels but does not close them.
+    """A `gradewire.transport.Transport` that uses the gateway's channels without closing them.
 
-    Each call gets a new request id, because a call may contain items from several requests.
+    Each call gets a new request id, because it may contain items from several requests.
     """
 
     def __init__(self, upstream: Callable[[], Upstream], metadata: Metadata) -> None:
@@ -229,7 +229,6 @@ class UpstreamTransport:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Replace a gRPC error with the matching error of the client library."""
     try:
         yield
     except aio.AioRpcError as error:

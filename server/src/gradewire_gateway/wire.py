@@ -1,4 +1,4 @@
-"""gRPC methods, and the conversion of their messages from and to JSON. Errors name the invalid field's path."""
+"""gRPC methods, and the conversion of messages from and to JSON. Errors contain the invalid field's path."""
 
 import json
 import pkgutil
@@ -20,10 +20,10 @@ from gradewire_gateway.problems import Problem, ProblemError, invalid
 from gradewire_gateway.settings import MIB
 
 RpcMethod: TypeAlias = transport.RpcMethod[Any, Any]
-"""A method of any service."""
+"""A method of any gRPC service."""
 
 Buffer: TypeAlias = bytes | bytearray
-"""JSON in the buffer in which it arrived, to avoid copying large bodies."""
+"""JSON in the buffer in which it arrived, which avoids copying large bodies."""
 
 DEFAULT_MODEL: Final = "default"
 """The name of the server's default judge, for clients that must name a model."""
@@ -54,7 +54,7 @@ def unparsed(method: RpcMethod) -> RpcMethod:
 
 
 def descriptor_of(kind: type[Message]) -> Descriptor:
-    """Return the descriptor of a message class."""
+    """Return a message class's descriptor."""
     descriptor: Any = kind.DESCRIPTOR
     found: Descriptor = descriptor
     return found
@@ -116,13 +116,13 @@ INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT64: (-(1 << 63), (1 << 63) - 1),
     FieldDescriptor.CPPTYPE_UINT64: (0, (1 << 64) - 1),
 }
-"""The smallest and the largest value, by integer type."""
+"""The smallest and the largest value of each integer type."""
 FLOATS: Final = (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The path of an invalid field (``items[1].id``, or "" for the whole message), and what is wrong with the field."""
+    """An invalid field's path (``items[1].id``, or "" for the whole message), and what is wrong with the field."""
 
     at: str
     what: str
@@ -135,13 +135,12 @@ def find_fault(value: object, kind: Descriptor) -> Fault | None:
 
 @cache
 def _fields_of(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
-    """Return a message's fields by their JSON names and their proto names."""
     return {field.json_name: field for field in kind.fields} | {field.name: field for field in kind.fields}
 
 
 @cache
 def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None, bool]]:
-    """Map JSON and proto names to the field's proto name, its messages' descriptor, and whether it is a list."""
+    """Map a field's JSON and proto names to its proto name, its message type or None, and True for a list."""
     found = {}
     for name, field in _fields_of(kind).items():
         held = field.message_type
@@ -151,7 +150,7 @@ def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None,
 
 
 def _named_twice(value: Any, kind: Descriptor) -> Fault | None:
-    """Return the first field that is set under both of its names, in a message without other faults."""
+    """Return the first field that is set under both names, in a message without other faults."""
     fields = _messages_of(kind)
     given: dict[str, str] = {}
     for name, held in value.items():
@@ -243,13 +242,13 @@ def _expected(field: FieldDescriptor) -> str:
 
 _UNFIT: Final = (
     *(json_format.Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
-    SystemError,  # protobuf raises it for half of a surrogate pair as an enum's name
+    SystemError,  # protobuf raises this error for half of a surrogate pair in an enum's name
 )
 """Exceptions that protobuf raises for JSON values of a wrong type."""
 _MOST_VALUES: Final = 1 << 18
-"""Maximum number of values in a request. Parsing so many takes tens of milliseconds and blocks other threads."""
+"""Maximum number of values in a request. Parsing that many takes tens of milliseconds and blocks other threads."""
 _MOST_DIGITS: Final = 1000
-"""Maximum number of digits in a number. Python needs quadratic time to parse them, and runs no other thread then."""
+"""Maximum number of digits in a number. Python needs quadratic time to parse digits, and blocks other threads."""
 _STRING_OR_VALUE: Final = re.compile(rb'"[^"]*"?|([\[{,])')
 """A pattern for a string without escapes, or for a character before a value."""
 _MOST_MESSAGE_CHARACTERS: Final = 300
@@ -280,7 +279,7 @@ def read_object(data: Buffer, at: str = "") -> dict[str, Any]:
 
 
 def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
-    """Return a message from its JSON form; raise ProblemError with the invalid field's path and `at` ("line 3")."""
+    """Return a message from JSON; raise ProblemError with the invalid field's path and with `at`, such as "line 3"."""
     value = read_object(data, at)
     descriptor = descriptor_of(kind)
     where = f"{at}: " if at else ""
@@ -298,7 +297,7 @@ def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
 
 
 def write_message(message: Message) -> bytes:
-    """Return a message in JSON, on one line. The JSON is written in pieces, so that other threads run in between."""
+    """Return a message in JSON, on one line. Write the JSON in pieces, so that other threads run in between."""
     value = json_format.MessageToDict(message)
     members = (f"{_encode(name)}: {_written(held)}" for name, held in value.items())
     return f"{{{', '.join(members)}}}".encode()
@@ -327,7 +326,7 @@ def _check_length(digits: str) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = {name: value for name, value in pairs}  # noqa: C416 - unlike `dict(pairs)`, it lets other threads run
+    found = {name: value for name, value in pairs}  # noqa: C416 - unlike `dict(pairs)`, this lets other threads run
     if len(found) < len(pairs):
         seen: set[str] = set()
         for name, _ in pairs:
@@ -338,7 +337,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _has_too_many_values(data: Buffer) -> bool:
-    """Return True if the JSON contains more than `_MOST_VALUES` values. Ignore characters inside strings."""
     starts = range(0, len(data), MIB)  # in pieces, so that other threads run in between
     if sum(data.count(mark, start, start + MIB) for start in starts for mark in b"[{,") <= _MOST_VALUES:
         return False

@@ -34,9 +34,9 @@ from gradewire_server.tracing import open_call_tracer
 _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
-"""Seconds between health checks. A judge's restart takes longer, so health shows each one."""
+"""Seconds between health checks. A judge's restart takes longer, so health shows each restart."""
 _LASTING_S: Final = 5.0
-"""Seconds of overload after which health reports it. A shorter overload is only a burst."""
+"""Seconds of overload before health reports it. A shorter overload is only a burst."""
 
 
 async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
@@ -54,11 +54,11 @@ async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
             loading.cancel()
         await asyncio.wait((loading,))
     if not loading.cancelled():
-        loading.result()  # raises its error even if the server is about to stop
+        loading.result()  # raises the task's error even if the server is about to stop
     return not stop.requested.is_set()
 
 
-async def serve(  # noqa: C901, PLR0915 - the one place that puts a server together
+async def serve(  # noqa: C901, PLR0915 - only this function puts a server together
     settings: Settings,
     *,
     started: Callable[[int], None] | None = None,
@@ -153,7 +153,7 @@ async def serve(  # noqa: C901, PLR0915 - the one place that puts a server toget
         if not await before_stop(loading, stop):
             return
         handlers, backends = loading.result()
-        # Stop the gRPC server first at exit (the stack closes in reverse), so that no call reaches closed backends.
+        # The stack closes in reverse order: gRPC stops first at exit, so that no call reaches closed backends.
         stack.push_async_callback(server.stop, None)
         show = partial(_show_health, backends, lifecycle, handlers.context.admission, gateway)
         show()
@@ -185,7 +185,7 @@ def run(
 ) -> int:
     """Serve until SIGTERM or SIGINT. A second signal ends the server at once.
 
-    If this process is one of several, SIGHUP stops only this process, and sends its callers to the others.
+    If this process is one of several, SIGHUP stops only this process, and its callers move to the other processes.
 
     Returns:
         The exit code: 0, or 1 if the server cannot start.
@@ -213,7 +213,6 @@ def _show_health(
     admission: Admission,
     gateway: GatewaySupervisor | None,
 ) -> None:
-    """Report the state of backends, overload and gateway in health and metrics."""
     health, judge, overload_s = backends.health(), backends.judge_health(), admission.overload_s
     degraded = [*health.degraded]
     if not any(health.models.values()):
@@ -245,7 +244,7 @@ def _cannot_reload() -> None:
 async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> tuple[Handlers, Backends]:
-    """Open the handlers on `stack`, and load the default model. If that fails, metrics without a model still work."""
+    """Open the handlers on `stack`, and load the default model. If this fails, metrics without a model still work."""
     handlers, backends = await stack.enter_async_context(opened_handlers(settings, registry, telemetry))
     loaded = await backends.load("")
     if isinstance(loaded, Failure):

@@ -1,4 +1,4 @@
-"""Open and close stores, encoders, judges and the lexicon, with the request handlers that use them."""
+"""Open and close a server's stores, encoders, judges and lexicon, and the request handlers that use them."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ _MEMORY_PREPARED_MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores behind the in-process cache. `warning` names a store that could not be opened, or is "".
+    """The stores behind the in-process cache. `warning` names a store that could not be opened; otherwise it is "".
 
     Close `vectors` before `prepared`.
     """
@@ -96,7 +96,7 @@ def _reason(error: OSError | lmdb.Error) -> str:
 
 
 class _UnavailablePrepared(PreparedStore):
-    """A store that refuses every operation, because the settings require a store but it could not be opened."""
+    """A store that refuses every operation. It stands in for a required store that could not be opened."""
 
     _failure = Failure(Status.UNAVAILABLE, "the store of prepared references cannot be used; the server's log says why")
 
@@ -150,7 +150,7 @@ class Backends:
     async def open(cls, config: EngineConfig, registry: CollectorRegistry) -> Self:
         """Open stores and preload models.
 
-        If a store cannot be opened, a warning is logged. If a model cannot be loaded, `health` reports it.
+        If a store cannot be opened, a warning is logged. If a model cannot be loaded, `health` reports this.
 
         Raises:
             OSError: A certificate cannot be read.
@@ -172,13 +172,13 @@ class Backends:
         )
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Load and warm up an encoder ("" for the default one). Return a failure if this is not possible."""
+        """Load and warm up an encoder ("" for the default encoder). Return a failure if this is not possible."""
         return await self._encoders.load(name)
 
     async def preload(self) -> None:
         """Load the models listed in the settings. `health` reports models that fail to load.
 
-        A judge loads in the background, because it may take a minute and encoders must not wait for it.
+        A judge loads in the background, because loading may take a minute and encoders must not wait.
         """
         if self._config.judge.preload:
             self._judges.load_soon()
@@ -194,7 +194,7 @@ class Backends:
         return self._judges.health()
 
     async def close(self) -> None:
-        """Fail queued work, finish running work and write back results. Closing twice is allowed."""
+        """Fail queued work, finish running work and write back results. You may call `close` twice."""
         if self._closed:
             return
         self._closed = True
@@ -210,7 +210,11 @@ def expose_results(results: RememberedResults, registry: CollectorRegistry) -> N
     size.set_function(lambda: results.used_bytes)
     for name, text, read in (
         ("found", "Results that were returned from memory instead of being computed.", lambda: results.found),
-        ("texts", "Texts in reused results, which needed no look-up in an encoder's cache.", lambda: results.texts),
+        (
+            "texts",
+            "Texts in reused results, which need no look-up in an encoder's cache.",
+            lambda: results.texts,
+        ),
     ):
         registry.register(ReadCounter(f"{_REMEMBERED}_{name}", text, read))
 
@@ -233,7 +237,7 @@ async def open_handlers(settings: Settings, registry: CollectorRegistry | None =
 async def opened_handlers(
     settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> AsyncIterator[tuple[Handlers, Backends]]:
-    """Open handlers and their backends. `telemetry` counts their work. The errors are those of `open_handlers`."""
+    """Open handlers and their backends; raise the same errors as `open_handlers`. `telemetry` counts their work."""
     directory = settings.judge_prompt_directory
     prompts = await asyncio.to_thread(open_prompts, directory)
     backends = await Backends.open(settings.engine, registry)

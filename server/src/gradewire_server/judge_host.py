@@ -49,19 +49,19 @@ from gradewire_server.tracing import CallTracer, TraceHeaders, open_call_tracer
 _log = logging.getLogger(__name__)
 
 _STATE_CHECK_EVERY_S: Final = 0.1
-"""Seconds between checks. A worker's restart takes longer, so health shows each one."""
+"""Seconds between checks. A worker's restart takes longer, so health shows each restart."""
 _LAST_REPLIES_S: Final = 1.0
-"""Timeout for replies that send waiting callers to the next host."""
+"""Timeout for the replies that send waiting callers to the next host."""
 
 _Context: TypeAlias = aio.ServicerContext[Any, Any]
 R = TypeVar("R")
 
 
 class JudgeHost:
-    """The judges that several server processes share. Each opens at first use, and answers equal questions only once.
+    """The judges that several server processes share. Judges open at first use, and answer equal questions only once.
 
-    `max_queue_items` limits the questions in progress from all processes to all judges. Use the host on the event loop
-    that created it. Stopping the host closes the backend.
+    `max_queue_items` limits the questions in progress, for all processes and judges together. Use the host on the event
+    loop that created it. `stop` closes the backend.
     """
 
     def __init__(self, backend: JudgeBackend, *, max_queue_items: int, tracer: CallTracer | None = None) -> None:
@@ -76,7 +76,7 @@ class JudgeHost:
         self._stopping = asyncio.Event()
         self._state = HostState({}, {})
         self._changed = asyncio.Event()
-        self._looking = asyncio.create_task(self._look())
+        self._looking = asyncio.create_task(self._report_changes())
         self._server = aio.server(options=[*UNBOUNDED, ("grpc.so_reuseport", 0)])
         self._server.add_generic_rpc_handlers((self._handlers(),))
 
@@ -90,7 +90,7 @@ class JudgeHost:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Send all callers to the next host, even those with questions in progress, and close the judges."""
+        """Send all callers to the next host, even callers with questions in progress, and close the judges."""
         self._stopping.set()
         await self._server.stop(_LAST_REPLIES_S)
         self._looking.cancel()
@@ -134,7 +134,7 @@ class JudgeHost:
     async def _reply_to(self, request: HostRequest) -> JudgeReply[Any]:
         need, deadline_s = request.need, request.deadline_s
         try:
-            async with asyncio.timeout_at(deadline_s):  # the loop uses the same clock as the deadline
+            async with asyncio.timeout_at(deadline_s):  # the loop's clock is also the deadline's
                 judge = await self._judge(need.model)
         except TimeoutError:
             return failed_reply(TIMED_OUT)
@@ -156,8 +156,7 @@ class JudgeHost:
                 continue
             await unless(self._stopping, changed.wait())
 
-    async def _look(self) -> None:
-        """Report each change of state to the watchers."""
+    async def _report_changes(self) -> None:
         while True:
             loaded = {name: judge.status for name, judge in self._library.loaded.items()}
             troubles = {name: trouble for name in self._models if (trouble := self._library.trouble(name))}
@@ -183,7 +182,7 @@ class _Readiness(Reporter):
 
 
 async def host_judges(settings: Settings, child: Child, stop: Stop) -> None:
-    """Run the judges until `stop` is requested. Run none if the settings no longer have an embedded judge.
+    """Run the judges until `stop` is requested. Do nothing if the settings no longer have an embedded judge.
 
     Raises:
         RuntimeError: gRPC cannot listen at the judge host's address.

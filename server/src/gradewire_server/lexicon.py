@@ -45,7 +45,7 @@ _ENDINGS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 }
 _REMEMBERED_WORDS: Final = 65_536
 _FIXED_FIELDS: Final = 6
-"""The number of fixed fields in an index line: lemma, part of speech, synsets, pointers, senses, ranked senses."""
+"""Number of fixed fields in an index line: lemma, part of speech, synsets, pointers, senses, ranked senses."""
 
 
 class WordNetError(ValueError):
@@ -53,8 +53,6 @@ class WordNetError(ValueError):
 
 
 class _PartOfSpeech:
-    """The three WordNet files of one part of speech."""
-
     def __init__(self, directory: Path, name: str) -> None:
         self._index = _mapped(directory / f"index.{name}")
         self._data = _mapped(directory / f"data.{name}")
@@ -80,7 +78,7 @@ class _PartOfSpeech:
         return [word.removesuffix(old) + new for old, new in self._endings if word.endswith(old)]
 
     def _senses(self, lemma: str) -> list[int]:
-        """Return the offsets of the lemma's synsets in the data file; empty if the index lacks the lemma."""
+        """Return the offsets of the lemma's synsets in the data file; [] if the index lacks the lemma."""
         key = lemma.encode()
         low, high = 0, len(self._index) if key else 0
         while low < high:
@@ -128,7 +126,7 @@ def _offsets(line: bytes) -> list[int]:
 
 
 class WordNet:
-    """WordNet's opened files in a directory, thread-safe.
+    """WordNet's opened files from a directory, thread-safe.
 
     Raises:
         OSError: A file is missing or cannot be read.
@@ -153,7 +151,7 @@ class WordNet:
         return tuple(tuple(name.replace("_", " ") for name in sense) for sense in senses)
 
     def _synonyms(self, word: str) -> frozenset[str]:
-        """Return single words that share a sense with a lower-case word, including the word; empty if it is unknown.
+        """Return the lower-case word and all single words that share a sense with it; an empty set for an unknown word.
 
         Raises:
             WordNetError: The files are damaged.
@@ -169,7 +167,7 @@ _ADVICE: Final = (
 
 
 def usual_directory() -> Path:
-    """Return the directory in WordNet's variables ($WNSEARCHDIR, $WNHOME/dict), or Debian's if both are unset."""
+    """Return the directory in WordNet's variables ($WNSEARCHDIR, $WNHOME/dict), or else Debian's."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):
@@ -191,7 +189,7 @@ class Thesaurus(Lexicon):
 
     @override
     async def synonyms(self, words: Sequence[str]) -> Synonyms | Failure:
-        # Try again in each call, so that files that are installed later work without a restart.
+        # Try again in each call, so that files installed later work without a restart.
         async with self._opening:
             if self._opened is None:
                 try:

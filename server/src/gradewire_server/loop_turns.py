@@ -1,8 +1,8 @@
 """Let long work on the event loop pause for other tasks, and for threads that wait for the interpreter.
 
-A busy event loop releases the interpreter's lock (GIL) for only a few microseconds at a time, which is too short for a
-thread to wake up and take it. Without longer pauses, the encoders' threads would wait until the loop is idle. A request
-with 1,000 items and 32 metrics delayed every other caller by 0.34 s without these pauses, and by 0.04 s with them.
+A busy event loop releases the interpreter's lock (GIL) for only a few microseconds at a time, too short for a thread to
+take the lock. Without longer pauses, the encoders' threads would wait until the loop is idle. A request with 1,000
+items and 32 metrics delayed all other callers by 0.34 s without pauses, and by 0.04 s with pauses.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from gradewire_server.domain.caller import Lane, current_turn
 SLICE_S: Final = 0.002
 """Seconds of Python work after which other tasks on the event loop get a turn."""
 BULK_SLICE_S: Final = 0.001
-"""Like `SLICE_S`, but for bulk work. Only one bulk request has a turn at a time."""
+"""Like `SLICE_S`, but for bulk work. Only one bulk request at a time has a turn."""
 
 
 def _let_threads_run() -> None:
@@ -67,11 +67,11 @@ class LoopSlice:
         self.start()
 
     def start(self) -> None:
-        """Start a new slice after other tasks had a turn."""
+        """Start a new slice after other tasks have had a turn."""
         self._end_s = time.perf_counter() + (BULK_SLICE_S if self._is_bulk else SLICE_S)
 
     async def begin(self) -> None:
-        """Start the first slice. Bulk work first waits for a turn, so that not all parts start in one round."""
+        """Start the first slice. Bulk work first waits for a turn, so that its parts do not all start in one round."""
         if self._is_bulk:
             await self._turns.next()
         self.start()

@@ -21,37 +21,37 @@ _log = logging.getLogger(__name__)
 _FORGOTTEN_S: Final = 60.0
 """Seconds after which every message in transit has been delivered or dropped."""
 _NO_LOOK_S: Final = 1.0
-"""Maximum age of the last check, in seconds. After a longer gap, dropped bytes look like unfinished messages."""
+"""Maximum number of seconds since the last check. After a longer gap, dropped bytes look like unfinished messages."""
 _CHECK_EVERY_S: Final = 0.025
 _CHECK_OFTEN_EVERY_S: Final = 0.005
 """Seconds between checks while unfinished messages may use too much memory."""
 _WATCHED_SHARE: Final = 0.1
-"""Share of the memory for requests. While less is used, only the resident size is checked."""
+"""Share of the requests' memory. Below this share, only the resident size is checked."""
 _CUT_SHARE: Final = 0.25
-"""Share of the memory for requests. While more is used, connections at fault are closed at once."""
+"""Share of the requests' memory. Above this share, connections at fault are closed at once."""
 _FULL_SHARE: Final = 0.45
-"""Share of the memory for requests. While more is used, large messages are refused, even those in transit."""
+"""Share of the requests' memory. Above this share, even large messages in transit are refused."""
 _IN_TRANSIT_SHARE: Final = 0.1
-"""Share of the memory for requests that messages in transit may use."""
+"""Maximum share of the requests' memory for messages in transit."""
 _LEAST_ROOM_BYTES: Final = 128 << 20
-"""Minimum memory for requests. With less, the server refuses even requests of ordinary size."""
+"""Minimum memory for requests. With less memory, the server refuses even requests of ordinary size."""
 _TRIM_EVERY_S: Final = 1.0
 _LEAST_BLAMED_BYTES: Final = 256 * 1024
-"""Minimum number of bytes in transit for a connection to be at fault."""
+"""Minimum number of bytes in transit that puts a connection at fault."""
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _STATM: Final = "/proc/self/statm"
 _STATM_BYTES: Final = 256
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
-"""Parameter numbers of `mallopt` in glibc's malloc.h."""
+"""Parameter numbers for `mallopt`, from glibc's malloc.h."""
 _MAPPED_FROM_BYTES: Final = 4 << 20
-"""Minimum size of blocks that glibc maps separately. Encoders allocate smaller blocks, unlike large messages."""
+"""Minimum size of blocks that glibc maps separately, above the size of encoders' blocks."""
 _ARENAS: Final = 4
 _COLLECT_OLD_AFTER: Final = 100
-"""Number of young collections before old objects are collected. 100 mean about 700 000 new objects (default: 10)."""
+"""Number of young collections before a collection of old objects: about 700 000 new objects. Python's default is 10."""
 _COLLECT_EVERY_S: Final = 10.0
 _COLLECT_ALL_EVERY_S: Final = 3600.0
-"""Seconds between collections of all objects. They include objects that were frozen earlier and may now be garbage."""
+"""Seconds between collections of all objects, including frozen objects that may have become garbage."""
 
 
 class Unfinished:
@@ -67,7 +67,7 @@ class Unfinished:
     ) -> dict[str, int]:
         """Return the bytes in transit by peer, and forget connections that are not in `received`.
 
-        `waiting` contains the peers that have a call waiting for a message.
+        `waiting` contains the peers with a call that waits for a message.
         """
         unexplained = {peer: count - delivered.get(peer, 0) for peer, count in received.items()}
         if now_s - self._looked_s > _NO_LOOK_S:
@@ -78,22 +78,19 @@ class Unfinished:
         self._looked_s = now_s
         bases: dict[str, int] = {}
         for peer, count in unexplained.items():
-            # A new connection may have an old one's address. Then more bytes may be delivered than it has sent.
+            # A new connection may have an old connection's address, and thus more delivered than received bytes.
             bases[peer] = min(self._bases.get(peer, 0), count) if peer in waiting else count
         self._bases = bases
         return {peer: count - bases[peer] for peer, count in unexplained.items() if count > bases[peer]}
 
 
 def resident_bytes() -> int:
-    """Return this process's resident memory without file pages, or 0 if the system does not report it.
-
-    The system can reclaim file pages, such as LMDB's, whenever it needs memory.
-    """
+    """Return this process's resident memory without file pages, which the system can reclaim; 0 if unknown."""
     try:
         descriptor = os.open(_STATM, os.O_RDONLY)
     except OSError:
         return 0
-    try:  # avoid a file object, since this runs forty times a second
+    try:  # without a file object, because this runs forty times a second
         _, resident, shared, *_ = os.read(descriptor, _STATM_BYTES).split()
         return (int(resident) - int(shared)) * _PAGE_BYTES
     finally:
@@ -116,7 +113,7 @@ class MemoryGuard:
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
-        """Start to check every 25 ms. A check takes about 20 µs while enough memory is free."""
+        """Start to check the memory every 25 ms."""
         self._thread.start()
 
     def close(self) -> None:
@@ -125,7 +122,7 @@ class MemoryGuard:
         self._thread.join()
 
     def loaded(self) -> None:
-        """Record the memory in use now, mostly models, as the server's own. Requests may use the rest of the limit."""
+        """Record the memory in use now, mostly for models, as the server's own. Requests get the rest of the limit."""
         self._own = resident_bytes()
         left = self._limit - self._own
         if left < _LEAST_ROOM_BYTES:
@@ -138,7 +135,7 @@ class MemoryGuard:
             )
 
     def look(self, resident: int) -> bool:
-        """Act on a resident size; return True to check again soon. Any thread may call it."""
+        """Act on a resident size. Return True to check again soon. Any thread may call this method."""
         taken, room = resident - self._own, max(1, self._limit - self._own)
         self._receiver.memory_is_short = taken > room * _FULL_SHARE
         if taken < room * _WATCHED_SHARE:
@@ -156,7 +153,7 @@ class MemoryGuard:
         return True
 
     def at_fault(self, received: Mapping[str, int], allowed: int) -> list[str]:
-        """Return the connections with the most bytes in transit. All others together have at most `allowed` bytes."""
+        """Return the connections with the most bytes in transit. The rest have at most `allowed` bytes together."""
         found = self._unfinished.look(
             received, dict(self._receiver.delivered), self._receiver.waiting(), time.monotonic()
         )
@@ -171,7 +168,7 @@ class MemoryGuard:
         return at_fault
 
     def end(self, peers: Sequence[str]) -> None:
-        """End the waiting calls on these connections. Call it on the event loop."""
+        """End the waiting calls on these connections. Call this method on the event loop."""
         count = sum(map(self._receiver.shed, peers))
         if count:
             self._shed(count)
@@ -180,12 +177,12 @@ class MemoryGuard:
     def _run(self) -> None:
         closely = False
         while not self._ended:
-            # Waiting for an event would cost more than the check.
+            # Waiting for an event would take longer than the check.
             time.sleep(_CHECK_OFTEN_EVERY_S if closely else _CHECK_EVERY_S)
             try:
                 closely = self.look(resident_bytes())
             except Exception:  # noqa: BLE001 - without this thread, memory would be unlimited
-                _log.exception("A check for messages that use too much memory failed; checks continue")
+                _log.exception("A check of the memory that messages use failed; checks continue")
             if closely and time.monotonic() >= self._trim_at_s:
                 self._trim_at_s = time.monotonic() + _TRIM_EVERY_S
                 _trim()
@@ -207,17 +204,17 @@ async def guarded(
 
 
 def _trim() -> None:
-    """Return freed memory to the system. The C library would keep it."""
+    """Return freed memory to the system. The C library would keep this memory."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 def return_large_blocks() -> None:
-    """Make glibc map large blocks separately, so that it returns them to the system when they are freed.
+    """Make glibc map large blocks separately, so that it returns freed blocks to the system.
 
-    By default, after the first large block is freed, glibc keeps later ones, partly for each thread. With another C
-    library, this function does nothing.
+    By default, glibc maps large blocks separately only until the first of them is freed. With a different C library,
+    this function does nothing.
     """
     if sys.platform != "linux":
         return
@@ -228,9 +225,9 @@ def return_large_blocks() -> None:
 
 
 def collect_and_keep() -> None:
-    """Collect garbage and freeze the objects in use, so that later collections skip them.
+    """Collect garbage and freeze the objects in use, so that later collections skip these objects.
 
-    Call it while no request is running. Otherwise a request's objects in reference cycles would stay for a long time.
+    Do not call this while a request is running. The request's objects in reference cycles would stay for a long time.
     """
     gc.collect()
     gc.freeze()
@@ -240,8 +237,8 @@ def collect_and_keep() -> None:
 async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     """Within the context, collect garbage only while no call is in flight. At the end, restore Python's defaults.
 
-    If calls are always in flight, old objects are collected only after many new ones. Use this for only one server in
-    a process, since a process has only one garbage collector.
+    If calls are always in flight, old objects are collected only after many new objects. Use this for only one server
+    in a process.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)

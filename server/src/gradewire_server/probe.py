@@ -1,7 +1,7 @@
 """The container image's health check: `python -m gradewire_server.probe`.
 
-The exit code is 0 if the container's server answers /readyz with 200. The probe tries HTTP and HTTPS, since it does not
-know the settings. It checks no certificate, because it connects to the loopback address.
+The exit code is 0 if the container's server answers /readyz with 200. The probe does not know the settings, so it tries
+both HTTP and HTTPS. It checks no certificate, because it connects to the loopback address.
 """
 
 import os
@@ -17,7 +17,7 @@ _DEFAULT_PORT: Final = "9464"
 
 
 def is_ready(port: int | str) -> bool:
-    """Return True if this machine's server with the operational HTTP port `port` (1 to 65535) is ready for calls."""
+    """Return True if the server on this machine is ready. `port` (1 to 65535) is its port for operational HTTP."""
     unchecked = ssl.create_default_context()
     unchecked.check_hostname = False
     unchecked.verify_mode = ssl.CERT_NONE

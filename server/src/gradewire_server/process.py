@@ -14,13 +14,13 @@ from gradewire_proto.wire_rules import Backoff
 R = TypeVar("R")
 
 RESTART_BACKOFF: Final = Backoff(0.5, 30.0)
-"""Pauses before a lost process is replaced."""
+"""Pauses before a lost process is restarted."""
 STEADY_AFTER_S: Final = 60.0
-"""If a process ran for longer than this many seconds before it was lost, the pause is the shortest one again."""
+"""Seconds that a process must run so that the pause after its loss is the shortest again."""
 
 
 class Phase(StrEnum):
-    """A process's phase. While draining it still accepts calls; while stopping it only finishes calls in flight."""
+    """A process's phase. A draining process still accepts calls. A stopping process only finishes calls in flight."""
 
     LOADING = "loading"
     SERVING = "serving"
@@ -33,17 +33,17 @@ class Reporter(Protocol):
 
     @property
     def ready(self) -> bool:
-        """True if the server wants new callers. Any thread may read it."""
+        """True if the server wants new callers. Any thread may read this property."""
 
     def report(self) -> dict[str, Any]:
-        """Return the state for /healthz, with `phase`, `degraded` and `judging`. Any thread may call it."""
+        """Return the state for /healthz, with `phase`, `degraded` and `judging`. Any thread may call this method."""
 
 
 class Stop:
-    """A request to stop. After the first request, calls in flight may finish. The second one is urgent and ends them.
+    """A request to stop. Calls in flight may then finish. A second, urgent request ends these calls.
 
     Attributes:
-        others_serve: True if other server processes keep serving, so that callers may use those.
+        others_serve: True if other server processes keep serving, so that callers may move to them.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Stop:
         self.others_serve = False
 
     def listen(self, hangup: Callable[[], object]) -> None:
-        """Request a stop at SIGTERM and SIGINT. At SIGHUP, do the same in a terminal; otherwise call `hangup`."""
+        """Request a stop at SIGTERM, SIGINT and, in a terminal, SIGHUP. Without a terminal, SIGHUP calls `hangup`."""
         loop = asyncio.get_running_loop()
         with_terminal = sys.stdin is not None and sys.stdin.isatty()
         for number in (SIGTERM, SIGINT):
@@ -70,7 +70,7 @@ class Stop:
 
 
 async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s: float | None = None) -> R | None:
-    """Return the result of `work` or raise its error. Cancel it and return None if `stopped` is set or time is up."""
+    """Return the result of `work`; cancel it and return None if `stopped` is set or time is up."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
     try:
         await asyncio.wait((working, stopping), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
@@ -83,10 +83,10 @@ async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s
 async def start_module(
     module: str, descriptor: int, *, stdout: int | None = None, stderr: int | None = None, settings: bool = False
 ) -> asyncio.subprocess.Process:
-    """Start `python -m MODULE DESCRIPTOR` with that file descriptor open; raise OSError if that fails.
+    """Start `python -m MODULE DESCRIPTOR` with that file descriptor open; raise OSError if this fails.
 
-    The process gets its own session, so that Ctrl-C in the terminal only signals the supervisor. It gets the GRADEWIRE_
-    variables only with `settings`, because a process that only computes needs no tokens or addresses.
+    The process gets its own session, so that Ctrl-C in the terminal signals only the supervisor. A process gets the
+    GRADEWIRE_ variables only with `settings`, because a process that only computes needs no tokens or addresses.
     """
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -117,7 +117,7 @@ class SupervisedProcess:
         return self._process.pid
 
     async def send(self, line: bytes) -> None:
-        """Write a line to the process's input. If the process has ended, only `wait_for_exit` reports that."""
+        """Write a line to the process's input. Ignore that the process may have ended; `wait_for_exit` reports this."""
         writer = cast("asyncio.StreamWriter", self._process.stdin)
         writer.write(line)
         with suppress(ConnectionError):
@@ -133,7 +133,7 @@ class SupervisedProcess:
 
     def signal(self, number: Signals) -> None:
         """Send a signal to the process, unless it has ended."""
-        # asyncio's own method first polls for the exit code, and a task that waits for it would then never get it.
+        # asyncio's method would first poll for the exit code, which a waiting task would then never get.
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -158,7 +158,7 @@ class SupervisedProcess:
 
 
 async def keep_running(run_one: Callable[[], Awaitable[None]]) -> None:
-    """Run `run_one` again and again until cancelled. It returns when its process is lost.
+    """Run `run_one` again and again until cancelled. `run_one` returns when its process is lost.
 
     Losses in quick succession make the pauses between runs longer.
     """

@@ -25,7 +25,7 @@ from gradewire_server.settings.judge import EmbeddedJudgeConfig, RemoteJudgeConf
 from gradewire_server.settings.limits import Limits
 
 PLACEHOLDER: Final = "THE JUDGE'S TEXT GOES HERE"
-"""Placeholder for the judge's text in prompts of later rounds."""
+"""Placeholder for the judge's text in later prompts."""
 _MAX_ROUNDS: Final = 16
 
 
@@ -54,7 +54,7 @@ class PromptView:
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec, prompts: PromptLibrary) -> Callable[[types_pb2.Item], PromptView]:
-    """Return a function that runs a judge metric on an item, with made-up judge answers.
+    """Return a function that runs a judge metric on an item, with made-up answers from the judge.
 
     Raises:
         PromptViewError: The metric needs no judge, or a parameter is wrong.
@@ -110,14 +110,13 @@ def _question_and_answer(need: Need) -> tuple[Question, Choice | Generated]:
 def _rule_message(result: MetricResult) -> str:
     if result.status is Status.OK:
         return f"a rule sets the score to {result.score:g} without a judge"
-    return f"no score, without asking the judge: {result.status.name}, {result.message}"
+    return f"no score, and the judge is not asked: {result.status.name}, {result.message}"
 
 
 def with_markup(prompt: JudgePrompt, template: str) -> tuple[str, str]:
-    """Return a prompt in a chat template's markup, as two strings: the fixed turns, and the rest.
+    """Return a prompt in a chat template's markup, as two strings: the fixed turns, and the rest of the prompt.
 
-    The rest is the item's turn and the start of the judge's turn. The text is not shortened, because that needs the
-    judge's tokenizer (`JudgeTokenizer.tokens`).
+    The rest is the item's turn and the start of the judge's turn. This function does not shorten the text.
 
     Raises:
         PromptViewError: The template is unknown.
@@ -143,7 +142,7 @@ _TEMPLATE_OF_UNKNOWN = "chatml"
 
 @dataclass(frozen=True, slots=True)
 class RoundTokens:
-    """The token IDs of a question.
+    """A question's token IDs.
 
     Attributes:
         fixed: The instructions and demonstrations, whose state a judge computes only once.
@@ -160,10 +159,10 @@ class RoundTokens:
 
 @dataclass(frozen=True, slots=True)
 class JudgeTokenizer:
-    """A judge's tokenizer. If `chat` is None, it shows prompts but counts no tokens.
+    """A judge's tokenizer. If `chat` is None, it can show prompts but not count tokens.
 
     Attributes:
-        note: A note for users: the judge whose tokens are counted, or the reason why no tokens are counted.
+        note: A note for users: the judge whose tokens are counted, or the reason why tokens are not counted.
         template: The chat template for prompts if `chat` is None.
     """
 
@@ -193,14 +192,14 @@ class JudgeTokenizer:
         return RoundTokens(tokens.fixed, tokens.item, labels, tokens.truncated)
 
     def text(self, asked: Question, tokens: RoundTokens | None) -> tuple[str, str]:
-        """Return the text with markup, as two strings like `with_markup`."""
+        """Return a question's text with markup, as two strings like `with_markup`."""
         if tokens is None or self.chat is None:
             return with_markup(asked.prompt, self.template)
         return self.chat.shown(tokens.fixed), self.chat.shown(tokens.item)
 
 
 def open_tokenizer(config: EmbeddedJudgeConfig, name: str) -> JudgeTokenizer:
-    """Return the tokenizer for a judge in the repository, with the judge's limits.
+    """Return the tokenizer for a judge in the repository, with this judge's limits.
 
     Raises:
         PromptViewError: The judge's files are damaged.
@@ -231,7 +230,7 @@ class RoundCost:
 
 @dataclass(frozen=True, slots=True)
 class JudgeMeter:
-    """A calculator for the cost of questions to one judge, on this machine or on a remote server.
+    """A calculator for the token cost of questions to one judge, on this machine or on a remote server.
 
     `decides` is True if the server runs a decision model, which writes nothing.
     """
@@ -247,11 +246,11 @@ class JudgeMeter:
 
     @property
     def note(self) -> str:
-        """A note for users that says how tokens are counted."""
+        """A note for users about how tokens are counted."""
         return self.tokenizer.note if self.exact else _ESTIMATED
 
     def cost(self, asked: Question) -> RoundCost | None:
-        """Return a question's tokens, or None if the judge cannot answer the question, so that it is never sent."""
+        """Return a question's token counts; None if the judge cannot answer the question, which is then not sent."""
         if self.exact:
             try:
                 tokens = self.tokenizer.tokens(asked)
@@ -273,7 +272,7 @@ def _remote_cost(asked: Question, config: RemoteJudgeConfig, *, decides: bool) -
     if decides:
         sent = decision_question(question)
         return _estimate((sent.state, sent.instructions, *sent.options.values()), 0)
-    # The server is not contacted here, so assume the dialect with the longest replies: prefilled, and without logprobs.
+    # The server's dialect is unknown here. Assume the dialect with the longest replies: prefilled, without logprobs.
     full = dialect_of(ServerKind.OTHER, config.assistant_prefill, config.reasoning_tokens)
     dialect = replace(full, logprobs=False)
     messages: Any = request_body(question, config.model, dialect)["messages"]

@@ -22,9 +22,9 @@ class BreakerState(StrEnum):
 class Breaker:
     """A circuit breaker, which stops calls to a backend that fails too often.
 
-    While the breaker is closed, callers use the backend. `failures_to_open` failures within `window_s` open the
-    breaker. Then callers must not use the backend, and the breaker's owner probes it (`probing`). If the probe
-    succeeds, the breaker closes; otherwise it opens again.
+    Callers may use the backend only while the breaker is closed. `failures_to_open` failures within `window_s` open the
+    breaker. The breaker's owner then probes the backend (`probing`). A successful probe closes the breaker; a failed
+    probe opens the breaker again.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Breaker:
             self._become(BreakerState.OPEN)
 
     def open(self) -> None:
-        """Open the breaker whatever the number of failures, because the backend is known to be unusable."""
+        """Open the breaker regardless of the number of failures, because the backend is known to be unusable."""
         if self.state is not BreakerState.OPEN:
             self._become(BreakerState.OPEN)
 
@@ -79,9 +79,9 @@ class Breaker:
 
 
 class SingleFlight(Generic[K, R]):
-    """The running work for each key, on one event loop. Work with the same key runs only once.
+    """The running work by key, on one event loop. Work with the same key runs only once.
 
-    A caller that gives up does not cancel the work, because other callers may wait for it.
+    A caller that gives up does not cancel the work, because other callers may wait for the result.
     """
 
     def __init__(self) -> None:
@@ -93,13 +93,13 @@ class SingleFlight(Generic[K, R]):
     async def result(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> R:
-        """Return the result or raise the error of the work for `key`. Start the work unless it is running."""
+        """Return the result of the work for `key`, or raise its error. Start the work unless it is running."""
         return await asyncio.shield(self._tasks.get(key) or self.begin(key, work, context=context))
 
     def begin(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> "asyncio.Task[R]":
-        """Start work for a key that has no running work. Later callers of `result` wait for this work.
+        """Start work for a key without running work. Later callers of `result` wait for this work.
 
         Without `context`, the work runs in a copy of the caller's context.
         """
@@ -108,7 +108,7 @@ class SingleFlight(Generic[K, R]):
         return task
 
     async def wait(self) -> None:
-        """Wait until all work that is running now has ended or failed."""
+        """Wait until all currently running work has ended or failed."""
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 

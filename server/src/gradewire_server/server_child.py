@@ -30,7 +30,6 @@ def main() -> int:
 
 
 def _with_judge_host(settings: Settings, position: Position) -> Settings:
-    """Return the settings with the judge host's address if the judges run on this machine."""
     judge = settings.engine.judge
     if judge.backend != "embedded":
         return settings

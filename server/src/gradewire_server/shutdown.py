@@ -14,7 +14,7 @@ from gradewire_server.settings.transport import ShutdownConfig
 _log = logging.getLogger(__name__)
 
 _QUIET_S: Final = 0.2
-"""If no call arrives for this many seconds, all callers have probably noticed that the server is stopping."""
+"""Seconds without a new call after which all callers have probably noticed that the server is stopping."""
 _MAX_QUIET_WAIT_S: Final = 3.0
 _REMAINING_CALLS_S: Final = 0.5
 """Timeout for calls that never end on their own, such as health watches."""
@@ -23,7 +23,7 @@ _REMAINING_CALLS_S: Final = 0.5
 async def wind_down(
     server: aio.Server, calls: Calls, lifecycle: Lifecycle, shutdown: ShutdownConfig, stop: Stop
 ) -> None:
-    """Drain, let the calls in flight finish, and stop gRPC. An urgent stop shortens each of these steps.
+    """Drain, let the calls in flight finish, and stop gRPC. An urgent stop shortens these steps.
 
     If other processes keep serving, `Calls` redirects callers to them, but still accepts calls.
     """
@@ -39,7 +39,7 @@ async def wind_down(
         await _hand_over(server, calls, shutdown.grace_s, stop)
         return
     # From now on, we answer calls with UNAVAILABLE. If we stopped gRPC at once, it would end the calls that it has read
-    # but not yet delivered with CANCELLED. Clients would think that they had cancelled these calls, and not retry.
+    # but not yet delivered with CANCELLED. Clients would then think that they had cancelled the calls, and not retry.
     lifecycle.stopping()
     await _settle(calls, shutdown.grace_s, stop)
     await server.stop(None if stop.urgent.is_set() else _REMAINING_CALLS_S)

@@ -40,7 +40,7 @@ class CallTracer:
         self._tracing = tracing
 
     def begin(self, method: str, headers: TraceHeaders) -> "OtelSpan | None":
-        """Start a call's span and make it the task's current span. Return None if the call is not sampled."""
+        """Start a call's span, and make it the task's current span. Return None if the call is not sampled."""
         attributes = {RPC_SYSTEM: GRPC, RPC_METHOD: method}
         span = self._tracing.begin(method, headers.traceparent, headers.tracestate, attributes)
         if not span.is_sampled:
@@ -67,7 +67,7 @@ async def open_call_tracer(settings: TracingSettings, registry: CollectorRegistr
 
 
 def evaluation_of(metric: str, index: int | None, result: MetricResult) -> Evaluation:
-    """Convert a result to an evaluation event. It contains users' texts only if the environment allows them."""
+    """Convert a result to an evaluation event, with users' texts only if the environment allows them."""
     text = _text_of(result) if captures_content() else ""
     return Evaluation(
         name=metric,
@@ -86,6 +86,6 @@ def _label_of(result: MetricResult) -> str:
 
 
 def _text_of(result: MetricResult) -> str:
-    """Return a result's message and parts. Both may quote users' texts."""
+    """Return a result's message and parts, which may quote users' texts."""
     parts = "" if result.parts is None else json.dumps(asdict(result.parts), ensure_ascii=False, default=str)
     return "; ".join(filter(None, (result.message, parts)))

@@ -1,4 +1,4 @@
-"""The NVIDIA Triton client for encoders and judges, with Triton's errors and request counts."""
+"""A client for NVIDIA Triton's encoders and judges, with Triton's errors and request counts."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _CHANNEL: Final = (
     # Reconnect to a restarted server within a second. gRPC's default wait grows to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.min_reconnect_backoff_ms", 5000),  # despite its name, the timeout for connecting
+    ("grpc.min_reconnect_backoff_ms", 5000),  # despite the name, the timeout for connecting
     ("grpc.use_local_subchannel_pool", 1),
     # Pings detect a host that has vanished while calls are open.
     ("grpc.keepalive_time_ms", 20_000),
@@ -37,15 +37,15 @@ _CHANNEL: Final = (
 class Counts(NamedTuple):
     """The numbers of successful and failed requests since a model was loaded.
 
-    They show if a model was reloaded. For a broken model `failed` shows this more reliably, since `succeeded` soon has
-    its old value again.
+    A lower count shows that the model was reloaded. For a broken model, check `failed`, because `succeeded` soon
+    reaches its old value again.
     """
 
     succeeded: int
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Return True if these counts may follow `earlier` without a reload, that is, if neither count has fallen."""
+        """Return True if these counts may follow `earlier` without a reload, because neither count has fallen."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 
@@ -66,7 +66,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The failure that callers get for an error. `breaks` is True if the circuit breaker counts the error."""
+    """The failure to return for a Triton error. `breaks` is True if the circuit breaker counts the error."""
 
     failure: Failure
     breaks: bool
@@ -89,7 +89,7 @@ MEANINGS: Final[dict[Fault, Meaning]] = {
         breaks=True,
     ),
     Fault.REFUSED: Meaning(
-        Failure(Status.INTERNAL, "Triton refused a request from the engine; trying again does not help"), breaks=True
+        Failure(Status.INTERNAL, "Triton refused the server's request; trying again does not help"), breaks=True
     ),
     Fault.FAILED: Meaning(_unavailable("the encoder failed in Triton; try again"), breaks=True),
     Fault.WRONG_ANSWER: Meaning(
@@ -100,7 +100,7 @@ MEANINGS: Final[dict[Fault, Meaning]] = {
 
 _BY_CODE: Final = {
     "UNAVAILABLE": Fault.UNREACHABLE,
-    "CANCELLED": Fault.UNREACHABLE,  # cancelled by Triton; our own cancellation raises asyncio's error
+    "CANCELLED": Fault.UNREACHABLE,  # Triton cancelled the call; our own cancellation raises asyncio's error
     "NOT_FOUND": Fault.NOT_READY,
     "DEADLINE_EXCEEDED": Fault.LATE,
     "RESOURCE_EXHAUSTED": Fault.QUEUE_FULL,
@@ -119,7 +119,7 @@ _BY_WORDS: Final = (
 )
 
 OVERLOAD: Final = frozenset({Fault.QUEUE_FULL, Fault.QUEUE_TIMEOUT})
-"""Errors that mean that a healthy model has too much work."""
+"""Errors that show that a healthy model has too much work."""
 
 
 class TritonError(Exception):
@@ -132,13 +132,13 @@ class TritonError(Exception):
 
 
 def kind_of(code: str, message: str) -> Fault:
-    """Return the kind of error for a gRPC status, from the name of its code and its details."""
+    """Return the type of an error, from the name of its gRPC code and its message."""
     by_code = _BY_CODE.get(code, Fault.FAILED)
     return _by_words(message, by_code) if code in {"UNAVAILABLE", "CANCELLED"} else by_code
 
 
 def kind_of_words(message: str) -> Fault:
-    """Return the kind of an error within a stream. Such an error has a text but no code."""
+    """Return the type of an error within a stream. Such an error has a message but no code."""
     if "unknown model" in message or "unavailable due to" in message:
         return Fault.NOT_READY
     return _by_words(message, Fault.FAILED)
@@ -149,7 +149,7 @@ def _by_words(message: str, otherwise: Fault) -> Fault:
 
 
 class TritonClient:
-    """A connection for all models. It connects at first use. Use it on the event loop that created it.
+    """A connection to Triton for all models. It connects at first use. Use it on the event loop that created it.
 
     Raises:
         OSError: A certificate cannot be read.
@@ -173,7 +173,7 @@ class TritonClient:
         await self._client.close()
 
     async def is_ready(self, model: str) -> bool:
-        """Return True if Triton reports a model as ready. It may do so although the model's process is dead."""
+        """Return True if Triton reports a model as ready. Triton may do this even if the model's process is dead."""
         ready: bool = await self._control("is_model_ready", model)
         return ready
 
@@ -183,7 +183,7 @@ class TritonClient:
         return served_from_wire(reply.config.SerializeToString())
 
     async def states(self, model: str) -> frozenset[str]:
-        """Return the states of a model's versions (READY, LOADING, UNLOADING, UNAVAILABLE), or none if unknown."""
+        """Return the states of a model's versions (READY, LOADING, UNLOADING, UNAVAILABLE); an empty set if unknown."""
         index = await self._control("get_model_repository_index")
         return frozenset(each.state for each in index.models if each.name == model)
 
@@ -194,7 +194,7 @@ class TritonClient:
         return Counts(sum(each.success.count for each in statistics), sum(each.fail.count for each in statistics))
 
     async def load(self, model: str) -> None:
-        """Make Triton load a model, or reload a changed one."""
+        """Make Triton load a model, or reload a changed model."""
         await self._control("load_model", model, timeout_s=_LOAD_TIMEOUT_S)
 
     async def unload(self, model: str) -> None:
@@ -202,7 +202,6 @@ class TritonClient:
         await self._control("unload_model", model, timeout_s=_LOAD_TIMEOUT_S)
 
     async def _control(self, method: str, *arguments: str, timeout_s: float = 0.0) -> Any:
-        """Call a control method, which computes nothing, and return its reply."""
         with _translated():
             return await getattr(self._client, method)(
                 *arguments, headers=self._headers, client_timeout=timeout_s or self._control_timeout_s

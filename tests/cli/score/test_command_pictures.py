@@ -87,7 +87,9 @@ def test_a_picture_that_can_no_longer_be_read_is_a_problem_of_its_row_and_metric
     assert stub.shown == {"r2": []}
     assert [row["scores"][SEEN]["status"] for row in rows] == ["OK", "OK", "INVALID_INPUT", "OK", "OK", "OK"]
     failed = rows[2]["scores"]
-    assert failed[SEEN]["message"] == ("images: there is none (picture 2.png: the file is not in the folder of the rows)")
+    assert failed[SEEN]["message"] == (
+        "images: there is none (picture 2.png: the file is not in the folder of the rows)"
+    )
     assert "picture_digest" not in rows[2]
     assert failed["exact_match"]["status"] == "OK"
     (folder / "2.png").write_bytes(b"back again")

@@ -1,1 +1,1 @@
-"""Tracing with OpenTelemetry. A process that does not trace does not load OpenTelemetry (ADR 25)."""
+"""Tracing with OpenTelemetry. A process without tracing does not load OpenTelemetry (ADR 25)."""

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 def prometheus_counts(registry: "CollectorRegistry", prefix: str) -> Callable[[str, str, int], None]:
     """Return a function that counts exported and dropped records in the registry of a tracing process."""
-    from prometheus_client import Counter  # noqa: PLC0415 - commands trace without it
+    from prometheus_client import Counter  # noqa: PLC0415 - commands trace without this library
 
     texts = {
         "exported": "Spans and evaluation events that a collector accepted.",

@@ -54,7 +54,7 @@ def context_of(traceparent: str, tracestate: str = "") -> Context:
 
 
 def span_context_of(traceparent: str) -> SpanContext | None:
-    """Return the context of the span that a traceparent names; None if the header is invalid."""
+    """Return a traceparent's span context; None if the header is invalid."""
     found = get_current_span(context_of(traceparent)).get_span_context()
     return found if found.is_valid else None
 
@@ -67,7 +67,7 @@ def metadata_of(span: ApiSpan) -> tuple[tuple[str, str], ...]:
 
 
 def emit(logger: Logger, evaluation: Evaluation, evaluated: Context) -> None:
-    """Emit the event of a result, with the context's span as parent."""
+    """Emit a result's event, with the context's span as parent."""
     logger.emit(
         context=evaluated,
         severity_number=SeverityNumber.INFO,
@@ -77,7 +77,7 @@ def emit(logger: Logger, evaluation: Evaluation, evaluated: Context) -> None:
 
 
 class OtelSpan(Span):
-    """A span of OpenTelemetry's API, with children from the same tracer. It emits events only with `on_result`."""
+    """A span of OpenTelemetry's API, with children from the same tracer. Only a span with `on_result` emits events."""
 
     __slots__ = ("_failed", "_token", "_tracer", "on_result", "span")
 
@@ -111,7 +111,7 @@ class OtelSpan(Span):
         self.span.set_attribute(name, value)
 
     def link(self, other: Span) -> None:
-        """Link another span. This has no effect after the end of this span."""
+        """Link another span. This has no effect after this span has ended."""
         if isinstance(other, OtelSpan) and self.span.is_recording():
             self.span.add_link(other.span.get_span_context())
 
@@ -122,7 +122,7 @@ class OtelSpan(Span):
         self.span.set_status(Status(StatusCode.ERROR))
 
     def evaluated(self, metric: str, index: int | None, result: object) -> None:
-        """Emit the event of a result, if events are enabled."""
+        """Emit a result's event if events are enabled."""
         if self.on_result is not None:
             self.on_result(metric, index, result)
 

@@ -1,4 +1,4 @@
-"""Tracing of a process with the SDK's providers, and with exporters that never block."""
+"""Tracing of a process with the SDK's providers and with exporters that never block."""
 
 import logging
 import os
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 _MAX_SPANS: Final = 2048
 _MAX_EVENTS: Final = 4096
 _BATCH: Final = 64
-"""Records per export. Small, because the event loop waits while the thread writes a batch."""
+"""Records per export. This number is small, because the event loop waits while the thread writes a batch."""
 _EMIT_EVERY_S: Final = 0.25
 _CLOSE_S: Final = 2.0
 _FAILING_CLOSE_S: Final = 0.2
@@ -40,7 +40,7 @@ _EXPORTERS: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_htt
 
 
 class _Outbox:
-    """An exporter that limits and counts records of one type on their way to a collector.
+    """An exporter that limits and counts one type of records.
 
     The SDK's queue drops records without counting them, so call `admit` before you queue a record.
     """
@@ -61,7 +61,6 @@ class _Outbox:
         return False
 
     def export(self, batch: Sequence[Any]) -> Any:
-        """Export admitted records, like the SDK's exporters."""
         exported = False
         try:
             result = self._exporter.export(batch)
@@ -71,7 +70,6 @@ class _Outbox:
         return result
 
     def leave(self, number: int, *, exported: bool) -> None:
-        """Release admitted records and count them."""
         self._room.release(number)
         self._note(number, exported=exported)
 
@@ -108,7 +106,7 @@ class _Spans(BatchSpanProcessor):
 
 
 class _Events:
-    """Evaluation events. A thread emits them a little later, because creating them would delay the call."""
+    """Evaluation events, which a thread emits a little later, because creating an event would delay the call."""
 
     def __init__(self, outbox: _Outbox, max_records: int, logs: LoggerProvider) -> None:
         batch = min(_setting("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", _BATCH), max_records)
@@ -128,7 +126,6 @@ class _Events:
             self._waiting.append((describe, evaluated))
 
     def close(self) -> None:
-        """Emit pending events."""
         self._closing.set()
         self._thread.join(_CLOSE_S)
 
@@ -141,9 +138,9 @@ class _Events:
                 try:
                     emit(self._logger, describe(), evaluated)
                 except Exception:  # noqa: BLE001 - a faulty event must not stop all later events
-                    _log.exception("an event was lost because of a defect")
+                    _log.exception("an evaluation event was lost because of a defect")
                     self._outbox.leave(1, exported=False)
-                time.sleep(0)  # yield the interpreter to the event loop, which would otherwise wait 5 ms
+                time.sleep(0)  # let the event loop run now instead of after 5 ms
 
 
 class Tracing:
@@ -173,7 +170,7 @@ class Tracing:
             self._events = _Events(events, most, self.logs)
 
     def begin(self, name: str, traceparent: str, tracestate: str, attributes: Mapping[str, Value]) -> OtelSpan:
-        """Start the span of a call to this process, with the caller's span as its parent."""
+        """Start the span for a call to this process, with the caller's span as its parent."""
         context = context_of(traceparent, tracestate)
         return OtelSpan(self.tracer, self.tracer.start_span(name, context, SpanKind.SERVER, attributes))
 
@@ -182,7 +179,7 @@ class Tracing:
     ) -> None:
         """Emit an event for each result of a sampled call from now on.
 
-        The parent of the events is the first valid traceparent in `evaluated`, else the call.
+        The events' parent is the first valid traceparent in `evaluated`; without a valid traceparent, the call.
         """
         if (events := self._events) is None or not call.is_sampled:
             return
@@ -191,7 +188,7 @@ class Tracing:
         call.on_result = lambda *result: events.put(partial(describe, *result), parent)
 
     def close(self) -> None:
-        """Export pending records within a limited time. The SDK would wait 30 s for a collector that is down."""
+        """Export pending records, but for less than the 30 s that the SDK would wait for a collector that is down."""
         if self._events is not None:
             self._events.close()
         providers = [provider for provider in (self.traces, self.logs) if provider is not None]

@@ -31,18 +31,18 @@ _VALUES: Final = (
         "otlp or none, the only supported exporters",
     ),
 )
-"""Names of OpenTelemetry's variables, patterns for their values, and descriptions of these values."""
+"""Patterns for names of OpenTelemetry's variables and for their values, and descriptions of the values."""
 _FILES: Final = "OTEL_EXPORTER_OTLP_((TRACES|LOGS)_)?(CERTIFICATE|CLIENT_KEY|CLIENT_CERTIFICATE)"
 
 
 @dataclass(frozen=True, slots=True)
 class TracingSettings:
-    """The collector of traces and the sampled share. OpenTelemetry's variables set all other options.
+    """The collector for traces and the sampled share. OpenTelemetry's variables set all other options.
 
     Attributes:
         endpoint: Base URL of a collector. If empty, OTEL_EXPORTER_OTLP_ENDPOINT applies.
-        sample_ratio: Share of traces to keep, 0 to 1, for traces that start here. OTEL_TRACES_SAMPLER and
-            OTEL_TRACES_SAMPLER_ARG override it.
+        sample_ratio: Share of traces to keep, 0 to 1, if the traces start here. OTEL_TRACES_SAMPLER and
+            OTEL_TRACES_SAMPLER_ARG override this setting.
     """
 
     endpoint: str = ""
@@ -61,25 +61,25 @@ def has_events(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def protocol_of(signal: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the protocol that variables set for "TRACES" or "LOGS", even if gradewire does not know it."""
+    """Return the protocol that OpenTelemetry's variables set for "TRACES" or "LOGS", even if it is not supported."""
     names = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
     return next((found for name in names if (found := environment.get(name, "").strip())), "grpc")
 
 
 def endpoint_problem(endpoint: str) -> str:
-    """Return what is wrong with a collector's address, to print after the setting's name; "" if it is valid."""
+    """Return what is wrong with a collector's address, for a message after the setting's name; "" if it is valid."""
     if not endpoint.strip() or endpoint.strip().lower().startswith(("http://", "https://")):
         return ""
     return f"{endpoint!r} is not a URL: use http://HOST:PORT, or https:// if the collector has a certificate"
 
 
 def captures_content(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if OpenTelemetry's variable for content capture allows users' texts in events."""
+    """Return True if OpenTelemetry's variables allow users' texts in events."""
     return _is_set(environment, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
-    """Check OpenTelemetry's variables. Its SDK would silently ignore some wrong values.
+    """Check OpenTelemetry's variables, because its SDK would silently ignore some wrong values.
 
     Raises:
         ValueError: A variable has a wrong value. The message names the variable and the allowed values.

@@ -13,7 +13,7 @@ EVENTS_KEY: Final = "x-gradewire-evaluation-events"
 """Call metadata. If it is `BY_CALLER`, the caller emits the results' events instead of the server."""
 BY_CALLER: Final = "caller"
 EVALUATED_KEY: Final = "x-gradewire-evaluated-span"
-"""Call metadata: traceparent of the span that produced the graded answers; by default the caller's span."""
+"""Call metadata: traceparent of the span that produced the graded answers. The default is the caller's span."""
 
 RPC_SYSTEM: Final = "rpc.system.name"
 RPC_METHOD: Final = "rpc.method"
@@ -55,11 +55,11 @@ TOKENS: Final = "gradewire.tokens"
 CACHE_LEVEL: Final = "gradewire.cache.level"
 CACHE_HITS: Final = "gradewire.cache.hits"
 ANSWERED_FROM: Final = "gradewire.answered_from"
-"""Prefix of an attribute name that ends with a lower-case source. The value is the number of texts from that source."""
+"""Prefix of attribute names, before a lower-case source. The value is the number of texts from that source."""
 QUEUE_S: Final = "gradewire.queue_s"
 INFERENCE_S: Final = "gradewire.inference_s"
 SHARED_BY: Final = "gradewire.batch.shared_by"
-"""Number of traced spans that share a batch."""
+"""Number of traced spans that share the batch."""
 FAILURES: Final = "gradewire.failures"
 
 CLIENT_SCORE: Final = "gradewire score"
@@ -80,7 +80,7 @@ CORPUS: Final = "corpus"
 CACHE: Final = "cache"
 BATCH: Final = "batch"
 JUDGE_RUN: Final = "judge run"
-"""Names of all spans except those of calls. A call's span has the name of its method."""
+"""Names of spans within calls. A call's own span has the method's name."""
 
 
 Value: TypeAlias = str | int | float | bool | Sequence[str]
@@ -92,13 +92,13 @@ class Span(AbstractContextManager["Span"], Protocol):
     def child(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, calls_out: bool = False, start_ns: int = 0
     ) -> Self:
-        """Start a child at nanoseconds since 1970 (0 means now). With `calls_out`, another process does the work."""
+        """Start a child, at `start_ns` nanoseconds since 1970 (0: now). `calls_out` means work in another process."""
 
     def set(self, name: str, value: Value) -> None:
         """Set an attribute."""
 
     def link(self, other: "Span") -> None:
-        """Link another span, of any trace."""
+        """Link another span, from any trace."""
 
     def fail(self, error_type: str) -> None:
         """Mark the span as failed."""
@@ -107,10 +107,10 @@ class Span(AbstractContextManager["Span"], Protocol):
         """Record a result of the span's call."""
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Return W3C trace context for a call within the span, as header names and values."""
+        """Return the W3C trace context for a call within the span, as header names and values."""
 
     def end(self, end_ns: int = 0) -> None:
-        """End the span at nanoseconds since 1970 (0 means now)."""
+        """End the span, at `end_ns` nanoseconds since 1970 (0: now)."""
 
 
 _MAX_EXPLANATION: Final = 4096
@@ -118,11 +118,11 @@ _MAX_EXPLANATION: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """A result of a metric, for the event `gen_ai.evaluation.result`.
+    """A metric's result, for the event `gen_ai.evaluation.result`.
 
     Attributes:
-        error_type: Status, in capitals, if the result has no score; otherwise empty.
-        label: "correct", "incorrect", or the winner of a pair; empty if the metric has no verdict.
+        error_type: Status in capitals if the result has no score; otherwise empty.
+        label: "correct", "incorrect" or a pair's winner; empty if the metric has no verdict.
         line: Metric identifier that reproduces the score; empty if unknown.
     """
 
@@ -135,7 +135,7 @@ class Evaluation:
     line: str = ""
 
     def attributes(self) -> dict[str, str | float | int]:
-        """Return the event's attributes. Without a score, they include no value and no label."""
+        """Return the event's attributes. Leave out the value and the label if there is no score."""
         found: dict[str, str | float | int] = {EVALUATION_NAME: self.name}
         if self.score is None or self.error_type:
             found[ERROR_TYPE] = self.error_type or "UNKNOWN"
@@ -153,13 +153,13 @@ class Evaluation:
 
 
 def explanation_of(warnings: Iterable[str], matched_reference: int | None, text: str) -> str:
-    """Return the explanation of a result. It contains users' texts only if you pass them as `text`."""
+    """Return a result's explanation. The explanation contains users' texts only if you pass them as `text`."""
     matched = [] if matched_reference is None else [f"reference {matched_reference} gave the score"]
     return "; ".join([*matched, *warnings, *([text] if text else [])])
 
 
 CURRENT: Final[ContextVar[Span | None]] = ContextVar("span", default=None)
-"""Current span of a task. Tasks started by a call inherit it."""
+"""Current span of a task. Tasks that a call starts inherit the span."""
 _NOTHING: Final[AbstractContextManager[None]] = nullcontext()
 
 
@@ -186,8 +186,8 @@ def record_batch(
 ) -> None:
     """Record work done once for several spans. None stands for a caller without tracing.
 
-    The work becomes a child of the first span. All other spans are linked with it. As a child of each span, the work
-    would count several times.
+    The work becomes a child of the first span, with links to all other spans. As a child of each span, the work would
+    count several times.
     """
     traced = list(dict.fromkeys(span for span in waiting if span is not None))
     if not traced:

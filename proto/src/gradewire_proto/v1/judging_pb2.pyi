@@ -51,7 +51,7 @@ class _PairAnswerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PairAnswer
     PAIR_ANSWER_B: _PairAnswer.ValueType  # 2
 
 class PairAnswer(_PairAnswer, metaclass=_PairAnswerEnumTypeWrapper):
-    """One of the two answers of a pair."""
+    """One of a pair's two answers."""
 
 PAIR_ANSWER_UNSPECIFIED: PairAnswer.ValueType  # 0
 PAIR_ANSWER_A: PairAnswer.ValueType  # 1
@@ -97,15 +97,15 @@ class Pair(_message.Message):
     """The question or instruction. A blank question makes the pair STATUS_INVALID_INPUT."""
     answer_a: _builtins.str
     """If either answer is blank or has no letter or digit, the pair is STATUS_EMPTY_PREDICTION. Answers that look the
-    same are a tie, without a judge. So are answers that would look the same to the judge after cutting or masking
-    (WARNING_TRUNCATED, WARNING_MASKED).
+    same are a tie, without a judge. The same applies to answers that would look the same to the judge after cutting or
+    masking (WARNING_TRUNCATED, WARNING_MASKED).
     """
     answer_b: _builtins.str
     group: _builtins.str
     """Same as Item.group."""
     @_builtins.property
     def references(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Right answers; read only with CompareParameters.references, which requires at least one and no blank one."""
+        """Right answers, read only with CompareParameters.references. At least one is then required, and none may be blank."""
 
     @_builtins.property
     def captions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -113,7 +113,7 @@ class Pair(_message.Message):
 
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Image]:
-        """Pictures that the question is about; read only with CompareParameters.image, which requires at least one."""
+        """Pictures that the question is about, read only with CompareParameters.image. At least one picture is then required."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ Global___Pair: _TypeAlias = Pair  # noqa: Y015
 
 @_typing.final
 class OrderVerdict(_message.Message):
-    """The judge's verdict on a pair in one of its two orders."""
+    """The judge's verdict on a pair in one of the two orders."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -160,9 +160,9 @@ class OrderVerdict(_message.Message):
     label_mass: _builtins.float
     """Same as JudgeParts.label_mass."""
     reason: _builtins.str
-    """The judge's text before its verdict, with COMPARE_MODE_REASON; cut at 8 192 characters."""
+    """The text that the judge wrote before its verdict, with COMPARE_MODE_REASON; cut at 8 192 characters."""
     extracted: _builtins.bool
-    """True if the server could not read a verdict after the reason, so it took the verdict from the reason."""
+    """True if the server took the verdict from the reason, because it could not read the verdict after the reason."""
     def __init__(
         self,
         *,
@@ -219,7 +219,7 @@ class PairResult(_message.Message):
     TIMING_FIELD_NUMBER: _builtins.int
     RETRY_AFTER_S_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Position of the pair in the request, or its number in the stream, from 0."""
+    """Position of the pair in the request or the stream, from 0."""
     id: _builtins.str
     status: _types_pb2.Status.ValueType
     winner: Global___Winner.ValueType
@@ -227,13 +227,13 @@ class PairResult(_message.Message):
     message: _builtins.str
     """Same as MetricResult.message."""
     probability_a: _builtins.float
-    """Means over both orders; absent if the server could not read one order's verdict, or needed no judge."""
+    """Mean probabilities of both orders; absent if the server could not read an order's verdict, or needed no judge."""
     probability_b: _builtins.float
     probability_tie: _builtins.float
     decided_by: _builtins.str
     """"judge", or "rule" for answers that look the same; empty without a winner."""
     prompt_tokens: _builtins.int
-    """Same as in JudgeParts, over both orders."""
+    """Same as in JudgeParts, for both orders together."""
     generated_tokens: _builtins.int
     retry_after_s: _builtins.float
     @_builtins.property
@@ -466,7 +466,7 @@ class ChatTurn(_message.Message):
     text: _builtins.str
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Image]:
-        """Only for the user's last turn. The judge sees the images before the text."""
+        """Pictures for the user's last turn; not allowed in other turns. The judge sees the pictures before the text."""
 
     def __init__(
         self,
@@ -497,8 +497,8 @@ class CompleteRequest(_message.Message):
     """Maximum length of the answer, 1 to 4 096 tokens. 0 means 512."""
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChatTurn]:
-        """1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is the user's, or an assistant's
-        turn after the user's that the judge continues.
+        """1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is a user's turn, or an
+        assistant's turn that follows a user's turn and that the judge continues.
         """
 
     @_builtins.property
@@ -540,11 +540,11 @@ class CompleteResponse(_message.Message):
     message: _builtins.str
     """Same as MetricResult.message."""
     text: _builtins.str
-    """The answer, without white space at either end. It may be empty. Set only with STATUS_OK."""
+    """The answer, without white space at either end. Set only with STATUS_OK, and possibly empty."""
     complete: _builtins.bool
     """True if the answer ended naturally or at a `stop`, not at `max_tokens`."""
     prompt_tokens: _builtins.int
-    """Absent if the judge's server does not report it."""
+    """Absent if the judge's server does not report the number."""
     generated_tokens: _builtins.int
     model: _builtins.str
     """The judge that answered."""
@@ -597,7 +597,7 @@ class DecisionOption(_message.Message):
     label: _builtins.str
     """Name of the option. Responses do not repeat it, because probabilities come in the order of the options."""
     description: _builtins.str
-    """Meaning of the option; empty if the label is enough."""
+    """Meaning of the option. May be empty if the label is clear."""
     def __init__(
         self,
         *,
@@ -619,7 +619,7 @@ class DecisionQuestion(_message.Message):
     INSTRUCTIONS_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     instructions: _builtins.str
-    """The question about the state. Blank is an error."""
+    """The question about the state. A blank question is an error."""
     @_builtins.property
     def options(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionOption]:
         """2 to 26 options, with different labels of 1 to 256 bytes."""
@@ -649,7 +649,7 @@ class DecideRequest(_message.Message):
     """Same as LaveParameters.model."""
     state: _builtins.str
     """Subject of the questions. If it is too long for the judge, the server cuts its end and warns with
-    WARNING_TRUNCATED. Blank is an error.
+    WARNING_TRUNCATED. A blank state is an error.
     """
     @_builtins.property
     def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DecisionQuestion]:
@@ -689,11 +689,11 @@ class Decision(_message.Message):
     label_mass: _builtins.float
     """Same as JudgeParts.label_mass."""
     prompt_tokens: _builtins.int
-    """Absent if the judge's server does not report it."""
+    """Absent if the judge's server does not report the number."""
     retry_after_s: _builtins.float
     @_builtins.property
     def probabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """One per option, in the order of the options, with a sum of 1. Set only with STATUS_OK."""
+        """Probabilities in the order of the options, with a sum of 1. Set only with STATUS_OK."""
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Warning.ValueType]: ...
@@ -745,7 +745,7 @@ class DecideResponse(_message.Message):
     model_digest: _builtins.str
     @_builtins.property
     def decisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Decision]:
-        """One per question, in the order of the questions."""
+        """Decisions in the order of the questions, one for each."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class JudgingStub:
-    """Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this service's name if a
     judge is available.
     """
 
@@ -59,13 +59,13 @@ class JudgingStub:
 
 
 class JudgingServicer:
-    """Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this service's name if a
     judge is available.
     """
 
     def Compare(self, request, context):
-        """Find the better answer of each pair. Results come in the order of the pairs. A bad pair does not fail the call. A
-        judge sees each pair twice, once in each order. The limits of Scoring.Score apply, and a pair counts as an item.
+        """Find the better answer in each pair. The judge sees each pair twice, once in each order. Results have the order of
+        the pairs. A bad pair does not fail the call. The limits of Scoring.Score apply, and a pair counts as an item.
         Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -73,8 +73,9 @@ class JudgingServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CompareStream(self, request_iterator, context):
-        """The first message is config. All others have pairs, up to Limits.max_items_per_request in a message. The server
-        sends each result when it is done, not in order. Errors and flow control are the same as for Scoring.ScoreStream.
+        """The first message contains the config. Each later message contains at most Limits.max_items_per_request pairs. The
+        server sends each result when it is done, not in order. Errors and flow control are the same as for
+        Scoring.ScoreStream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -82,8 +83,7 @@ class JudgingServicer:
 
     def Complete(self, request, context):
         """Continue a chat with the judge's most probable words. The same chat always gets the same answer, from the cache if
-        possible. The server never shortens a chat: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the
-        scope for judges.
+        possible. If a chat is too long for the judge, the status is STATUS_INVALID_INPUT. Requires the scope for judges.
         Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
         PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
         fails, the response's status reports the failure.
@@ -94,8 +94,8 @@ class JudgingServicer:
 
     def Decide(self, request, context):
         """Return the judge's probability of each option, for questions about one state. The judge sees each question
-        separately, with its options in order. A question that fails does not fail the others. Requires the scope for
-        judges. A question counts as an item. Errors are the same as for Complete.
+        separately, with its options in order. If a question fails, the other questions still get answers. A question
+        counts as an item. Requires the scope for judges. Errors are the same as for Complete.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -133,7 +133,7 @@ def add_JudgingServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Judging:
-    """Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this service's name if a
     judge is available.
     """
 

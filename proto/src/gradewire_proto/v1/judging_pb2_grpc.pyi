@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class JudgingStub:
-    """Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this service's name if a
     judge is available.
     """
 
@@ -36,60 +36,60 @@ class JudgingStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> JudgingAsyncStub: ...
     Compare: _grpc.UnaryUnaryMultiCallable[_judging_pb2.CompareRequest, _judging_pb2.CompareResponse]
-    """Find the better answer of each pair. Results come in the order of the pairs. A bad pair does not fail the call. A
-    judge sees each pair twice, once in each order. The limits of Scoring.Score apply, and a pair counts as an item.
+    """Find the better answer in each pair. The judge sees each pair twice, once in each order. Results have the order of
+    the pairs. A bad pair does not fail the call. The limits of Scoring.Score apply, and a pair counts as an item.
     Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
     """
     CompareStream: _grpc.StreamStreamMultiCallable[_judging_pb2.CompareStreamRequest, _judging_pb2.CompareStreamResponse]
-    """The first message is config. All others have pairs, up to Limits.max_items_per_request in a message. The server
-    sends each result when it is done, not in order. Errors and flow control are the same as for Scoring.ScoreStream.
+    """The first message contains the config. Each later message contains at most Limits.max_items_per_request pairs. The
+    server sends each result when it is done, not in order. Errors and flow control are the same as for
+    Scoring.ScoreStream.
     """
     Complete: _grpc.UnaryUnaryMultiCallable[_judging_pb2.CompleteRequest, _judging_pb2.CompleteResponse]
     """Continue a chat with the judge's most probable words. The same chat always gets the same answer, from the cache if
-    possible. The server never shortens a chat: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the
-    scope for judges.
+    possible. If a chat is too long for the judge, the status is STATUS_INVALID_INPUT. Requires the scope for judges.
     Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
     PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
     fails, the response's status reports the failure.
     """
     Decide: _grpc.UnaryUnaryMultiCallable[_judging_pb2.DecideRequest, _judging_pb2.DecideResponse]
     """Return the judge's probability of each option, for questions about one state. The judge sees each question
-    separately, with its options in order. A question that fails does not fail the others. Requires the scope for
-    judges. A question counts as an item. Errors are the same as for Complete.
+    separately, with its options in order. If a question fails, the other questions still get answers. A question
+    counts as an item. Requires the scope for judges. Errors are the same as for Complete.
     """
 
 @_typing.type_check_only
 class JudgingAsyncStub(JudgingStub):
-    """Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this service's name if a
     judge is available.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Compare: _aio.UnaryUnaryMultiCallable[_judging_pb2.CompareRequest, _judging_pb2.CompareResponse]  # type: ignore[assignment]
-    """Find the better answer of each pair. Results come in the order of the pairs. A bad pair does not fail the call. A
-    judge sees each pair twice, once in each order. The limits of Scoring.Score apply, and a pair counts as an item.
+    """Find the better answer in each pair. The judge sees each pair twice, once in each order. Results have the order of
+    the pairs. A bad pair does not fail the call. The limits of Scoring.Score apply, and a pair counts as an item.
     Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
     """
     CompareStream: _aio.StreamStreamMultiCallable[_judging_pb2.CompareStreamRequest, _judging_pb2.CompareStreamResponse]  # type: ignore[assignment]
-    """The first message is config. All others have pairs, up to Limits.max_items_per_request in a message. The server
-    sends each result when it is done, not in order. Errors and flow control are the same as for Scoring.ScoreStream.
+    """The first message contains the config. Each later message contains at most Limits.max_items_per_request pairs. The
+    server sends each result when it is done, not in order. Errors and flow control are the same as for
+    Scoring.ScoreStream.
     """
     Complete: _aio.UnaryUnaryMultiCallable[_judging_pb2.CompleteRequest, _judging_pb2.CompleteResponse]  # type: ignore[assignment]
     """Continue a chat with the judge's most probable words. The same chat always gets the same answer, from the cache if
-    possible. The server never shortens a chat: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the
-    scope for judges.
+    possible. If a chat is too long for the judge, the status is STATUS_INVALID_INPUT. Requires the scope for judges.
     Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
     PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
     fails, the response's status reports the failure.
     """
     Decide: _aio.UnaryUnaryMultiCallable[_judging_pb2.DecideRequest, _judging_pb2.DecideResponse]  # type: ignore[assignment]
     """Return the judge's probability of each option, for questions about one state. The judge sees each question
-    separately, with its options in order. A question that fails does not fail the others. Requires the scope for
-    judges. A question counts as an item. Errors are the same as for Complete.
+    separately, with its options in order. If a question fails, the other questions still get answers. A question
+    counts as an item. Requires the scope for judges. Errors are the same as for Complete.
     """
 
 class JudgingServicer(metaclass=_abc_1.ABCMeta):
-    """Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+    """Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this service's name if a
     judge is available.
     """
 
@@ -99,8 +99,8 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
         request: _judging_pb2.CompareRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_judging_pb2.CompareResponse, _abc.Awaitable[_judging_pb2.CompareResponse]]:
-        """Find the better answer of each pair. Results come in the order of the pairs. A bad pair does not fail the call. A
-        judge sees each pair twice, once in each order. The limits of Scoring.Score apply, and a pair counts as an item.
+        """Find the better answer in each pair. The judge sees each pair twice, once in each order. Results have the order of
+        the pairs. A bad pair does not fail the call. The limits of Scoring.Score apply, and a pair counts as an item.
         Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
         """
 
@@ -110,8 +110,9 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_judging_pb2.CompareStreamRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_judging_pb2.CompareStreamResponse], _abc.AsyncIterator[_judging_pb2.CompareStreamResponse]]:
-        """The first message is config. All others have pairs, up to Limits.max_items_per_request in a message. The server
-        sends each result when it is done, not in order. Errors and flow control are the same as for Scoring.ScoreStream.
+        """The first message contains the config. Each later message contains at most Limits.max_items_per_request pairs. The
+        server sends each result when it is done, not in order. Errors and flow control are the same as for
+        Scoring.ScoreStream.
         """
 
     @_abc_1.abstractmethod
@@ -121,8 +122,7 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_judging_pb2.CompleteResponse, _abc.Awaitable[_judging_pb2.CompleteResponse]]:
         """Continue a chat with the judge's most probable words. The same chat always gets the same answer, from the cache if
-        possible. The server never shortens a chat: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the
-        scope for judges.
+        possible. If a chat is too long for the judge, the status is STATUS_INVALID_INPUT. Requires the scope for judges.
         Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
         PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
         fails, the response's status reports the failure.
@@ -135,8 +135,8 @@ class JudgingServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_judging_pb2.DecideResponse, _abc.Awaitable[_judging_pb2.DecideResponse]]:
         """Return the judge's probability of each option, for questions about one state. The judge sees each question
-        separately, with its options in order. A question that fails does not fail the others. Requires the scope for
-        judges. A question counts as an item. Errors are the same as for Complete.
+        separately, with its options in order. If a question fails, the other questions still get answers. A question
+        counts as an item. Requires the scope for judges. Errors are the same as for Complete.
         """
 
 def add_JudgingServicer_to_server(servicer: JudgingServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

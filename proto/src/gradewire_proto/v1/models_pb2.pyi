@@ -29,7 +29,7 @@ class _ModelStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ModelState
     MODEL_STATE_LOADED: _ModelState.ValueType  # 1
     """Ready to score."""
     MODEL_STATE_BUILT: _ModelState.ValueType  # 2
-    """In the model repository, but not loaded. The first use loads it."""
+    """In the model repository, but not loaded. The first use loads the model."""
     MODEL_STATE_MISSING: _ModelState.ValueType  # 3
     """Known, but not built: see `how_to_get`."""
     MODEL_STATE_BROKEN: _ModelState.ValueType  # 4
@@ -41,7 +41,7 @@ MODEL_STATE_UNSPECIFIED: ModelState.ValueType  # 0
 MODEL_STATE_LOADED: ModelState.ValueType  # 1
 """Ready to score."""
 MODEL_STATE_BUILT: ModelState.ValueType  # 2
-"""In the model repository, but not loaded. The first use loads it."""
+"""In the model repository, but not loaded. The first use loads the model."""
 MODEL_STATE_MISSING: ModelState.ValueType  # 3
 """Known, but not built: see `how_to_get`."""
 MODEL_STATE_BROKEN: ModelState.ValueType  # 4
@@ -109,13 +109,17 @@ class Model(_message.Message):
     how_to_get: _builtins.str
     """The command that makes the model available; empty if the model is available."""
     is_default: _builtins.bool
-    """True for the models that an empty `model` parameter selects. One encoder, one grader and one judge are defaults."""
+    """True if the server uses this model for an empty `model` parameter. One encoder, one grader and one judge are
+    defaults.
+    """
     dims: _builtins.int
     max_tokens: _builtins.int
-    """Maximum length of a text, in tokens. The server cuts longer texts and warns with WARNING_TRUNCATED."""
+    """Maximum length of a text in tokens. The server cuts longer texts and warns with WARNING_TRUNCATED."""
     licence: _builtins.str
     numeric_class: _builtins.str
-    """Numeric class, such as fp32-cpu. The digest includes it, so scores of different classes never share cache entries."""
+    """Numeric class, such as fp32-cpu. The digest covers the class, so models of different classes never share cache
+    entries.
+    """
     kind: _builtins.str
     """"encoder", "grader" or "judge"."""
     sees_images: _builtins.bool
@@ -126,7 +130,7 @@ class Model(_message.Message):
 
     @_builtins.property
     def without_metrics(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Reason by metric, for metrics that an encoder cannot compute: correctness without a fit, bertscore without token
+        """Metrics that an encoder cannot compute, with the reason: correctness without a fit, bertscore without token
         vectors.
         """
 
@@ -168,7 +172,7 @@ class MetricParameter(_message.Message):
     description: _builtins.str
     default_value: _builtins.str
     allowed: _builtins.str
-    """Allowed values, as text: "0 to 1", "v1 | fast | paper | reference_code"."""
+    """Description of the allowed values, such as "0 to 1" or "v1 | fast | paper | reference_code"."""
     def __init__(
         self,
         *,
@@ -212,12 +216,12 @@ class Metric(_message.Message):
     citation: _builtins.str
     needs_model: _builtins.bool
     available: _builtins.bool
-    """False while something that the metric needs is not loaded; `missing` names it."""
+    """False while something that the metric needs is missing or not loaded; `missing` says what."""
     missing: _builtins.str
     needs_judge: _builtins.bool
     """True for metrics whose model is a judge."""
     advice: _builtins.str
-    """Comparison with cheaper metrics, if measured. Read it before you pay for this metric."""
+    """Comparison with cheaper metrics, to read before you pay for this metric; empty if not measured."""
     needs_grader: _builtins.bool
     """True for metrics whose model is a grader."""
     @_builtins.property
@@ -265,13 +269,13 @@ class Limits(_message.Message):
     max_references_per_item: _builtins.int
     """An item with more references is STATUS_INVALID_INPUT."""
     max_item_bytes: _builtins.int
-    """Maximum size of an item's strings together, in UTF-8 bytes. A larger item is STATUS_INVALID_INPUT."""
+    """Maximum total size of an item's strings, in UTF-8 bytes. A larger item is STATUS_INVALID_INPUT."""
     max_message_bytes: _builtins.int
     stream_window_items: _builtins.int
-    """Maximum number of a stream's items in progress at a time."""
+    """Maximum number of items in progress in a stream."""
     max_windows: _builtins.int
-    """Maximum number of windows that smile compares in the first max_prediction_words words of a prediction. The first
-    window of each reference length always counts, even beyond this maximum.
+    """Maximum number of windows that smile compares, all within the prediction's first max_prediction_words words. The
+    first window for each reference length always counts, even beyond this maximum.
     """
     max_prediction_words: _builtins.int
     def __init__(
@@ -313,7 +317,7 @@ class ListModelsResponse(_message.Message):
     def limits(self) -> Global___Limits: ...
     @_builtins.property
     def comparisons(self) -> _containers.RepeatedCompositeFieldContainer[Global___Metric]:
-        """Metrics that compare two answers, for Judging; `minimum` and `maximum` do not apply."""
+        """Metrics that compare two answers, for Judging. Their `minimum` and `maximum` do not apply."""
 
     def __init__(
         self,

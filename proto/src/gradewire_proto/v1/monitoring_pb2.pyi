@@ -82,22 +82,22 @@ class SnapshotResponse(_message.Message):
     phase: _builtins.str
     """"loading", "serving", "draining" or "stopping"."""
     calls: _builtins.int
-    """Finished calls, and the number of them that ended with a code other than OK."""
+    """Number of finished calls, and number of finished calls with a code other than OK."""
     failed_calls: _builtins.int
     calls_in_flight: _builtins.int
     items: _builtins.int
-    """Items and entries received, and the number of them in progress now."""
+    """Number of received items and entries, and number of items and entries in progress now."""
     items_in_flight: _builtins.int
     admission_wait_s: _builtins.float
-    """Predicted wait in seconds if a small request arrived now."""
+    """Predicted wait, in seconds, for a small request that arrives now."""
     overload_s: _builtins.float
     """Seconds since the server began to refuse small requests; 0 without overload."""
     judge_queue_items: _builtins.int
-    """Pending prompts for judges."""
+    """Number of pending prompts for judges."""
     cache_bytes: _builtins.int
-    """Bytes in the in-process cache."""
+    """Bytes used by the in-process cache."""
     resident_bytes: _builtins.int
-    """Memory of the server's process."""
+    """Resident memory of the server's process."""
     @_builtins.property
     def degraded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Descriptions, for users, of problems that degrade the service."""
@@ -105,7 +105,7 @@ class SnapshotResponse(_message.Message):
     @_builtins.property
     def latency_bounds_s(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Histogram of call durations: increasing upper bounds in seconds, and the number of calls in each bucket. The last
-        count is for calls above the last bound.
+        bucket has no upper bound.
         """
 
     @_builtins.property

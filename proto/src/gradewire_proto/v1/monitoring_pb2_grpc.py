@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class MonitoringStub:
-    """Reports the server's state, to callers that may see the totals of all tenants.
+    """Reports the server's state to callers who may see the totals of all tenants.
     """
 
     def __init__(self, channel):
@@ -43,13 +43,13 @@ class MonitoringStub:
 
 
 class MonitoringServicer:
-    """Reports the server's state, to callers that may see the totals of all tenants.
+    """Reports the server's state to callers who may see the totals of all tenants.
     """
 
     def Snapshot(self, request, context):
-        """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
-        The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
-        Scoring.Score.
+        """Return load, latency and cache hits since the server started. Compare two snapshots to compute rates. Requires the
+        scope admin. The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED,
+        UNAVAILABLE, like Scoring.Score.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -72,7 +72,7 @@ def add_MonitoringServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Monitoring:
-    """Reports the server's state, to callers that may see the totals of all tenants.
+    """Reports the server's state to callers who may see the totals of all tenants.
     """
 
     @staticmethod

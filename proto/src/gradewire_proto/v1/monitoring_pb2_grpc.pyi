@@ -27,31 +27,31 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MonitoringStub:
-    """Reports the server's state, to callers that may see the totals of all tenants."""
+    """Reports the server's state to callers who may see the totals of all tenants."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MonitoringAsyncStub: ...
     Snapshot: _grpc.UnaryUnaryMultiCallable[_monitoring_pb2.SnapshotRequest, _monitoring_pb2.SnapshotResponse]
-    """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
-    The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
-    Scoring.Score.
+    """Return load, latency and cache hits since the server started. Compare two snapshots to compute rates. Requires the
+    scope admin. The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED,
+    UNAVAILABLE, like Scoring.Score.
     """
 
 @_typing.type_check_only
 class MonitoringAsyncStub(MonitoringStub):
-    """Reports the server's state, to callers that may see the totals of all tenants."""
+    """Reports the server's state to callers who may see the totals of all tenants."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Snapshot: _aio.UnaryUnaryMultiCallable[_monitoring_pb2.SnapshotRequest, _monitoring_pb2.SnapshotResponse]  # type: ignore[assignment]
-    """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
-    The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
-    Scoring.Score.
+    """Return load, latency and cache hits since the server started. Compare two snapshots to compute rates. Requires the
+    scope admin. The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED,
+    UNAVAILABLE, like Scoring.Score.
     """
 
 class MonitoringServicer(metaclass=_abc_1.ABCMeta):
-    """Reports the server's state, to callers that may see the totals of all tenants."""
+    """Reports the server's state to callers who may see the totals of all tenants."""
 
     @_abc_1.abstractmethod
     def Snapshot(
@@ -59,9 +59,9 @@ class MonitoringServicer(metaclass=_abc_1.ABCMeta):
         request: _monitoring_pb2.SnapshotRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_monitoring_pb2.SnapshotResponse, _abc.Awaitable[_monitoring_pb2.SnapshotResponse]]:
-        """Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
-        The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
-        Scoring.Score.
+        """Return load, latency and cache hits since the server started. Compare two snapshots to compute rates. Requires the
+        scope admin. The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED,
+        UNAVAILABLE, like Scoring.Score.
         """
 
 def add_MonitoringServicer_to_server(servicer: MonitoringServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

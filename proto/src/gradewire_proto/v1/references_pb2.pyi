@@ -33,8 +33,8 @@ class ReferenceEntry(_message.Message):
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Same as Item.synthetic_answers; stored durably, for SYNTHETIC_MODE_PREPARED. A set never changes an answer, so its
-        name always means the same scores. An entry with a different answer for the same question and reference fails
+        """Same as Item.synthetic_answers; stored durably, for SYNTHETIC_MODE_PREPARED. A stored answer never changes, so that
+        the set always gives the same scores. An entry with a different answer for the same question and reference fails
         (STATUS_INVALID_INPUT).
         """
 
@@ -64,20 +64,20 @@ class PrepareRequest(_message.Message):
     IMMUTABLE_FIELD_NUMBER: _builtins.int
     EXPECTED_DIGEST_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
-    """Name of the set, at most 256 bytes. It must not end in "@" and 8 or more hex digits. You can add to a set unless it
-    is immutable, but never change its content. If empty, the server names the set with 32 hex digits over the content
-    of this call, plus the judge and the prompt if they write synthetic answers. The client library derives the name
-    from the content of all calls for the set.
+    """Name of the set, at most 256 bytes. The name must not end in "@" and 8 or more hex digits. You can add to a set
+    unless the set is immutable, but you can never change its content. If empty, the server names the set with 32 hex
+    digits, computed from this call's content, and from the judge and the prompt if these write synthetic answers. The
+    client library computes the name from the content of all calls for the set.
     """
     immutable: _builtins.bool
     """Freeze the set's corpus with exactly these entries. If the set already has different content, the server refuses
-    the call with INVALID_ARGUMENT before it stores anything. It keeps an immutable corpus for all metrics. Because an
-    immutable set must be complete, the server refuses the call if an entry is unreadable or cannot be graded.
+    the call with INVALID_ARGUMENT before it stores anything. The server keeps an immutable corpus for all metrics. An
+    immutable set must be complete, so the server refuses the call if an entry is unreadable or cannot be graded.
     """
     expected_digest: _builtins.str
-    """With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the
+    """Digest of all entries in an immutable set, 32 hex digits (PrepareProgress.corpus_digest). Required if you send the
     set in several calls. A last call without entries then reports whether the set is complete. Empty means that this
-    call has all entries.
+    call contains all entries.
     """
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReferenceEntry]:
@@ -85,11 +85,11 @@ class PrepareRequest(_message.Message):
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]:
-        """Metrics to prepare for, at least one."""
+        """At least one metric to prepare for."""
 
     @_builtins.property
     def generate(self) -> Global___SyntheticGeneration:
-        """Have a judge write a synthetic answer for each reference that has none in the entry or in the set."""
+        """Let a judge write a synthetic answer for each reference that has none in the entry or in the set."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ Global___PrepareRequest: _TypeAlias = PrepareRequest  # noqa: Y015
 @_typing.final
 class SyntheticGeneration(_message.Message):
     """Options for writing missing synthetic answers. The judge writes one sentence for each reference, once, and the set
-    keeps it.
+    keeps the sentence.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -153,7 +153,7 @@ class EntrySyntheticAnswers(_message.Message):
     """Position in PrepareRequest.entries."""
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """One per reference, in order; empty for a reference without one."""
+        """Answers in the order of the references; an empty string for a reference without an answer."""
 
     def __init__(
         self,
@@ -216,18 +216,19 @@ class PrepareProgress(_message.Message):
     entries_done: _builtins.int
     entries_total: _builtins.int
     synthetic_answers_stored: _builtins.int
-    """Synthetic answers stored so far, including those stored before this call."""
+    """Number of synthetic answers stored so far, including answers stored before this call."""
     complete: _builtins.bool
     """True in the last message of the stream."""
     synthetic_answers_generated: _builtins.int
-    """Synthetic answers that the judge wrote in this call."""
+    """Number of synthetic answers that the judge wrote in this call."""
     synthetic_answers_fallback: _builtins.int
-    """References that serve as their own synthetic answers, because the judge wrote no good sentence in two tries or must
-    not see them. Includes references from earlier calls; `failures` lists them (STATUS_UNPARSABLE).
+    """Number of references that also serve as their synthetic answers, because the judge must not see them or wrote no
+    good sentence in two tries. Includes references from earlier calls. `failures` lists these references
+    (STATUS_UNPARSABLE).
     """
     corpus_digest: _builtins.str
-    """Digest (32 hex digits) of the set's corpus, independent of the order of entries. Only the last message has it, and
-    only if the set is immutable and complete.
+    """Digest (32 hex digits) of the set's corpus, independent of the order of entries. Only the last message has this
+    field, and only if the set is immutable and complete.
     """
     @_builtins.property
     def cache_hits(self) -> _types_pb2.CacheHits:
@@ -239,7 +240,7 @@ class PrepareProgress(_message.Message):
 
     @_builtins.property
     def provenance(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Provenance]:
-        """One per metric, in the last message."""
+        """One per metric. Only the last message has this field."""
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntrySyntheticAnswers]:
@@ -247,8 +248,8 @@ class PrepareProgress(_message.Message):
 
     @_builtins.property
     def generation(self) -> _types_pb2.Provenance:
-        """The judge and the prompt that wrote the synthetic answers, under the name "synthetic". Only the last message has
-        it.
+        """The judge and the prompt for the synthetic answers, under the name "synthetic". Only the last message has this
+        field.
         """
 
     def __init__(

@@ -29,7 +29,7 @@ class _PriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Priority.Val
     PRIORITY_UNSPECIFIED: _Priority.ValueType  # 0
     """By size: a small request goes before bulk work, and a large request takes turns with bulk work."""
     PRIORITY_BULK: _Priority.ValueType  # 1
-    """Take turns with bulk work, even if the request is small. Use this if nobody waits for the response."""
+    """The request takes turns with bulk work, even if it is small. Use this if nobody waits for the response."""
 
 class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
     """Order of requests while the server has more work than it can do at once."""
@@ -37,7 +37,7 @@ class Priority(_Priority, metaclass=_PriorityEnumTypeWrapper):
 PRIORITY_UNSPECIFIED: Priority.ValueType  # 0
 """By size: a small request goes before bulk work, and a large request takes turns with bulk work."""
 PRIORITY_BULK: Priority.ValueType  # 1
-"""Take turns with bulk work, even if the request is small. Use this if nobody waits for the response."""
+"""The request takes turns with bulk work, even if it is small. Use this if nobody waits for the response."""
 Global___Priority: _TypeAlias = Priority  # noqa: Y015
 
 @_typing.final
@@ -51,14 +51,14 @@ class ScoreRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _builtins.int
     reference_set: _builtins.str
     """Name returned by References.Prepare, at most 256 bytes; needed only with SYNTHETIC_MODE_PREPARED and
-    CORPUS_PREPARED. With NAME@DIGEST (8 to 32 of the hex digits of Provenance.corpus_digest), the call is
-    INVALID_ARGUMENT if the set has a different corpus. A call uses the same corpus from start to end.
+    CORPUS_PREPARED. If you send NAME@DIGEST (the first 8 to 32 hex digits of Provenance.corpus_digest) and the set has
+    a different corpus, the call fails with INVALID_ARGUMENT. A call uses the same corpus from start to end.
     """
     omit_diagnostics: _builtins.bool
     """Leave timing and cache_hits out of the response."""
     priority: Global___Priority.ValueType
-    """PRIORITY_BULK lowers the request's priority. By default, a small request goes before bulk work (streams,
-    preparations, large requests).
+    """Priority of the request. By default, a small request goes before bulk work (streams, preparations, large requests);
+    PRIORITY_BULK makes the request bulk work.
     """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Item]:
@@ -66,7 +66,7 @@ class ScoreRequest(_message.Message):
 
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MetricSpec]:
-        """At least one metric; a request without items needs none."""
+        """At least one metric, unless the request has no items."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class ItemResult(_message.Message):
     RESULTS_FIELD_NUMBER: _builtins.int
     COMPLETE_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """Position of the item in the request, or its number in the stream, from 0."""
+    """Position of the item in the request or the stream, from 0."""
     id: _builtins.str
     complete: _builtins.bool
     """True if this item has no more results to come; always true in Score."""
@@ -128,7 +128,7 @@ class ScoreResponse(_message.Message):
     PROVENANCE_FIELD_NUMBER: _builtins.int
     SERVER_S_FIELD_NUMBER: _builtins.int
     server_s: _builtins.float
-    """Seconds in the server, from reading the request to the finished response."""
+    """Seconds that the server took, from reading the request to finishing the response."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemResult]: ...
     @_builtins.property

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ScoringStub:
-    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run.
+    """Scores answers. Use Score for a batch and ScoreStream for a long run. Both calls give the same scores.
     """
 
     def __init__(self, channel):
@@ -48,29 +48,28 @@ class ScoringStub:
 
 
 class ScoringServicer:
-    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run.
+    """Scores answers. Use Score for a batch and ScoreStream for a long run. Both calls give the same scores.
     """
 
     def Score(self, request, context):
-        """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
-        error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
-        RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-        FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
-        UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
-        server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
-        first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
-        a few.
+        """Score every item with every metric. Results have the order of the items. A bad item does not fail the call.
+        Errors: INVALID_ARGUMENT with the field's name (unknown metric or enum value, too many items, string that is not
+        UTF-8) or with the number of items that fit (response larger than Limits.max_message_bytes); RESOURCE_EXHAUSTED
+        (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry); FAILED_PRECONDITION (every
+        metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED; UNAVAILABLE (loading
+        or shutting down; try another replica). Shortly before the deadline, the server returns the finished results, with
+        STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish together, so a deadline that is much too short
+        times out most items, not only a few.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ScoreStream(self, request_iterator, context):
-        """The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
-        sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
-        results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
-        in progress, so a slow reader or encoder slows the writer down instead of filling memory.
+        """The first message contains the config. Each later message contains at most Limits.max_items_per_request items. The
+        server sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream,
+        but results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream
+        are in progress. A slow reader or encoder therefore slows the writer down instead of filling memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -98,7 +97,7 @@ def add_ScoringServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Scoring:
-    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run.
+    """Scores answers. Use Score for a batch and ScoreStream for a long run. Both calls give the same scores.
     """
 
     @staticmethod

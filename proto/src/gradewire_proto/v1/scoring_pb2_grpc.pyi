@@ -27,55 +27,53 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ScoringStub:
-    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run."""
+    """Scores answers. Use Score for a batch and ScoreStream for a long run. Both calls give the same scores."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ScoringAsyncStub: ...
     Score: _grpc.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]
-    """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
-    error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
-    RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-    FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
-    UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
-    server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
-    first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
-    a few.
+    """Score every item with every metric. Results have the order of the items. A bad item does not fail the call.
+    Errors: INVALID_ARGUMENT with the field's name (unknown metric or enum value, too many items, string that is not
+    UTF-8) or with the number of items that fit (response larger than Limits.max_message_bytes); RESOURCE_EXHAUSTED
+    (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry); FAILED_PRECONDITION (every
+    metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED; UNAVAILABLE (loading
+    or shutting down; try another replica). Shortly before the deadline, the server returns the finished results, with
+    STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish together, so a deadline that is much too short
+    times out most items, not only a few.
     """
     ScoreStream: _grpc.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]
-    """The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
-    sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
-    results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
-    in progress, so a slow reader or encoder slows the writer down instead of filling memory.
+    """The first message contains the config. Each later message contains at most Limits.max_items_per_request items. The
+    server sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream,
+    but results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream
+    are in progress. A slow reader or encoder therefore slows the writer down instead of filling memory.
     """
 
 @_typing.type_check_only
 class ScoringAsyncStub(ScoringStub):
-    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run."""
+    """Scores answers. Use Score for a batch and ScoreStream for a long run. Both calls give the same scores."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Score: _aio.UnaryUnaryMultiCallable[_scoring_pb2.ScoreRequest, _scoring_pb2.ScoreResponse]  # type: ignore[assignment]
-    """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
-    Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
-    error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
-    RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-    FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
-    UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
-    server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
-    first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
-    a few.
+    """Score every item with every metric. Results have the order of the items. A bad item does not fail the call.
+    Errors: INVALID_ARGUMENT with the field's name (unknown metric or enum value, too many items, string that is not
+    UTF-8) or with the number of items that fit (response larger than Limits.max_message_bytes); RESOURCE_EXHAUSTED
+    (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry); FAILED_PRECONDITION (every
+    metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED; UNAVAILABLE (loading
+    or shutting down; try another replica). Shortly before the deadline, the server returns the finished results, with
+    STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish together, so a deadline that is much too short
+    times out most items, not only a few.
     """
     ScoreStream: _aio.StreamStreamMultiCallable[_scoring_pb2.ScoreStreamRequest, _scoring_pb2.ScoreStreamResponse]  # type: ignore[assignment]
-    """The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
-    sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
-    results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
-    in progress, so a slow reader or encoder slows the writer down instead of filling memory.
+    """The first message contains the config. Each later message contains at most Limits.max_items_per_request items. The
+    server sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream,
+    but results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream
+    are in progress. A slow reader or encoder therefore slows the writer down instead of filling memory.
     """
 
 class ScoringServicer(metaclass=_abc_1.ABCMeta):
-    """Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run."""
+    """Scores answers. Use Score for a batch and ScoreStream for a long run. Both calls give the same scores."""
 
     @_abc_1.abstractmethod
     def Score(
@@ -83,15 +81,14 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         request: _scoring_pb2.ScoreRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scoring_pb2.ScoreResponse, _abc.Awaitable[_scoring_pb2.ScoreResponse]]:
-        """Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
-        Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
-        error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
-        RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-        FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
-        UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
-        server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
-        first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
-        a few.
+        """Score every item with every metric. Results have the order of the items. A bad item does not fail the call.
+        Errors: INVALID_ARGUMENT with the field's name (unknown metric or enum value, too many items, string that is not
+        UTF-8) or with the number of items that fit (response larger than Limits.max_message_bytes); RESOURCE_EXHAUSTED
+        (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry); FAILED_PRECONDITION (every
+        metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED; UNAVAILABLE (loading
+        or shutting down; try another replica). Shortly before the deadline, the server returns the finished results, with
+        STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish together, so a deadline that is much too short
+        times out most items, not only a few.
         """
 
     @_abc_1.abstractmethod
@@ -100,10 +97,10 @@ class ScoringServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_scoring_pb2.ScoreStreamRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_scoring_pb2.ScoreStreamResponse], _abc.AsyncIterator[_scoring_pb2.ScoreStreamResponse]]:
-        """The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
-        sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
-        results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
-        in progress, so a slow reader or encoder slows the writer down instead of filling memory.
+        """The first message contains the config. Each later message contains at most Limits.max_items_per_request items. The
+        server sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream,
+        but results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream
+        are in progress. A slow reader or encoder therefore slows the writer down instead of filling memory.
         """
 
 def add_ScoringServicer_to_server(servicer: ScoringServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -36,9 +36,9 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     STATUS_INVALID_PARAMETER: _Status.ValueType  # 4
     """A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
     STATUS_MODEL_UNAVAILABLE: _Status.ValueType  # 5
-    """The model that the metric needs is not loaded, or its digest is not the digest in the request."""
+    """The metric's model is not loaded, or the model's digest differs from the digest in the request."""
     STATUS_NOT_PREPARED: _Status.ValueType  # 6
-    """The request wants prepared synthetic answers and at least one is missing: call References.Prepare first."""
+    """The request uses prepared synthetic answers, but at least one is missing. Call References.Prepare first."""
     STATUS_UNAVAILABLE: _Status.ValueType  # 7
     """A backend failed or is down. A retry may help."""
     STATUS_TIMEOUT: _Status.ValueType  # 8
@@ -46,16 +46,14 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     STATUS_UNPARSABLE: _Status.ValueType  # 9
     """The server could not read a judge's output."""
     STATUS_INTERNAL: _Status.ValueType  # 10
-    """A defect of the server. Its log has the details under the request id."""
+    """A defect in the server. The server's log has the details under the request id."""
     STATUS_JUDGE_CANNOT_SEE: _Status.ValueType  # 11
-    """The metric sends pictures to its judge, but the judge does not accept pictures. Name a judge that does
-    (Model.sees_images).
-    """
+    """The metric sends pictures, but the judge does not accept pictures. Use a judge with Model.sees_images."""
     STATUS_INCONSISTENT: _Status.ValueType  # 12
     """The judge's verdicts in the two orders of a pair contradict each other (CompareDecision)."""
 
 class Status(_Status, metaclass=_StatusEnumTypeWrapper):
-    """Outcome of an (item, metric) pair. Only STATUS_OK carries a score; a failure never becomes a number."""
+    """Outcome of an (item, metric) pair. Only a result with STATUS_OK has a score."""
 
 STATUS_UNSPECIFIED: Status.ValueType  # 0
 STATUS_OK: Status.ValueType  # 1
@@ -68,9 +66,9 @@ STATUS_EMPTY_PREDICTION: Status.ValueType  # 3
 STATUS_INVALID_PARAMETER: Status.ValueType  # 4
 """A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
 STATUS_MODEL_UNAVAILABLE: Status.ValueType  # 5
-"""The model that the metric needs is not loaded, or its digest is not the digest in the request."""
+"""The metric's model is not loaded, or the model's digest differs from the digest in the request."""
 STATUS_NOT_PREPARED: Status.ValueType  # 6
-"""The request wants prepared synthetic answers and at least one is missing: call References.Prepare first."""
+"""The request uses prepared synthetic answers, but at least one is missing. Call References.Prepare first."""
 STATUS_UNAVAILABLE: Status.ValueType  # 7
 """A backend failed or is down. A retry may help."""
 STATUS_TIMEOUT: Status.ValueType  # 8
@@ -78,11 +76,9 @@ STATUS_TIMEOUT: Status.ValueType  # 8
 STATUS_UNPARSABLE: Status.ValueType  # 9
 """The server could not read a judge's output."""
 STATUS_INTERNAL: Status.ValueType  # 10
-"""A defect of the server. Its log has the details under the request id."""
+"""A defect in the server. The server's log has the details under the request id."""
 STATUS_JUDGE_CANNOT_SEE: Status.ValueType  # 11
-"""The metric sends pictures to its judge, but the judge does not accept pictures. Name a judge that does
-(Model.sees_images).
-"""
+"""The metric sends pictures, but the judge does not accept pictures. Use a judge with Model.sees_images."""
 STATUS_INCONSISTENT: Status.ValueType  # 12
 """The judge's verdicts in the two orders of a pair contradict each other (CompareDecision)."""
 Global___Status: _TypeAlias = Status  # noqa: Y015
@@ -95,30 +91,30 @@ class _WarningEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Warning.Value
     DESCRIPTOR: _descriptor.EnumDescriptor
     WARNING_UNSPECIFIED: _Warning.ValueType  # 0
     WARNING_TRUNCATED: _Warning.ValueType  # 1
-    """A string was longer than the encoder or judge can read, or had too many windows. Only its beginning counted."""
+    """A string was too long for the encoder or judge, or had too many windows. Only the string's beginning counted."""
     WARNING_UNCALIBRATED: _Warning.ValueType  # 2
-    """The metric's threshold and weights are not calibrated for this model: trust the order of scores, but not `correct`."""
+    """The metric's threshold and weights are not calibrated for this model. You can trust the order of scores, but not
+    `correct`.
+    """
     WARNING_UNCERTAIN: _Warning.ValueType  # 3
     """The probability lies inside the band in which the verdict is not reliable. Let an annotator or a judge decide."""
     WARNING_MASKED: _Warning.ValueType  # 4
-    """The server hid words of the prediction from the judge, because they claim that the answer is right. Only the judge
-    may decide that.
-    """
+    """The server hid words of the prediction from the judge, because these words claim that the answer is right."""
 
 class Warning(_Warning, metaclass=_WarningEnumTypeWrapper):
     """Notes on a valid score."""
 
 WARNING_UNSPECIFIED: Warning.ValueType  # 0
 WARNING_TRUNCATED: Warning.ValueType  # 1
-"""A string was longer than the encoder or judge can read, or had too many windows. Only its beginning counted."""
+"""A string was too long for the encoder or judge, or had too many windows. Only the string's beginning counted."""
 WARNING_UNCALIBRATED: Warning.ValueType  # 2
-"""The metric's threshold and weights are not calibrated for this model: trust the order of scores, but not `correct`."""
+"""The metric's threshold and weights are not calibrated for this model. You can trust the order of scores, but not
+`correct`.
+"""
 WARNING_UNCERTAIN: Warning.ValueType  # 3
 """The probability lies inside the band in which the verdict is not reliable. Let an annotator or a judge decide."""
 WARNING_MASKED: Warning.ValueType  # 4
-"""The server hid words of the prediction from the judge, because they claim that the answer is right. Only the judge
-may decide that.
-"""
+"""The server hid words of the prediction from the judge, because these words claim that the answer is right."""
 Global___Warning: _TypeAlias = Warning  # noqa: Y015
 
 class _SmilePreset:
@@ -133,14 +129,14 @@ class _SmilePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SmilePres
     default.
     """
     SMILE_PRESET_FAST: _SmilePreset.ValueType  # 2
-    """V1, but one encoder pass over the prediction ranks its windows. Only the few closest windows are embedded
+    """V1, but one encoder pass over the prediction ranks all windows. Only the few closest windows are embedded
     separately.
     """
     SMILE_PRESET_ONE_PASS: _SmilePreset.ValueType  # 5
-    """V1, but compares windows in their context: one encoder pass over the prediction embeds them all."""
+    """V1, but compares windows in their context, because one encoder pass over the prediction embeds all windows."""
     SMILE_PRESET_WHOLE: _SmilePreset.ValueType  # 7
-    """FAST, but splits an answer longer than the encoder's limit into overlapping pieces, so that the encoder reads all
-    of it.
+    """FAST, but if an answer is longer than the encoder's limit, the encoder reads the whole answer in overlapping
+    pieces.
     """
     SMILE_PRESET_PAPER: _SmilePreset.ValueType  # 3
     """The paper's formula: exact is 0 or 1."""
@@ -156,14 +152,14 @@ SMILE_PRESET_V1: SmilePreset.ValueType  # 1
 default.
 """
 SMILE_PRESET_FAST: SmilePreset.ValueType  # 2
-"""V1, but one encoder pass over the prediction ranks its windows. Only the few closest windows are embedded
+"""V1, but one encoder pass over the prediction ranks all windows. Only the few closest windows are embedded
 separately.
 """
 SMILE_PRESET_ONE_PASS: SmilePreset.ValueType  # 5
-"""V1, but compares windows in their context: one encoder pass over the prediction embeds them all."""
+"""V1, but compares windows in their context, because one encoder pass over the prediction embeds all windows."""
 SMILE_PRESET_WHOLE: SmilePreset.ValueType  # 7
-"""FAST, but splits an answer longer than the encoder's limit into overlapping pieces, so that the encoder reads all
-of it.
+"""FAST, but if an answer is longer than the encoder's limit, the encoder reads the whole answer in overlapping
+pieces.
 """
 SMILE_PRESET_PAPER: SmilePreset.ValueType  # 3
 """The paper's formula: exact is 0 or 1."""
@@ -181,9 +177,9 @@ class _SyntheticModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Synthet
     SYNTHETIC_MODE_NONE: _SyntheticMode.ValueType  # 1
     """Compare the prediction with the reference itself. The default."""
     SYNTHETIC_MODE_INLINE: _SyntheticMode.ValueType  # 2
-    """Compare with Item.synthetic_answers."""
+    """Compare the prediction with Item.synthetic_answers."""
     SYNTHETIC_MODE_PREPARED: _SyntheticMode.ValueType  # 3
-    """Compare with the answers stored by References.Prepare under ScoreRequest.reference_set."""
+    """Compare the prediction with the answers that References.Prepare stored under ScoreRequest.reference_set."""
 
 class SyntheticMode(_SyntheticMode, metaclass=_SyntheticModeEnumTypeWrapper):
     """The sentence to compare with the whole prediction."""
@@ -192,9 +188,9 @@ SYNTHETIC_MODE_UNSPECIFIED: SyntheticMode.ValueType  # 0
 SYNTHETIC_MODE_NONE: SyntheticMode.ValueType  # 1
 """Compare the prediction with the reference itself. The default."""
 SYNTHETIC_MODE_INLINE: SyntheticMode.ValueType  # 2
-"""Compare with Item.synthetic_answers."""
+"""Compare the prediction with Item.synthetic_answers."""
 SYNTHETIC_MODE_PREPARED: SyntheticMode.ValueType  # 3
-"""Compare with the answers stored by References.Prepare under ScoreRequest.reference_set."""
+"""Compare the prediction with the answers that References.Prepare stored under ScoreRequest.reference_set."""
 Global___SyntheticMode: _TypeAlias = SyntheticMode  # noqa: Y015
 
 class _Corpus:
@@ -209,10 +205,10 @@ class _CorpusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Corpus.ValueTy
     CORPUS_REQUEST: _Corpus.ValueType  # 2
     """The references of the request's items. The default for cider. Not available in a stream."""
     CORPUS_PREPARED: _Corpus.ValueType  # 3
-    """The references that References.Prepare received for ScoreRequest.reference_set with this metric."""
+    """The references that References.Prepare received with this metric for ScoreRequest.reference_set."""
 
 class Corpus(_Corpus, metaclass=_CorpusEnumTypeWrapper):
-    """References whose words are counted to weight rare words higher (idf)."""
+    """References in which words are counted, so that rare words get higher weights (idf)."""
 
 CORPUS_UNSPECIFIED: Corpus.ValueType  # 0
 CORPUS_NONE: Corpus.ValueType  # 1
@@ -220,7 +216,7 @@ CORPUS_NONE: Corpus.ValueType  # 1
 CORPUS_REQUEST: Corpus.ValueType  # 2
 """The references of the request's items. The default for cider. Not available in a stream."""
 CORPUS_PREPARED: Corpus.ValueType  # 3
-"""The references that References.Prepare received for ScoreRequest.reference_set with this metric."""
+"""The references that References.Prepare received with this metric for ScoreRequest.reference_set."""
 Global___Corpus: _TypeAlias = Corpus  # noqa: Y015
 
 class _Measure:
@@ -253,26 +249,26 @@ class _VqaConsensusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaConse
     DESCRIPTOR: _descriptor.EnumDescriptor
     VQA_CONSENSUS_UNSPECIFIED: _VqaConsensus.ValueType  # 0
     VQA_CONSENSUS_LEAVE_ONE_OUT: _VqaConsensus.ValueType  # 1
-    """For each annotator, min(1, agreeing other annotators / 3); the score is the mean. The official rule, and the
-    default. Requires two references.
+    """For each annotator, min(1, agreeing other annotators / 3); the score is the mean. This is the official rule and the
+    default. It requires two references.
     """
     VQA_CONSENSUS_DIRECT: _VqaConsensus.ValueType  # 2
     """min(1, agreeing annotators / 3)."""
     VQA_CONSENSUS_SINGLE: _VqaConsensus.ValueType  # 3
-    """1 if any reference agrees, else 0: for data with one reference."""
+    """1 if any reference agrees, otherwise 0. Use this for data with one reference."""
 
 class VqaConsensus(_VqaConsensus, metaclass=_VqaConsensusEnumTypeWrapper):
     """Rules that turn the number of agreeing annotators into a score."""
 
 VQA_CONSENSUS_UNSPECIFIED: VqaConsensus.ValueType  # 0
 VQA_CONSENSUS_LEAVE_ONE_OUT: VqaConsensus.ValueType  # 1
-"""For each annotator, min(1, agreeing other annotators / 3); the score is the mean. The official rule, and the
-default. Requires two references.
+"""For each annotator, min(1, agreeing other annotators / 3); the score is the mean. This is the official rule and the
+default. It requires two references.
 """
 VQA_CONSENSUS_DIRECT: VqaConsensus.ValueType  # 2
 """min(1, agreeing annotators / 3)."""
 VQA_CONSENSUS_SINGLE: VqaConsensus.ValueType  # 3
-"""1 if any reference agrees, else 0: for data with one reference."""
+"""1 if any reference agrees, otherwise 0. Use this for data with one reference."""
 Global___VqaConsensus: _TypeAlias = VqaConsensus  # noqa: Y015
 
 class _VqaNormalise:
@@ -283,18 +279,18 @@ class _VqaNormaliseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VqaNorma
     DESCRIPTOR: _descriptor.EnumDescriptor
     VQA_NORMALISE_UNSPECIFIED: _VqaNormalise.ValueType  # 0
     VQA_NORMALISE_OFFICIAL: _VqaNormalise.ValueType  # 1
-    """Compare unanimous answers without normalisation, like the challenge's program: "Yes" does not match ten answers
-    "yes". The default.
+    """Compare unanimous answers without normalisation, like the challenge's program. For example, "Yes" does not match
+    ten answers "yes". The default.
     """
     VQA_NORMALISE_ALWAYS: _VqaNormalise.ValueType  # 2
 
 class VqaNormalise(_VqaNormalise, metaclass=_VqaNormaliseEnumTypeWrapper):
-    """Normalisation (articles, punctuation, number words) of unanimous answers."""
+    """Normalisation of unanimous answers (articles, punctuation and number words)."""
 
 VQA_NORMALISE_UNSPECIFIED: VqaNormalise.ValueType  # 0
 VQA_NORMALISE_OFFICIAL: VqaNormalise.ValueType  # 1
-"""Compare unanimous answers without normalisation, like the challenge's program: "Yes" does not match ten answers
-"yes". The default.
+"""Compare unanimous answers without normalisation, like the challenge's program. For example, "Yes" does not match
+ten answers "yes". The default.
 """
 VQA_NORMALISE_ALWAYS: VqaNormalise.ValueType  # 2
 Global___VqaNormalise: _TypeAlias = VqaNormalise  # noqa: Y015
@@ -309,7 +305,7 @@ class _MeteorSynonymsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Meteor
     METEOR_SYNONYMS_WORDNET: _MeteorSynonyms.ValueType  # 1
     """WordNet. The server must have its files. The default."""
     METEOR_SYNONYMS_NONE: _MeteorSynonyms.ValueType  # 2
-    """Match words and stems only. The scores are lower."""
+    """Match only words and stems. The scores are lower."""
 
 class MeteorSynonyms(_MeteorSynonyms, metaclass=_MeteorSynonymsEnumTypeWrapper):
     """Source of synonyms."""
@@ -318,7 +314,7 @@ METEOR_SYNONYMS_UNSPECIFIED: MeteorSynonyms.ValueType  # 0
 METEOR_SYNONYMS_WORDNET: MeteorSynonyms.ValueType  # 1
 """WordNet. The server must have its files. The default."""
 METEOR_SYNONYMS_NONE: MeteorSynonyms.ValueType  # 2
-"""Match words and stems only. The scores are lower."""
+"""Match only words and stems. The scores are lower."""
 Global___MeteorSynonyms: _TypeAlias = MeteorSynonyms  # noqa: Y015
 
 class _LabelValue:
@@ -329,7 +325,7 @@ class _LabelValueEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LabelValue
     DESCRIPTOR: _descriptor.EnumDescriptor
     LABEL_VALUE_UNSPECIFIED: _LabelValue.ValueType  # 0
     LABEL_VALUE_MOST_PROBABLE: _LabelValue.ValueType  # 1
-    """The label with the highest probability, which is the papers' rule."""
+    """The most probable label, as in the papers."""
     LABEL_VALUE_EXPECTED: _LabelValue.ValueType  # 2
     """The mean of the labels, weighted by their probabilities."""
 
@@ -338,7 +334,7 @@ class LabelValue(_LabelValue, metaclass=_LabelValueEnumTypeWrapper):
 
 LABEL_VALUE_UNSPECIFIED: LabelValue.ValueType  # 0
 LABEL_VALUE_MOST_PROBABLE: LabelValue.ValueType  # 1
-"""The label with the highest probability, which is the papers' rule."""
+"""The most probable label, as in the papers."""
 LABEL_VALUE_EXPECTED: LabelValue.ValueType  # 2
 """The mean of the labels, weighted by their probabilities."""
 Global___LabelValue: _TypeAlias = LabelValue  # noqa: Y015
@@ -358,7 +354,7 @@ class _BinaryQuestionsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Binar
     """
 
 class BinaryQuestions(_BinaryQuestions, metaclass=_BinaryQuestionsEnumTypeWrapper):
-    """Methods to grade answers to binary questions. A question is binary if its most common reference is "yes" or "no"."""
+    """Ways to grade answers to binary questions. A question is binary if its most common reference is "yes" or "no"."""
 
 BINARY_QUESTIONS_UNSPECIFIED: BinaryQuestions.ValueType  # 0
 BINARY_QUESTIONS_JUDGE: BinaryQuestions.ValueType  # 1
@@ -379,16 +375,16 @@ class _LaveModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LaveMode.Val
     LAVE_MODE_RATING: _LaveMode.ValueType  # 1
     """The judge reads the prompt once. The rating comes from the probabilities of the prompt's three labels. The default."""
     LAVE_MODE_RATIONALE: _LaveMode.ValueType  # 2
-    """The judge writes a reason first, then the rating. The paper's default, and many times slower."""
+    """The judge writes a reason first, then the rating. This is the paper's default, and many times slower."""
 
 class LaveMode(_LaveMode, metaclass=_LaveModeEnumTypeWrapper):
-    """The text that the judge writes before its rating."""
+    """Ways to get a rating from the judge."""
 
 LAVE_MODE_UNSPECIFIED: LaveMode.ValueType  # 0
 LAVE_MODE_RATING: LaveMode.ValueType  # 1
 """The judge reads the prompt once. The rating comes from the probabilities of the prompt's three labels. The default."""
 LAVE_MODE_RATIONALE: LaveMode.ValueType  # 2
-"""The judge writes a reason first, then the rating. The paper's default, and many times slower."""
+"""The judge writes a reason first, then the rating. This is the paper's default, and many times slower."""
 Global___LaveMode: _TypeAlias = LaveMode  # noqa: Y015
 
 class _Demonstrations:
@@ -426,18 +422,18 @@ class _JudgeGuardEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JudgeGuard
     """No test. The default."""
     JUDGE_GUARD_OTHER_KEY: _JudgeGuard.ValueType  # 2
     """Unless the answer has half of a reference's words, ask the judge again with references of an unrelated question. If
-    the judge calls the answer right again, the answer probably addresses the judge, so it fails.
+    the judge calls the answer right again, the answer fails, because it probably addresses the judge.
     """
 
 class JudgeGuard(_JudgeGuard, metaclass=_JudgeGuardEnumTypeWrapper):
-    """A test that an answer must pass after the judge called it right."""
+    """An additional test for answers that the judge called right."""
 
 JUDGE_GUARD_UNSPECIFIED: JudgeGuard.ValueType  # 0
 JUDGE_GUARD_NONE: JudgeGuard.ValueType  # 1
 """No test. The default."""
 JUDGE_GUARD_OTHER_KEY: JudgeGuard.ValueType  # 2
 """Unless the answer has half of a reference's words, ask the judge again with references of an unrelated question. If
-the judge calls the answer right again, the answer probably addresses the judge, so it fails.
+the judge calls the answer right again, the answer fails, because it probably addresses the judge.
 """
 Global___JudgeGuard: _TypeAlias = JudgeGuard  # noqa: Y015
 
@@ -452,11 +448,11 @@ class _ShownReferencesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Shown
     """The reference closest to the prediction."""
     SHOWN_REFERENCES_ALL: _ShownReferences.ValueType  # 2
     SHOWN_REFERENCES_AUTO: _ShownReferences.ValueType  # 3
-    """The closest reference if it shares a word with the prediction, else all. The default."""
+    """The closest reference if it shares a word with the prediction, otherwise all references. The default."""
 
 class ShownReferences(_ShownReferences, metaclass=_ShownReferencesEnumTypeWrapper):
-    """References to show a judge if they are aliases (each of them is a right answer). The judge always sees all
-    annotators' votes.
+    """References to show a judge if the references are aliases, that is, equally right answers. If the references are
+    annotators' votes, the judge sees all votes.
     """
 
 SHOWN_REFERENCES_UNSPECIFIED: ShownReferences.ValueType  # 0
@@ -464,7 +460,7 @@ SHOWN_REFERENCES_CLOSEST: ShownReferences.ValueType  # 1
 """The reference closest to the prediction."""
 SHOWN_REFERENCES_ALL: ShownReferences.ValueType  # 2
 SHOWN_REFERENCES_AUTO: ShownReferences.ValueType  # 3
-"""The closest reference if it shares a word with the prediction, else all. The default."""
+"""The closest reference if it shares a word with the prediction, otherwise all references. The default."""
 Global___ShownReferences: _TypeAlias = ShownReferences  # noqa: Y015
 
 class _LavePreset:
@@ -482,7 +478,7 @@ class _LavePresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LavePreset
     """
 
 class LavePreset(_LavePreset, metaclass=_LavePresetEnumTypeWrapper):
-    """Sets of defaults."""
+    """Sets of defaults for LAVE."""
 
 LAVE_PRESET_UNSPECIFIED: LavePreset.ValueType  # 0
 LAVE_PRESET_V1: LavePreset.ValueType  # 1
@@ -501,18 +497,18 @@ class _GradeStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GradeStyle
     DESCRIPTOR: _descriptor.EnumDescriptor
     GRADE_STYLE_UNSPECIFIED: _GradeStyle.ValueType  # 0
     GRADE_STYLE_MATCH: _GradeStyle.ValueType  # 1
-    """No steps: give the verdict and the grade immediately. The default."""
+    """Give the verdict and the grade immediately. The default."""
     GRADE_STYLE_EXTRACT: _GradeStyle.ValueType  # 2
-    """Write out the key facts of both answers, then compare them."""
+    """Write out the key facts of the prediction and the references, then compare these facts."""
 
 class GradeStyle(_GradeStyle, metaclass=_GradeStyleEnumTypeWrapper):
-    """The judge's steps before it grades."""
+    """Steps that the judge takes before it grades."""
 
 GRADE_STYLE_UNSPECIFIED: GradeStyle.ValueType  # 0
 GRADE_STYLE_MATCH: GradeStyle.ValueType  # 1
-"""No steps: give the verdict and the grade immediately. The default."""
+"""Give the verdict and the grade immediately. The default."""
 GRADE_STYLE_EXTRACT: GradeStyle.ValueType  # 2
-"""Write out the key facts of both answers, then compare them."""
+"""Write out the key facts of the prediction and the references, then compare these facts."""
 Global___GradeStyle: _TypeAlias = GradeStyle  # noqa: Y015
 
 class _VerdictStyle:
@@ -523,18 +519,18 @@ class _VerdictStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_VerdictS
     DESCRIPTOR: _descriptor.EnumDescriptor
     VERDICT_STYLE_UNSPECIFIED: _VerdictStyle.ValueType  # 0
     VERDICT_STYLE_PLAIN: _VerdictStyle.ValueType  # 1
-    """The verdict alone. The default."""
+    """The judge writes only the verdict. The default."""
     VERDICT_STYLE_STEP_BY_STEP: _VerdictStyle.ValueType  # 2
     """The judge thinks step by step first."""
     VERDICT_STYLE_REASONS: _VerdictStyle.ValueType  # 3
     """The judge gives its reasons first."""
 
 class VerdictStyle(_VerdictStyle, metaclass=_VerdictStyleEnumTypeWrapper):
-    """The text that the judge writes before its verdict."""
+    """Ways to get a verdict from the judge."""
 
 VERDICT_STYLE_UNSPECIFIED: VerdictStyle.ValueType  # 0
 VERDICT_STYLE_PLAIN: VerdictStyle.ValueType  # 1
-"""The verdict alone. The default."""
+"""The judge writes only the verdict. The default."""
 VERDICT_STYLE_STEP_BY_STEP: VerdictStyle.ValueType  # 2
 """The judge thinks step by step first."""
 VERDICT_STYLE_REASONS: VerdictStyle.ValueType  # 3
@@ -551,16 +547,16 @@ class _CompareModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CompareMo
     COMPARE_MODE_VERDICT: _CompareMode.ValueType  # 1
     """The judge reads the prompt once. The verdict comes from the probabilities of the prompt's labels. The default."""
     COMPARE_MODE_REASON: _CompareMode.ValueType  # 2
-    """The judge writes a reason first, then the verdict. Many times slower."""
+    """The judge writes a reason first, then the verdict. This is many times slower."""
 
 class CompareMode(_CompareMode, metaclass=_CompareModeEnumTypeWrapper):
-    """The text that the judge writes before its verdict."""
+    """Ways to get a verdict from the judge."""
 
 COMPARE_MODE_UNSPECIFIED: CompareMode.ValueType  # 0
 COMPARE_MODE_VERDICT: CompareMode.ValueType  # 1
 """The judge reads the prompt once. The verdict comes from the probabilities of the prompt's labels. The default."""
 COMPARE_MODE_REASON: CompareMode.ValueType  # 2
-"""The judge writes a reason first, then the verdict. Many times slower."""
+"""The judge writes a reason first, then the verdict. This is many times slower."""
 Global___CompareMode: _TypeAlias = CompareMode  # noqa: Y015
 
 class _CompareDecision:
@@ -573,7 +569,7 @@ class _CompareDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Compa
     COMPARE_DECISION_BOTH: _CompareDecision.ValueType  # 1
     """Both verdicts must agree; otherwise, the pair is STATUS_INCONSISTENT. The default."""
     COMPARE_DECISION_MAJORITY: _CompareDecision.ValueType  # 2
-    """An answer wins with two wins, or with a win and a tie. STATUS_INCONSISTENT if each answer wins once."""
+    """An answer wins with two wins, or with a win and a tie. If each answer wins once, the pair is STATUS_INCONSISTENT."""
 
 class CompareDecision(_CompareDecision, metaclass=_CompareDecisionEnumTypeWrapper):
     """Rules for choosing the winner. The judge gives one verdict for each order of the two answers."""
@@ -582,7 +578,7 @@ COMPARE_DECISION_UNSPECIFIED: CompareDecision.ValueType  # 0
 COMPARE_DECISION_BOTH: CompareDecision.ValueType  # 1
 """Both verdicts must agree; otherwise, the pair is STATUS_INCONSISTENT. The default."""
 COMPARE_DECISION_MAJORITY: CompareDecision.ValueType  # 2
-"""An answer wins with two wins, or with a win and a tie. STATUS_INCONSISTENT if each answer wins once."""
+"""An answer wins with two wins, or with a win and a tie. If each answer wins once, the pair is STATUS_INCONSISTENT."""
 Global___CompareDecision: _TypeAlias = CompareDecision  # noqa: Y015
 
 class _AutoJudge:
@@ -612,13 +608,13 @@ Global___AutoJudge: _TypeAlias = AutoJudge  # noqa: Y015
 @_typing.final
 class Image(_message.Message):
     """Messages that several services share. These rules hold everywhere:
-    - Strings are UTF-8. The server NFC-normalises them before any use.
-    - Every enum has UNSPECIFIED = 0. In a request, 0 means "the default". A number that the server does not know is an
-      INVALID_ARGUMENT error that names the field.
+    - Strings are UTF-8. The server NFC-normalises strings before any use.
+    - Every enum has UNSPECIFIED = 0. In a request, 0 means "the default". If the server does not know a value, it
+      returns INVALID_ARGUMENT with the field's name.
     - Strings have a maximum size in UTF-8 bytes: a model 256, a fit 64, a prompt 65 536, Item.id 1 024, a reference
-      set's name 256. An item's strings together have at most Limits.max_item_bytes. The error for a longer string names
-      the field, the size and the maximum, but never contains the string. A MetricSpec has at most 98 304 bytes,
-      including unknown fields.
+      set's name 256. All strings of an item together may have at most Limits.max_item_bytes. The error for a longer
+      string contains the field's name, the size and the maximum, but never the string. A MetricSpec has at most 98 304
+      bytes, including unknown fields.
     - Messages to users have at most 1 000 characters, and quote at most 80 characters of a request.
     - Durations are seconds (suffix _s), sizes are bytes (suffix _bytes).
 
@@ -631,8 +627,8 @@ class Image(_message.Message):
     - For a parts message: "Metrics:", unless the parts belong to the metric of the same name. For a field of a parts
       message: "Unknown:" if 0 can mean unknown. All fields after the first optional field default to their type's zero.
 
-    A picture: PNG, JPEG, WebP or GIF without animation, at most 4 MiB and 25 million pixels. An item has at most 8
-    pictures.
+    A picture as PNG, JPEG, WebP or GIF without animation, with at most 4 MiB and 25 million pixels. An item has at most
+    8 pictures.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -643,12 +639,12 @@ class Image(_message.Message):
     data: _builtins.bytes
     """The file's bytes."""
     uri: _builtins.str
-    """data:image/…;base64,… or an https address. The server never fetches an address. It passes the address to the
-    judge if the setting judge_image_hosts lists the host.
+    """data:image/…;base64,… or an https URL. The server never fetches a URL. It passes the URL to the judge if the
+    setting judge_image_hosts lists the URL's host.
     """
     media_type: _builtins.str
-    """image/png, image/jpeg, image/webp or image/gif. If empty, the server detects the type from the bytes. If the bytes
-    have a different type, the server refuses the picture.
+    """image/png, image/jpeg, image/webp or image/gif. If empty, the server detects the type. If the bytes have a
+    different type, the server refuses the picture.
     """
     def __init__(
         self,
@@ -683,22 +679,23 @@ class Item(_message.Message):
     CAPTIONS_FIELD_NUMBER: _builtins.int
     IMAGES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """The caller's own id, returned with the results. It need not be unique: results also carry the item's index. At most
-    1 024 bytes; with a longer id, the item is STATUS_INVALID_INPUT and its result has the id cut to this size.
+    """The caller's id for the item, at most 1 024 bytes. The server returns the id with the results. The id need not be
+    unique, because results also contain the item's index. If the id is longer, the item is STATUS_INVALID_INPUT, and
+    its result contains the shortened id.
     """
     question: _builtins.str
-    """The question. sfve, judges, and bertscore with with_question read the question. correctness reads the question if
-    there is one.
+    """The question. It is required for sfve, for judges, and for bertscore with with_question. correctness reads the
+    question if there is one.
     """
     prediction: _builtins.str
-    """The answer to grade. A blank answer makes the item STATUS_EMPTY_PREDICTION."""
+    """The answer to grade. An item with a blank answer is STATUS_EMPTY_PREDICTION."""
     caption: _builtins.str
-    """A description of the picture, for visual questions. Only judge metrics read it."""
+    """A description of the picture, for visual questions. Only judge metrics read the description."""
     group: _builtins.str
-    """A label for summaries, such as the data set or the model under test. No metric reads it."""
+    """A label for summaries, such as the data set or the model under test. No metric reads the label."""
     @_builtins.property
     def references(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """One or more right answers. No reference, or a blank one, makes the item STATUS_INVALID_INPUT."""
+        """One or more right answers. An item without references, or with a blank reference, is STATUS_INVALID_INPUT."""
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -706,12 +703,12 @@ class Item(_message.Message):
 
     @_builtins.property
     def captions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """More captions of the picture. Judges see them after `caption`."""
+        """More captions of the picture, which judges see after `caption`."""
 
     @_builtins.property
     def images(self) -> _containers.RepeatedCompositeFieldContainer[Global___Image]:
-        """Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture makes only
-        that metric fail.
+        """Pictures that the question is about. Only judge_verdict with image=true reads pictures. A faulty picture makes only
+        judge_verdict fail.
         """
 
     def __init__(
@@ -737,8 +734,8 @@ Global___Item: _TypeAlias = Item  # noqa: Y015
 
 @_typing.final
 class MetricSpec(_message.Message):
-    """A metric to compute, with its typed parameters. Set exactly one. Scoring accepts all metrics except comparisons.
-    Comparisons belong to Judging.
+    """A metric to compute, with its typed parameters. Set exactly one metric. Scoring accepts all metrics except
+    comparisons, which belong to Judging.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -882,7 +879,7 @@ class SmileParameters(_message.Message):
     threshold: _builtins.float
     """Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these
     parameters, the result has WARNING_UNCALIBRATED.
-    Default: the threshold fitted for the model, else 2/3.
+    Default: the threshold fitted for the model, or 2/3 if none was fitted.
     Allowed: a number.
     """
     def __init__(
@@ -911,8 +908,8 @@ Global___SmileParameters: _TypeAlias = SmileParameters  # noqa: Y015
 
 @_typing.final
 class ExactMatchParameters(_message.Message):
-    """1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and
-    white space.
+    """A score of 1 if the prediction equals a reference after SQuAD normalisation, otherwise 0. The normalisation ignores
+    case, punctuation, articles and white space.
     Range: 0 or 1.
     Verdict: right if the score is 1.
     """
@@ -932,7 +929,8 @@ Global___ExactMatchParameters: _TypeAlias = ExactMatchParameters  # noqa: Y015
 
 @_typing.final
 class EasyMatchParameters(_message.Message):
-    """1 if a reference occurs in the prediction as consecutive whole words after SMILE's normalisation, else 0.
+    """A score of 1 if a reference occurs in the prediction as consecutive whole words, otherwise 0. SMILE's normalisation
+    is applied first.
     Range: 0 or 1.
     Verdict: right if the score is 1.
     """
@@ -952,8 +950,8 @@ Global___EasyMatchParameters: _TypeAlias = EasyMatchParameters  # noqa: Y015
 
 @_typing.final
 class ValueMatchParameters(_message.Message):
-    """Share of the best reference's dates, quantities and other values that the prediction contains, compared by value. 0
-    if the prediction contradicts a value. INVALID_INPUT if no reference contains a value.
+    """Share of the best reference's dates, quantities and other values that the prediction contains, compared by value. The
+    score is 0 if the prediction contradicts a value. If no reference contains a value, the item is INVALID_INPUT.
     Range: 0 to 1.
     Reads: the question if there is one.
     Verdict: right if all values are found.
@@ -975,7 +973,7 @@ Global___ValueMatchParameters: _TypeAlias = ValueMatchParameters  # noqa: Y015
 
 @_typing.final
 class SbertParameters(_message.Message):
-    """Highest cosine between the prediction's sentence vector and a reference's.
+    """Highest cosine between the sentence vectors of the prediction and a reference.
     Range: -1 to 1.
     Reads: an encoder.
     Verdict: right if the score is at least `threshold`.
@@ -1010,8 +1008,8 @@ Global___SbertParameters: _TypeAlias = SbertParameters  # noqa: Y015
 
 @_typing.final
 class SfveParameters(_message.Message):
-    """SFVE: cosine between the question with the prediction and the question with the closest reference ("Question: …
-    Answer: …").
+    """SFVE: cosine between the question with the prediction and the question with the closest reference, as "Question: …
+    Answer: …".
     Range: -1 to 1.
     Reads: an encoder, the question.
     Verdict: right if the score is at least `threshold`.
@@ -1044,7 +1042,7 @@ Global___SfveParameters: _TypeAlias = SfveParameters  # noqa: Y015
 
 @_typing.final
 class BertscoreParameters(_message.Message):
-    """BERTScore: matches each prediction token with the closest reference token by cosine, and vice versa.
+    """BERTScore: mean cosine of each prediction token with its closest reference token, and vice versa.
     Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
     Reads: an encoder; the question with `with_question`.
     Verdict: right if the score is at least `threshold`.
@@ -1071,8 +1069,8 @@ class BertscoreParameters(_message.Message):
     Allowed: a layer for which the model has token vectors.
     """
     idf: Global___Corpus.ValueType
-    """References whose tokens are counted to weight rare tokens higher. With with_question, the questions are counted
-    too.
+    """References in which tokens are counted, so that rare tokens get higher weights. With with_question, tokens in the
+    questions are counted too.
     Default: none.
     """
     rescale: _builtins.bool
@@ -1109,8 +1107,8 @@ Global___BertscoreParameters: _TypeAlias = BertscoreParameters  # noqa: Y015
 
 @_typing.final
 class VqaAccuracyParameters(_message.Message):
-    """VQA accuracy: a score from the number of annotators who gave the predicted answer. `Item.references` has one answer
-    per annotator, even if answers repeat.
+    """VQA accuracy: a score from the number of annotators who gave the predicted answer. `Item.references` contains one
+    answer per annotator, even if answers are equal.
     Range: 0 to 1.
     Reads: one reference per annotator.
     Verdict: right if an annotator agrees, or if the score is at least `verdict_cut`.
@@ -1125,7 +1123,7 @@ class VqaAccuracyParameters(_message.Message):
     consensus: Global___VqaConsensus.ValueType
     """Rule that turns agreeing annotators into a score. leave_one_out: for each annotator, min(1, agreeing other
     annotators / 3), then the mean (requires two references); direct: min(1, agreeing annotators / 3); single: 1 if any
-    reference agrees, for data with one reference.
+    reference agrees, otherwise 0, for data with one reference.
     Default: leave_one_out.
     """
     verdict_cut: _builtins.float
@@ -1133,8 +1131,8 @@ class VqaAccuracyParameters(_message.Message):
     Allowed: above 0 to 1.
     """
     normalise: Global___VqaNormalise.ValueType
-    """Normalisation of unanimous answers. official: compare them without normalisation, like the challenge's program;
-    always: normalise them too.
+    """Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like the challenge's
+    program; always: normalise unanimous answers too.
     Default: official.
     """
     def __init__(
@@ -1195,7 +1193,7 @@ Global___SoftVqaAccuracyParameters: _TypeAlias = SoftVqaAccuracyParameters  # no
 
 @_typing.final
 class LexicalMatchParameters(_message.Message):
-    """1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, else 0.
+    """A score of 1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, otherwise 0.
     Range: 0 or 1.
     Verdict: right if the score is 1.
     """
@@ -1272,7 +1270,7 @@ Global___BleuParameters: _TypeAlias = BleuParameters  # noqa: Y015
 
 @_typing.final
 class MeteorParameters(_message.Message):
-    """METEOR: matches identical words, stems and synonyms, with a penalty for words out of order.
+    """METEOR: share of matched words, stems and synonyms, with a penalty for words out of order.
     Range: 0 to 1.
     Reads: WordNet's files, unless `synonyms=none`.
     """
@@ -1284,7 +1282,7 @@ class MeteorParameters(_message.Message):
     BETA_FIELD_NUMBER: _builtins.int
     GAMMA_FIELD_NUMBER: _builtins.int
     synonyms: Global___MeteorSynonyms.ValueType
-    """Source of synonyms. wordnet: requires WordNet's files on the server; none: match words and stems only, with lower
+    """Source of synonyms. wordnet: requires WordNet's files on the server; none: match only words and stems, with lower
     scores.
     Default: wordnet.
     """
@@ -1342,8 +1340,8 @@ class CiderParameters(_message.Message):
 
     CORPUS_FIELD_NUMBER: _builtins.int
     corpus: Global___Corpus.ValueType
-    """References whose n-grams are counted for the weights. request: the request's references, not available in a stream;
-    prepared: the references that References.Prepare received for the call's reference set.
+    """References in which n-grams are counted for the weights. request: the request's references, not available in a
+    stream; prepared: the references that References.Prepare received for the call's reference set.
     Default: request.
     Allowed: request, prepared.
     """
@@ -1362,8 +1360,8 @@ Global___CiderParameters: _TypeAlias = CiderParameters  # noqa: Y015
 
 @_typing.final
 class CorrectnessParameters(_message.Message):
-    """Probability that the answer is right, from SMILE's terms and text features, fitted on labelled answers. UNCERTAIN
-    marks verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
+    """Probability that the answer is right, computed from SMILE's terms and text features with a fit on labelled answers.
+    The fit comes from the catalog or from `gradewire calibrate`. UNCERTAIN marks unreliable verdicts.
     Range: 0 to 1.
     Reads: an encoder that has a fit (correctness.md); the question if there is one.
     Verdict: right if the score is at least 0.5; `UNCERTAIN` inside a band.
@@ -1380,20 +1378,20 @@ class CorrectnessParameters(_message.Message):
     """Same as SmileParameters.model. The encoder must have a fit."""
     confidence: _builtins.float
     """Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, the share of right answers that are
-    called wrong without this warning is about 1 minus the confidence. So is the share of wrong answers that are called
-    right (measurements: docs/research/correctness.md).
+    called wrong without this warning is about 1 minus the confidence. The share of wrong answers that are called right
+    is about the same (measurements: docs/research/correctness.md).
     Default: 0.9.
     Allowed: 0.5 to below 1.
     """
     features_only: _builtins.bool
-    """Compute only the features, without a fit, for use in fitting. The score is SMILE's (v1), and there is no verdict."""
+    """Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no verdict."""
     fit: _builtins.str
     """Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
     Allowed: 8 or more hex digits; empty for the model's fit.
     """
     grader: _builtins.str
-    """Grader: NAME of Models.List, or NAME@DIGEST. Its logit becomes one more feature. This is slower but better on
-    answers like the grader's training data. The encoder needs a fit made with this grader.
+    """Grader: NAME of Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This is slower, but
+    better on answers like the grader's training data. The encoder needs a fit made with this grader.
     Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
     """
     def __init__(
@@ -1418,7 +1416,7 @@ Global___CorrectnessParameters: _TypeAlias = CorrectnessParameters  # noqa: Y015
 @_typing.final
 class GraderParameters(_message.Message):
     """Probability that the answer is right, from a model that reads the question, a reference and the answer together. The
-    best reference gives the score.
+    score is the highest probability for any reference.
     Range: 0 to 1.
     Reads: a grader; the question if there is one.
     Verdict: right if the score is at least 0.5.
@@ -1450,7 +1448,7 @@ class LaveParameters(_message.Message):
     """LAVE: a language model rates the prediction from 1 to 3, given the question and the references.
     Range: 0 to 1.
     Reads: a judge, the question; the caption with `caption`.
-    Verdict: right if the value is at least the prompt's `correct_from`.
+    Verdict: right if the label value is at least the prompt's `correct_from`.
     Needs: judge, question.
     """
 
@@ -1483,36 +1481,37 @@ class LaveParameters(_message.Message):
     Default: expected.
     """
     binary: Global___BinaryQuestions.ValueType
-    """Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only "yes" or
-    "no" with the majority of the references, and ask the judge about all other answers.
+    """Way to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only "yes" or "no"
+    with the majority of the references, and ask the judge about all other answers.
     Default: rule.
     """
     demonstrations: Global___Demonstrations.ValueType
     """Solved examples to show before the item. binary, short, long: examples for binary, visual or text questions; auto:
-    choose by the question.
+    examples that suit the question.
     Default: auto.
     """
     caption: _builtins.bool
     """Show the judge the item's captions (Item.caption and Item.captions)."""
     reference_filter: _builtins.float
-    """Leave out rare references. Keep a reference only if its number of annotators is at least this share of the most
-    frequent reference's number.
+    """Share for leaving out rare references. A reference is kept if its number of annotators is at least this share of
+    the most frequent reference's number.
     Default: 0.25.
     Allowed: 0 to 1.
     """
     prompt: _builtins.str
-    """Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the whole text of a
-    prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
+    """Prompt for the judge, at most 65 536 bytes: NAME/VERSION or NAME/VERSION@DIGEST of a prompt on the server, or the
+    whole text of a prompt file (docs/reference/prompt-files.md).
     Allowed: NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt.
     """
     references: Global___ShownReferences.ValueType
-    """Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the closest if it
-    shares a word with the answer, else all. The judge always sees all annotators' votes.
+    """Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the closest alias if
+    it shares a word with the answer, otherwise all aliases. If the references are annotators' votes, the judge sees
+    all votes.
     Default: auto.
     """
     shots: _builtins.int
     """Number of demonstrations from the prompt to show the judge.
-    Allowed: 0 to the smallest number of demonstrations of a type in the prompt; empty for all.
+    Allowed: 0 to the smallest number of demonstrations that the prompt has for any type; empty for all.
     """
     preset: Global___LavePreset.ValueType
     """v1: a rating without a reason; paper: the defaults of LAVE's paper (a reason first, the most probable rating, all
@@ -1521,9 +1520,9 @@ class LaveParameters(_message.Message):
     Default: v1.
     """
     guard: Global___JudgeGuard.ValueType
-    """Test that an answer must pass after the judge called it right. none: no test; other_key: unless the answer has half
-    of a reference's words, the judge must call it wrong when shown references of an unrelated question. This catches
-    answers that address the judge.
+    """Additional test for answers that the judge called right. none: no test; other_key: unless the answer has half of a
+    reference's words, the judge must call the answer wrong when shown references of an unrelated question. This
+    catches answers that address the judge.
     Default: none.
     """
     def __init__(
@@ -1579,7 +1578,8 @@ class JudgeGradeParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     style: Global___GradeStyle.ValueType
-    """match: give the grade and the verdict immediately; extract: write out the key facts of both answers first.
+    """match: give the grade and the verdict immediately; extract: first write out the key facts of the prediction and the
+    references.
     Default: match.
     """
     value: Global___LabelValue.ValueType
@@ -1619,7 +1619,7 @@ class JudgeSimilarityParameters(_message.Message):
     """Similarity between the prediction and the references, rated by a judge.
     Range: 0 to 1.
     Reads: a judge, the question; the caption with `caption`.
-    Verdict: right if the value is at least the prompt's `correct_from`.
+    Verdict: right if the label value is at least the prompt's `correct_from`.
     Needs: judge, question.
     """
 
@@ -1663,7 +1663,7 @@ Global___JudgeSimilarityParameters: _TypeAlias = JudgeSimilarityParameters  # no
 
 @_typing.final
 class JudgeVerdictParameters(_message.Message):
-    """A judge's verdict. The score is the probability of "yes"; with value=most_probable, 1 or 0.
+    """A judge's verdict. The score is the probability of "yes"; with value=most_probable, the score is 1 or 0.
     Range: 0 to 1.
     Reads: a judge, the question; captions with `caption`, images with `image`.
     Verdict: right if the judge says "yes".
@@ -1684,8 +1684,8 @@ class JudgeVerdictParameters(_message.Message):
     model: _builtins.str
     """Same as LaveParameters.model."""
     style: Global___VerdictStyle.ValueType
-    """plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. step_by_step and
-    reasons are many times slower than plain.
+    """plain: the judge writes only the verdict; step_by_step: the judge thinks step by step first; reasons: the judge
+    gives its reasons first. step_by_step and reasons are many times slower than plain.
     Default: plain.
     """
     value: Global___LabelValue.ValueType
@@ -1699,7 +1699,7 @@ class JudgeVerdictParameters(_message.Message):
     references: Global___ShownReferences.ValueType
     """Same as LaveParameters.references."""
     image: _builtins.bool
-    """Show the judge Item.images. Each item must have at least one, and the judge must accept pictures."""
+    """Show the judge Item.images. Each item must have at least one picture, and the judge must accept pictures."""
     guard: Global___JudgeGuard.ValueType
     """Same as LaveParameters.guard."""
     def __init__(
@@ -1726,7 +1726,7 @@ Global___JudgeVerdictParameters: _TypeAlias = JudgeVerdictParameters  # noqa: Y0
 @_typing.final
 class CompareParameters(_message.Message):
     """A judge's preference between two answers to a question. The judge sees both orders of the answers (Judging.Compare).
-    Range: 1 if the first answer wins, 0 if the second does, 0.5 for a tie.
+    Range: 1 if the first answer wins, 0 if the second answer wins, 0.5 for a tie.
     Reads: a judge, the question.
     Verdict: the preferred answer.
     Needs: judge, question, pair.
@@ -1749,7 +1749,7 @@ class CompareParameters(_message.Message):
     """
     decision: Global___CompareDecision.ValueType
     """both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win in one order
-    and a tie in the other also suffice.
+    and a tie in the other order also suffice.
     Default: both.
     """
     references: _builtins.bool
@@ -1781,7 +1781,7 @@ Global___CompareParameters: _TypeAlias = CompareParameters  # noqa: Y015
 
 @_typing.final
 class AutoParameters(_message.Message):
-    """exact_match and correctness grade the answer if they are certain; otherwise, a judge grades it. The limit of
+    """exact_match or correctness grades the answer if it is certain; otherwise, a judge grades the answer. The limit of
     certainty was fitted on labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
     Range: 0 to 1.
     Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
@@ -1809,18 +1809,18 @@ class AutoParameters(_message.Message):
     judge_model: _builtins.str
     """Same as LaveParameters.model."""
     risk: _builtins.float
-    """Maximum share of wrong verdicts, among verdicts accepted without the judge and without UNCERTAIN. The fit states
-    the confidence of this maximum. Cannot be combined with judge_budget.
+    """Maximum share of wrong verdicts among the verdicts made without the judge and without UNCERTAIN. The fit states the
+    confidence of this maximum. Cannot be combined with judge_budget.
     Default: 0.05.
     Allowed: above 0 and below 1; unset with judge_budget.
     """
     judge_budget: _builtins.float
-    """Instead of risk: maximum share of answers to send to the judge, for answers like the fit's.
+    """Maximum share of answers to send to the judge, if the answers are like the fit's. Set this instead of risk.
     Allowed: 0 to 1; empty to use risk.
     """
     sample: _builtins.float
-    """Share of answers that go to the judge even if another step decides. A hash of each answer's content decides if the
-    answer is in the sample. The sample allows unbiased estimates of means.
+    """Share of answers that go to the judge even if the judge is not needed. This sample, chosen by a hash of each
+    answer's content, allows unbiased estimates of means.
     Default: 0.
     Allowed: 0 to 1.
     """
@@ -1873,7 +1873,7 @@ Global___AutoParameters: _TypeAlias = AutoParameters  # noqa: Y015
 
 @_typing.final
 class Provenance(_message.Message):
-    """Everything you need to reproduce a score."""
+    """Everything that you need to reproduce a score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1895,28 +1895,29 @@ class Provenance(_message.Message):
     name: _builtins.str
     """Name of the metric: smile, exact_match, …"""
     version: _builtins.int
-    """Version of the metric's definition. It increases whenever a score can change."""
+    """Version of the metric's definition, which increases whenever a score can change."""
     model: _builtins.str
     """Encoder, grader or judge; empty for metrics without a model."""
     model_digest: _builtins.str
     """Digest (64 hex digits) of the weights, tokenizer, lengths, pooling, prefix and numeric class."""
     line: _builtins.str
-    """The metric identifier: everything here in one string. The command and the Python client can parse it."""
+    """The metric identifier, which contains all of these fields in one string. The command and the Python client can
+    parse the identifier.
+    """
     reference_set: _builtins.str
-    """The call's reference set if the metric reads it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty."""
+    """The call's reference set; empty unless the metric reads the set (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED)."""
     prompt: _builtins.str
     """Name and version of the prompt, for judge metrics: "lave/2"."""
     prompt_digest: _builtins.str
     """SHA-256 of the prompt file, as 64 hex digits."""
     calibration: _builtins.str
-    """Description of the source of the fit that was used; empty without a fit. correctness uses the model's fit unless
-    features_only is set, even if the request names the fit. Other metrics use a fit only for an unset threshold or
-    sentence_weight. A value that the request sets does not count as fitted, even if it equals the fitted value.
+    """Description of the fit's source; empty if no fit was used. correctness uses the model's fit unless features_only is
+    set. Other metrics use a fit only for a threshold or sentence_weight that the request does not set.
     """
     corpus_digest: _builtins.str
-    """Digest (32 hex digits) of the reference set's corpus at the beginning of this call, if the metric counts over a
-    prepared corpus (CORPUS_PREPARED). `line` contains the first 12 digits. reference_set = NAME@DIGEST requires
-    exactly this corpus.
+    """Digest (32 hex digits) of the reference set's corpus when this call began, if the metric uses a prepared corpus
+    (CORPUS_PREPARED). `line` contains the first 12 digits. If you send reference_set = NAME@DIGEST, the server
+    requires exactly this corpus.
     """
     judge_model: _builtins.str
     """The judge, for a metric that also has an encoder (auto); empty if `model` is the judge."""
@@ -1928,8 +1929,8 @@ class Provenance(_message.Message):
     """64 hex digits, like model_digest."""
     @_builtins.property
     def metric(self) -> Global___MetricSpec:
-        """The request's metric with every default filled in; you can send it again unchanged. If the metric failed, this is
-        the metric that you sent, without unknown fields. Absent if a string of the metric is too long.
+        """The request's metric with every default filled in, which you can send again unchanged. If the metric failed, this
+        is the metric that you sent, without unknown fields. Absent if one of the metric's strings is too long.
         """
 
     def __init__(
@@ -1961,7 +1962,7 @@ Global___Provenance: _TypeAlias = Provenance  # noqa: Y015
 
 @_typing.final
 class CacheHits(_message.Message):
-    """Number of strings of an (item, metric) pair, by the source of their results."""
+    """Numbers of strings processed for an (item, metric) pair, by the results' source."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1974,7 +1975,7 @@ class CacheHits(_message.Message):
     disk: _builtins.int
     redis: _builtins.int
     joined: _builtins.int
-    """Strings that another request was already computing, so this request waited for the result."""
+    """Strings that another request was already computing, so that this request waited for the result."""
     computed: _builtins.int
     """Strings that a model processed for this pair."""
     def __init__(
@@ -1996,7 +1997,7 @@ Global___CacheHits: _TypeAlias = CacheHits  # noqa: Y015
 
 @_typing.final
 class Timing(_message.Message):
-    """Seconds by type of work. Work that several items of a request share counts in full for each item."""
+    """Seconds by type of work. If items of a request share work, its whole time counts for each item."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2040,7 +2041,7 @@ class SmileParts(_message.Message):
     HARMONIC_MEAN_FIELD_NUMBER: _builtins.int
     VALUE_OUTCOME_FIELD_NUMBER: _builtins.int
     sentence: _builtins.float
-    """Similarity between the prediction and the reference, or its synthetic answer."""
+    """Similarity between the prediction and the reference, or the reference's synthetic answer."""
     keyword: _builtins.float
     """Similarity between the best window and the reference's words."""
     exact: _builtins.float
@@ -2050,14 +2051,15 @@ class SmileParts(_message.Message):
     best_window: _builtins.str
     """The prediction's window closest to the reference, as normalised words; cut at 8 192 characters."""
     bin: _builtins.int
-    """floor(6 * score), limited to the range from 0 to 5."""
+    """floor(6 * score), but at least 0 and at most 5."""
     correct: _builtins.bool
     """True if the answer counts as right: bin is at least 4, or the score reaches the model's calibrated threshold."""
     harmonic_mean: _builtins.float
-    """Harmonic mean of sentence and lexical, for REFERENCE_CODE only; absent if it is undefined."""
+    """Harmonic mean of sentence and lexical, only with REFERENCE_CODE; absent if the mean is undefined."""
     value_outcome: _builtins.str
-    """"contradicted" if the prediction contradicts a value (date, quantity, …) of the matched reference, "found" if it
-    contains them all, else "missing"; absent if the reference has no value. Does not affect the score.
+    """"contradicted" if the prediction contradicts a value (date, quantity, …) of the matched reference, "found" if the
+    prediction contains all of the reference's values, otherwise "missing"; absent if the reference has no value. Does
+    not affect the score.
     """
     def __init__(
         self,
@@ -2089,7 +2091,7 @@ Global___SmileParts: _TypeAlias = SmileParts  # noqa: Y015
 
 @_typing.final
 class BertscoreParts(_message.Message):
-    """Terms of a BERTScore, for the reference that gave it; after rescaling with `rescale`."""
+    """Terms of a BERTScore for the reference that gave the score. With `rescale`, the terms are rescaled."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2102,9 +2104,9 @@ class BertscoreParts(_message.Message):
     recall: _builtins.float
     """Mean cosine of each reference token with its closest prediction token."""
     f1: _builtins.float
-    """Harmonic mean of the two."""
+    """Harmonic mean of precision and recall."""
     corpus: _builtins.str
-    """Corpus of the weights, NAME:DOCUMENTS:DIGEST; empty without idf."""
+    """Corpus for the weights, as NAME:DOCUMENTS:DIGEST; empty without idf."""
     def __init__(
         self,
         *,
@@ -2137,9 +2139,7 @@ class VqaParts(_message.Message):
     annotators: _builtins.int
     """Number of all annotators."""
     compared_prediction: _builtins.str
-    """The prediction in the form that was compared: normalised, unless the annotators are unanimous; cut at 8 192
-    characters.
-    """
+    """The prediction after any normalisation, as compared; cut at 8 192 characters."""
     def __init__(
         self,
         *,
@@ -2157,7 +2157,7 @@ Global___VqaParts: _TypeAlias = VqaParts  # noqa: Y015
 
 @_typing.final
 class ValueMatchParts(_message.Message):
-    """Values of the reference that gave the score, counted by their outcome in the prediction."""
+    """Counts of the values in the reference that gave the score, by their outcome in the prediction."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2189,7 +2189,9 @@ class ValueMatchParts(_message.Message):
     EXTRA_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     wanted: _builtins.int
-    """Values of the reference that the question does not contain, or all values if the question contains all of them."""
+    """Values that are in the reference but not in the question. If the question contains all of the reference's values,
+    all values count.
+    """
     found: _builtins.int
     """Wanted values that the prediction contains. found, contradicted and missing sum to wanted."""
     contradicted: _builtins.int
@@ -2202,8 +2204,8 @@ class ValueMatchParts(_message.Message):
     """Values of the wanted kinds that only the prediction contains, not the question or the reference."""
     @_builtins.property
     def kinds(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Worst outcome ("contradicted", "missing", "found") of the wanted values, by kind ("date", "time", "quantity",
-        "ordinal", "operator", "symbol", "locant", "expression", "list").
+        """Wanted values' worst outcome ("contradicted", "missing" or "found") by kind ("date", "time", "quantity", "ordinal",
+        "operator", "symbol", "locant", "expression", "list").
         """
 
     def __init__(
@@ -2227,7 +2229,7 @@ Global___ValueMatchParts: _TypeAlias = ValueMatchParts  # noqa: Y015
 
 @_typing.final
 class RougeLParts(_message.Message):
-    """Longest common subsequence with the reference that gave the score."""
+    """Longest common subsequence of the prediction and the reference that gave the score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2239,7 +2241,7 @@ class RougeLParts(_message.Message):
     recall: _builtins.float
     """Share of the reference's words in the subsequence."""
     f1: _builtins.float
-    """Harmonic mean of the two."""
+    """Harmonic mean of precision and recall."""
     def __init__(
         self,
         *,
@@ -2266,11 +2268,11 @@ class BleuParts(_message.Message):
     PREDICTION_WORDS_FIELD_NUMBER: _builtins.int
     REFERENCE_WORDS_FIELD_NUMBER: _builtins.int
     brevity_penalty: _builtins.float
-    """Factor for a prediction shorter than the references, 0 to 1."""
+    """Factor from 0 to 1 that penalises a prediction shorter than the references."""
     prediction_words: _builtins.int
     """Number of words in the prediction."""
     reference_words: _builtins.int
-    """Number of words in the reference with the closest length."""
+    """Number of words in the reference whose length is closest to the prediction's."""
     @_builtins.property
     def precisions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Modified n-gram precisions after smoothing, for 1 to max_ngram."""
@@ -2293,7 +2295,7 @@ Global___BleuParts: _TypeAlias = BleuParts  # noqa: Y015
 
 @_typing.final
 class MeteorParts(_message.Message):
-    """Terms of a METEOR score, for the reference that gave it."""
+    """Terms of a METEOR score for the reference that gave the score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2311,7 +2313,7 @@ class MeteorParts(_message.Message):
     matches: _builtins.int
     """Number of matched words."""
     chunks: _builtins.int
-    """Number of runs of matched words in the same order in the prediction and the reference."""
+    """Number of runs of adjacent matched words that have the same order in the prediction and the reference."""
     def __init__(
         self,
         *,
@@ -2338,10 +2340,10 @@ class CiderParts(_message.Message):
     BY_ORDER_FIELD_NUMBER: _builtins.int
     CORPUS_FIELD_NUMBER: _builtins.int
     corpus: _builtins.str
-    """Corpus of the weights, NAME:DOCUMENTS:DIGEST."""
+    """Corpus for the weights, as NAME:DOCUMENTS:DIGEST."""
     @_builtins.property
     def by_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Scores of 1- to 4-grams, 0 to 10 each; their mean is the score."""
+        """Four scores from 0 to 10, for 1-grams to 4-grams. Their mean is the metric's score."""
 
     def __init__(
         self,
@@ -2377,39 +2379,41 @@ class JudgeParts(_message.Message):
     GENERATED_TOKENS_FIELD_NUMBER: _builtins.int
     OTHER_KEY_SCORE_FIELD_NUMBER: _builtins.int
     value: _builtins.float
-    """The value from the labels, on their scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1. Absent if the metric
-    only has a verdict.
+    """Value computed from the labels: a rating from 1 to 3, a grade from 0 to 5 or a similarity from 0 to 1. Absent if
+    the metric has only a verdict.
     """
     yes_probability: _builtins.float
     """Probability of "yes", if the metric requests a verdict."""
     label_mass: _builtins.float
-    """Total probability of the labels before the judge was limited to them, if the backend reports it."""
+    """Total probability of the labels if the judge could write any text; absent if the backend does not report the
+    probability.
+    """
     reason: _builtins.str
-    """The judge's text before its verdict, if the metric requests such a text; cut at 8 192 characters."""
+    """The text that the judge wrote before its verdict, if the metric requests a text; cut at 8 192 characters."""
     decided_by: _builtins.str
-    """"judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the answer right with
-    references of an unrelated question.
+    """"judge", "rule" if a rule decided a binary question, or "guard" if the judge also called the answer right when
+    shown references of an unrelated question.
     """
     demonstrations: _builtins.str
-    """Type of the demonstrations shown: "binary", "short", "long"; empty without demonstrations."""
+    """Type of the demonstrations shown: "binary", "short" or "long"; empty if none were shown."""
     prompt_tokens: _builtins.int
-    """Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge decided, 0 means that
-    its server does not count tokens.
+    """Number of tokens that the judge read in all rounds, including fixed turns and thoughts. If a judge decided, 0 means
+    that the judge's server does not count tokens.
     Unknown: 0.
     """
     generated_tokens: _builtins.int
-    """Tokens that the judge wrote over all rounds.
+    """Number of tokens that the judge wrote in all rounds.
     Unknown: 0 if prompt_tokens is.
     """
     other_key_score: _builtins.float
-    """The judge's score with references of an unrelated question; absent if the guard did not need it."""
+    """The judge's score when shown references of an unrelated question; absent if the guard did not ask the judge."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Labels that the judge chose from; empty if a rule decided."""
 
     @_builtins.property
     def probabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Probabilities of the labels, which sum to 1."""
+        """Probabilities of the labels, with a sum of 1."""
 
     def __init__(
         self,
@@ -2451,7 +2455,7 @@ Global___JudgeParts: _TypeAlias = JudgeParts  # noqa: Y015
 
 @_typing.final
 class CorrectnessParts(_message.Message):
-    """Basis of a correctness score. SMILE's terms have the same meaning as in SmileParts, with preset one_pass."""
+    """Basis of a correctness score. SMILE's terms are the same as in SmileParts, with preset one_pass."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2508,17 +2512,17 @@ class CorrectnessParts(_message.Message):
     fit: _builtins.str
     """Identity of the fit: 12 hex digits of the SHA-256 of its text."""
     distance: _builtins.float
-    """Distance of the item from the fit's rows, 0 or more; independent of the answer's quality. Absent if the fit does
-    not describe its rows.
+    """Distance of the item from the rows that the fit was made on, 0 or more. Does not depend on the answer's quality.
+    Absent if the fit does not describe its rows.
     """
     uncertain_reason: _builtins.str
-    """Reason why the verdict is uncertain, else empty. "band": the probability lies inside the band. "unlike": it lies
-    only inside the wider band for items unlike the fit's rows. "rule": a rule calls the answer wrong, but the other
-    features call it right.
+    """Reason why the verdict is uncertain; empty if the verdict is certain. "band": the probability lies inside the band.
+    "unlike": the probability lies only inside the wider band for items unlike the fit's rows. "rule": a rule calls the
+    answer wrong, but the other features call it right.
     """
     @_builtins.property
     def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Features by name, without features that do not apply to the item."""
+        """Features by name. Features that do not apply to the item are left out."""
 
     def __init__(
         self,
@@ -2569,8 +2573,8 @@ class GraderParts(_message.Message):
     PIECES_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     logit: _builtins.float
-    """Highest logit of "right" over all pieces. The score is the logistic function of logit / temperature; the
-    temperature belongs to the model.
+    """Highest logit of "right" among all pieces. The score is the logistic function of logit / temperature, where each
+    model has its own temperature.
     """
     pieces: _builtins.int
     """Number of overlapping pieces of the answer, 1 to 8."""
@@ -2593,7 +2597,7 @@ Global___GraderParts: _TypeAlias = GraderParts  # noqa: Y015
 
 @_typing.final
 class AutoParts(_message.Message):
-    """The step that decided, and its reason. The judge's other results are in the result of its own metric."""
+    """The step that decided, and the reason. For the judge's full result, request the judge's metric too."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2608,12 +2612,14 @@ class AutoParts(_message.Message):
     JUDGE_CORRECT_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     decided_by: _builtins.str
-    """"exact_match", "correctness" or "judge"; "nobody" if the judge failed. The result then has the judge's status."""
+    """Step that decided: "exact_match", "correctness" or "judge"; "nobody" if the judge failed. After a failure, the
+    result has the judge's status.
+    """
     reason: _builtins.str
     """"certain": the probability is outside the band. "sample": the probability is outside the band, but the answer is in
     the sample that also goes to the judge. "band": the probability is inside the band, so the judge decides.
-    "refused": the probability is inside the band, but the judge does not decide, because it was no better there on the
-    fit's rows.
+    "refused": the probability is inside the band, but the judge does not decide, because the judge was no better
+    inside the band on the fit's rows.
     """
     probability: _builtins.float
     """Probability of correctness; absent if exact_match decided."""
@@ -2626,7 +2632,7 @@ class AutoParts(_message.Message):
     sampled: _builtins.bool
     """True if the answer is in the sample."""
     judge_status: _builtins.str
-    """Status of the call to the judge, without STATUS_; empty without a call."""
+    """Status of the call to the judge, without the prefix STATUS_; empty if there was no call."""
     judge_score: _builtins.float
     """The judge's score, even if the judge did not decide; absent if there was no call, or if the call failed."""
     judge_correct: _builtins.bool
@@ -2706,13 +2712,13 @@ class MetricResult(_message.Message):
     """Absent unless status is STATUS_OK."""
     status: Global___Status.ValueType
     message: _builtins.str
-    """The error and its remedy, for users. At most 1 000 characters, without strings of other items or server internals."""
+    """The error and its remedy, for users, in at most 1 000 characters."""
     matched_reference: _builtins.int
     """Index of the reference that gave the score."""
     correct: _builtins.bool
     """True if the answer counts as right; absent if the metric gives no verdict."""
     retry_after_s: _builtins.float
-    """Seconds to wait before a retry, with STATUS_UNAVAILABLE, if the server can estimate them."""
+    """Seconds to wait before a retry, with STATUS_UNAVAILABLE; absent if the server cannot estimate the time."""
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[Global___Warning.ValueType]: ...
     @_builtins.property

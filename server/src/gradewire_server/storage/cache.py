@@ -1,4 +1,4 @@
-"""The levels of the cache: an LRU in memory, the second level, its write-behind queue, and their metrics."""
+"""The cache in memory (an LRU), the second level, the queue of writes to it, and their metrics."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ from gradewire_server.storage.codec import EntryKind, pack, with_tier
 _log = logging.getLogger(__name__)
 
 ENTRY_OVERHEAD_BYTES = 240
-"""Maximum size in bytes of an OrderedDict entry without its key and value, as measured by a test."""
+"""Maximum size of an OrderedDict entry without its key and value, measured by a test."""
 
 _SECONDS: Final = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 _PREFIX: Final = "gradewire_engine"
@@ -36,15 +36,11 @@ _PENDING_BYTES_EACH = 2048
 
 
 class SegmentedLru:
-    """A segmented LRU cache of bytes by key. Not thread-safe: use it only on the event loop's thread.
+    """A segmented LRU cache from keys to bytes. Not thread-safe: use it only on the event loop's thread.
 
     Args:
         max_bytes: Maximum total size of keys, values and the cache's own structure.
         protected_share: Maximum share of `max_bytes` for the protected segment, 0 to 1.
-
-    Attributes:
-        used_bytes: The bytes in use, at most `max_bytes`.
-        evicted_entries: The number of evicted entries since the start.
     """
 
     __slots__ = (
@@ -59,7 +55,7 @@ class SegmentedLru:
 
     def __init__(self, max_bytes: int, *, protected_share: float = 0.8) -> None:
         if max_bytes < 1 or not 0 <= protected_share <= 1:
-            raise ValueError("max_bytes must be positive and protected_share between 0 and 1")
+            raise ValueError("max_bytes must be positive, and protected_share must be between 0 and 1")
         self._max_bytes = max_bytes
         self._protected_max = int(max_bytes * protected_share)
         self._probation: OrderedDict[bytes, bytes] = OrderedDict()
@@ -91,7 +87,7 @@ class SegmentedLru:
         return self._probation.get(key) if value is None else value
 
     def refresh(self, key: bytes, value: bytes) -> None:
-        """Replace the value of `key`, if present, with a value of equal length. This does not count as a use."""
+        """Replace the value of `key`, if present, with a value of the same length. This does not count as a use."""
         for segment in (self._protected, self._probation):
             if key in segment:
                 segment[key] = value
@@ -99,8 +95,8 @@ class SegmentedLru:
     def put(self, key: bytes, value: bytes, *, pinned: bool) -> None:
         """Store `value`, and replace any earlier value. Ignore a value larger than the whole cache.
 
-        A pinned value goes directly to the protected segment. All other values start in the probation segment, unless
-        the key is already protected.
+        A pinned value goes directly to the protected segment. Any other value starts in the probation segment, unless
+        its key is already protected.
         """
         size = _size(key, value)
         if size > self._max_bytes:
@@ -149,7 +145,7 @@ def _size(key: bytes, value: bytes) -> int:
 
 
 class StorageTelemetry:
-    """The Prometheus metrics of memory and stores. Each registry needs its own instance."""
+    """The Prometheus metrics of the in-process cache and of stores. Each registry needs its own instance."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -158,19 +154,19 @@ class StorageTelemetry:
             return Counter(f"{_PREFIX}_{name}", what, labels, registry=registry)
 
         self.store_operations = counter("store_operations", "Calls to the second-level store.", _STORE_OPERATION)
-        self.store_errors = counter("store_errors", "Failed calls of a second level.", _STORE_OPERATION)
+        self.store_errors = counter("store_errors", "Failed calls to the second-level store.", _STORE_OPERATION)
         self.store_rejected = counter("store_rejected_values", "Misses because a value failed its check.", ("store",))
         self.refused_macs = counter(
             "store_refused_macs", "Misses because a value's MAC is missing or wrong.", ("reason",)
         )
         self.store_s = Histogram(
             f"{_PREFIX}_store_seconds",
-            "Time of one call of a second level.",
+            "Duration of a call to the second-level store.",
             _STORE_OPERATION,
             registry=registry,
             buckets=_SECONDS,
         )
-        self.unwritten = counter("unwritten_values", "Values that did not reach the second level.", ("reason",))
+        self.unwritten = counter("unwritten_values", "Values that did not reach the second-level store.", ("reason",))
         self._breaker = Gauge(
             f"{_PREFIX}_breaker_state",
             "1 for the current state of the circuit breaker for Redis.",
@@ -180,16 +176,16 @@ class StorageTelemetry:
         self.set_breaker(BreakerState.CLOSED)
 
     def expose(self, memory: SegmentedLru) -> None:
-        """Expose the fill level of the in-process cache, read at each scrape."""
+        """Expose the in-process cache's size and evictions, read at each scrape."""
         self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
-        self._gauge("memory_entries", "Entries of the in-process cache.", lambda: len(memory))
+        self._gauge("memory_entries", "Entries in the in-process cache.", lambda: len(memory))
         self.registry.register(
             ReadCounter(f"{_PREFIX}_memory_evictions", "Entries evicted from memory.", lambda: memory.evicted_entries)
         )
 
     @contextmanager
     def timed(self, store: str, operation: str) -> Iterator[None]:
-        """Count a call of a second level, and its failure or duration."""
+        """Count a call to a second level, and its duration or failure."""
         self.store_operations.labels(store, operation).inc()
         started_s = time.perf_counter()
         try:
@@ -200,7 +196,7 @@ class StorageTelemetry:
         self.store_s.labels(store, operation).observe(time.perf_counter() - started_s)
 
     def set_breaker(self, state: BreakerState) -> None:
-        """Expose the breaker's state."""
+        """Expose the circuit breaker's state."""
         for each in BreakerState:
             self._breaker.labels(each).set(each is state)
 
@@ -209,7 +205,7 @@ class StorageTelemetry:
 
 
 class ReadCounter(Collector):
-    """A Prometheus counter that calls `read` for its value at each scrape."""
+    """A Prometheus counter that reads its value at each scrape."""
 
     def __init__(self, name: str, what: str, read: Callable[[], float]) -> None:
         self._name, self._what, self._read = name, what, read
@@ -234,7 +230,7 @@ class Write(NamedTuple):
 
 
 class SecondLevel(Protocol):
-    """A store of checked values. It never changes a vector, never causes a long delay, and never raises an error."""
+    """A store of checked values. It never changes a vector, never blocks a caller for long, and never raises errors."""
 
     @property
     def source(self) -> AnswerSource:
@@ -256,14 +252,14 @@ class SecondLevel(Protocol):
         """Return the reason why the store does not work properly; "" if it works."""
 
     async def close(self) -> None:
-        """Release its resources."""
+        """Release the store's resources."""
 
 
 class WriteBehind:
-    """A queue of writes to a second level, if there is one. After a write, the entry in memory records its stored tier.
+    """A queue of writes to an optional second level. After a write, the entry in memory records its stored tier.
 
-    The queue has at most `max_pending` entries, with an average size of at most 2 KiB. It drops an entry that does not
-    fit. The next hit adds the entry again.
+    The queue has at most `max_pending` entries, with an average size of at most 2 KiB. The queue drops an entry that
+    does not fit. The entry's next hit queues it again.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Encode cache entries: names from hashes of texts, and vectors, token vectors and logits as bytes."""
+"""Encode cache entries: hashes of texts as names, and vectors, token vectors and logits as bytes."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,20 @@ from gradewire_models.repository.built import BuiltModel
 from gradewire_server.domain.needs import Tier, TokenVectors
 
 VectorKind: TypeAlias = int
-"""SENTENCE, or a layer number like `EmbedTokens.layer`."""
+"""SENTENCE, WORDS or a layer number."""
 
 SENTENCE: Final[VectorKind] = -1
 WORDS: Final[VectorKind] = 0
-"""The last layer's token vectors without special tokens. Layers from 1 on include special tokens."""
+"""The last layer's token vectors without special tokens. Layer numbers from 1 on include special tokens."""
 
 Blobs: TypeAlias = Mapping[VectorKind, bytes]
-"""A text's blobs by kind. SENTENCE is always present, because every pass computes it."""
+"""A text's blobs by kind. SENTENCE is always present, because every pass computes the sentence vector."""
 
 
 FORMAT_VERSION = 1
 HASH_BYTES = 16
 LOGIT_DIMS = 2
-"""The size of a logit, a float32, in float16 values."""
+"""Size of a logit (float32), in float16 values."""
 
 _HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
 _CHECKED = _HEADER.size - 8
@@ -43,7 +43,7 @@ _PIECES_SHIFT: Final = 1
 
 
 class EntryKind(StrEnum):
-    """An entry's content type. For token vectors with special tokens, keys append the layer number."""
+    """The type of an entry's content. Keys for token vectors with special tokens also contain the layer number."""
 
     SENTENCE = "s"
     TOKENS = "t"
@@ -54,9 +54,9 @@ class EntryKind(StrEnum):
 class KeySpace:
     """The keys for one namespace, one model and one kind of entry.
 
-    In the process, an entry's name is a 16-byte hash of the space's prefix and the text, so hashes of different spaces
-    differ. Stores outside the process use `stored`, which has a readable prefix. `layer` is the layer of token vectors
-    with special tokens; otherwise, it is 0. `input_prefix` is the text that the model requires before its input.
+    In the process, an entry's name is a hash of the space's prefix and the text. Stores outside the process use
+    `stored`, with a readable prefix. `layer` is the layer of token vectors with special tokens; otherwise, it is 0.
+    `input_prefix` is the text that the model requires before its input.
     """
 
     __slots__ = ("_seed", "kind", "prefix")
@@ -82,12 +82,12 @@ class KeySpace:
         return hashes
 
     def stored(self, text_hash: bytes) -> bytes:
-        """Return the name of an entry in a store outside the process."""
+        """Return an entry's name in a store outside the process."""
         return self.prefix + text_hash
 
 
 class ModelSpaces:
-    """The names of a model's cache entries, and the length of its vectors.
+    """The names for a model's cache entries, and the entries' size.
 
     Attributes:
         dims: The number of float16 values in an entry: a vector's dimensions, or LOGIT_DIMS for a grader's logit.
@@ -141,16 +141,16 @@ def round_vectors(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float16], ND
     """Round vectors, so that their first use and all cached uses have the same values.
 
     Returns:
-        float16[n, dims], and bool[n], which is True if a row is finite and not zero. Cache only these rows.
+        float16[n, dims], and bool[n], which is True for rows that are finite and not zero. Cache only these rows.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # the second result marks overflows, which are not finite
+    with np.errstate(over="ignore", invalid="ignore"):  # the second result excludes overflows, which are not finite
         rounded = vectors.astype(np.float16)
         squares = np.einsum("ij,ij->i", rounded, rounded, dtype=np.float32)
     return rounded, np.isfinite(squares) & (squares > 0)
 
 
 def encode_blobs(vectors: NDArray[np.float16], truncated: NDArray[np.bool_]) -> list[bytes]:
-    """Return blobs of float16[n, dims], marked as not in a second level yet."""
+    """Return blobs of float16[n, dims], marked as not yet in a second level."""
     n, dims = vectors.shape
     rows = np.empty((n, dims + 1), np.uint16)
     rows[:, :dims] = vectors.view(np.uint16)
@@ -208,7 +208,7 @@ def encode_tokens(
     """Return the blob of a text's token vectors, with its sentence blob and flags; None if a value is not finite.
 
     Args:
-        sentence_blob: The sentence blob of the same text.
+        sentence_blob: The same text's sentence blob.
         tokens: float32[n, dims], token vectors.
         offsets: int32[n, 2], each token's start and end.
         ids: int32[n], token IDs.
@@ -240,7 +240,7 @@ def decode_tokens(blob: bytes, dims: int) -> TokenVectors:
 
 
 def sentence_of(blob: bytes, dims: int) -> bytes:
-    """Return the sentence blob inside a token blob, marked as not in a second level yet."""
+    """Return the sentence blob inside a token blob, marked as not yet in a second level."""
     return with_tier(blob[-2 * (dims + 1) :], Tier.WINDOW)
 
 
@@ -250,13 +250,13 @@ def with_sentence(blob: bytes, sentence_blob: bytes) -> bytes:
 
 
 def is_complete(payload: bytes, dims: int) -> bool:
-    """Return True if a token blob, without its last two bytes, has the length that its header states."""
+    """Return True if a token blob without its last two bytes has the length that its header states."""
     count = int.from_bytes(payload[:_COUNT_BYTES], "little")
     return len(payload) == _COUNT_BYTES + count * (12 + 2 * dims) + 2 * dims
 
 
 def encode_logit(logit: float, *, truncated: bool, pieces: int) -> bytes:
-    """Return the blob of an answer's logit (1 to 127 pieces), marked as not in a second level yet."""
+    """Return the blob of an answer's logit (1 to 127 pieces), marked as not yet in a second level."""
     return _BLOB.pack(logit, truncated * _LOGIT_TRUNCATED | pieces << _PIECES_SHIFT, Tier.WINDOW)
 
 

@@ -1,4 +1,4 @@
-"""LMDB environments that survive damaged files, and checks for truncation while they are open."""
+"""LMDB environments that survive damaged files, with checks for truncation while they are open."""
 
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ _verify: Callable[[str], list[str]] = verify
 _log = logging.getLogger(__name__)
 _DATA, _STATE = "data.mdb", "state.json"
 _QUICKLY_VERIFIED_BYTES = 64 << 20
-"""Maximum size of files to verify after every crash. Verification takes 17 s for a GiB."""
+"""Maximum size of files to verify after every crash. Verification takes 17 s per GiB."""
 _MAX_READERS = 512
 
 # LMDB 0.9, 64 bit: page header (16 bytes), magic, version, address, map size, two database records of 48 bytes (the
@@ -35,8 +35,8 @@ _LAYOUT = "v1"
 def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: bool) -> lmdb.Environment:
     """Open an environment; replace a damaged environment with a new one.
 
-    If `durable` is True, a commit waits for the disk. Pass `alone=True` if no other process has the environment open,
-    because only then can this function verify and replace the environment.
+    If `durable` is True, a commit waits for the disk. Pass `alone=True` only if no other process has the environment
+    open, because this function then verifies and replaces the environment.
 
     Raises:
         OSError: The directory cannot be created, read or written.
@@ -68,7 +68,7 @@ def mark_clean(directory: Path) -> None:
 
 
 def mark_suspect(directory: Path) -> None:
-    """Mark a misbehaving environment, so that the next process to open it verifies it."""
+    """Mark a misbehaving environment, so that the next process to open it verifies the files."""
     (directory / _STATE).unlink(missing_ok=True)
 
 
@@ -104,7 +104,7 @@ def _damage(directory: Path) -> str:
 
 
 def _truncation(data: Path) -> str:
-    """Return a message if a file is shorter than its meta pages require; otherwise, ""."""
+    """Return a message if a file is shorter than its meta pages require, otherwise ""."""
     with data.open("rb") as file:
         expected = _required_bytes(file.fileno())
     found = data.stat().st_size
@@ -112,7 +112,7 @@ def _truncation(data: Path) -> str:
 
 
 def _required_bytes(file: int) -> int:
-    """Return the size that an open file needs according to its meta pages, without using the memory map.
+    """Return the size that an open file must have according to its meta pages. Do not use the memory map.
 
     Raises:
         ValueError, struct.error: The meta pages are damaged or missing.
@@ -130,7 +130,7 @@ def _identity(data: Path) -> list[int]:
 
 
 def _boot() -> str:
-    """Return an ID of the machine's current boot. Pages written before it may not have reached the disk in order."""
+    """Return an ID of the machine's current boot. Pages from an earlier boot may have reached the disk out of order."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -152,8 +152,7 @@ def _write_state(directory: Path, *, clean: list[int] | None) -> None:
 class StoreDirectory:
     """A directory that processes on one machine may share.
 
-    Each process holds a shared lock while it uses the directory. A process that is alone takes an exclusive lock to
-    verify and repair files. The last process to leave takes an exclusive lock to mark the files as clean.
+    Processes hold a shared lock while they use the directory, and an exclusive lock to repair files or mark them clean.
 
     Args:
         root: The directory. A missing directory is created.
@@ -186,17 +185,17 @@ class StoreDirectory:
         self.alone = False
 
     def close_environment(self, environment: lmdb.Environment, *, suspect: bool) -> None:
-        """Flush and close an environment. The next process to open a `suspect` environment verifies it."""
+        """Flush and close an environment. The next process that opens a `suspect` environment verifies it."""
         path = Path(environment.path())
         if suspect:
             mark_suspect(path)
         else:
-            environment.sync(True)  # noqa: FBT003 - py-lmdb accepts it only by position
+            environment.sync(True)  # noqa: FBT003 - py-lmdb accepts this argument only by position
             self._closed.append(path)
         environment.close()
 
     def close(self) -> None:
-        """Release the lock. The last process marks the closed files as clean before it releases the lock."""
+        """Release the lock. The last process first marks the closed files as clean."""
         with self._use, contextlib.suppress(BlockingIOError):
             fcntl.flock(self._use, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for path in self._closed:
@@ -233,7 +232,7 @@ class WatchedEnvironment:
         self._reading = threading.Lock()  # held by readers on threads other than the writer's, and while closing
         self._environment: Any = None
         self._file: int | None = None
-        """The open environment's file; None after a failed rebuild, until a rebuild succeeds."""
+        """The open environment's file. None after a failed rebuild, until a later rebuild succeeds."""
         self._largest_bytes = 0
         self._noting = threading.Lock()
         self._open(alone=directory.alone)
@@ -283,7 +282,7 @@ class WatchedEnvironment:
     def rebuild(self) -> None:
         """Replace a truncated environment with a new one, on the writer's thread.
 
-        Raises the same errors as `open_environment`.
+        Raise the same errors as `open_environment`.
         """
         with self._directory.rotating(), self._reading:
             try:
@@ -299,7 +298,7 @@ class WatchedEnvironment:
             self._open(alone=False)
 
     def close(self, *, suspect: bool) -> None:
-        """Flush and close the environment. If it is `suspect`, the next process to open it verifies it."""
+        """Flush and close the environment. The next process that opens a `suspect` environment verifies it."""
         try:
             self.check()
         except TruncatedError:
@@ -318,7 +317,7 @@ class WatchedEnvironment:
     def _open(self, *, alone: bool) -> None:
         environment = open_environment(self.path, max_bytes=self._max_bytes, durable=self._durable, alone=alone)
         try:
-            # LMDB's locks are on a different file, so opening and closing this file does not release a lock.
+            # LMDB locks a different file, so opening and closing this file does not release a lock.
             self._file = os.open(data_file(self.path), os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             environment.close()

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _FAILED: Final = Failure(Status.UNAVAILABLE, "the store of prepared references failed; the server's log says why")
 _FULL: Final = Failure(Status.UNAVAILABLE, "the store of prepared references is full; raise disk_max_bytes")
 _LOST: Final = Failure(
-    Status.UNAVAILABLE, "the store has lost prepared references of this set; prepare the set under a new name"
+    Status.UNAVAILABLE, "the store has lost prepared references of this set; prepare the set again under a new name"
 )
 _CHECKED_EVERY: Final = 256
 """Number of members to read between two checks of the file's size."""
@@ -64,7 +64,7 @@ class DiskPrepared(PreparedStore):
     @override
     async def member_count(self, group: bytes) -> int | Failure:
         found = await self.read([group])
-        return found if isinstance(found, Failure) else _number(found[0])
+        return found if isinstance(found, Failure) else _unpacked_count(found[0])
 
     @override
     async def members(self, group: bytes) -> Mapping[bytes, bytes] | Failure:
@@ -83,7 +83,7 @@ class DiskPrepared(PreparedStore):
         self._directory.close()
 
     async def _on_thread(self, work: Callable[..., T], *given: Any) -> T | Failure:
-        """Run `work` on the writer's thread and return its result. In a forked child, return a failure."""
+        """Run `work` on the writer's thread and return the result. In a forked child, return a failure."""
         if not self._directory.ours:
             return _FAILED
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
@@ -108,7 +108,7 @@ class DiskPrepared(PreparedStore):
 
     def _add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
         def put(transaction: Any) -> Failure | None:
-            count = _number(transaction.get(group))
+            count = _unpacked_count(transaction.get(group))
             if isinstance(count, Failure):
                 return count
             new = 0
@@ -124,7 +124,7 @@ class DiskPrepared(PreparedStore):
         return self._commit(put)
 
     def _rebuild_and_read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """Create an empty store. Prepared references are lost with the old file, so items become NOT_PREPARED."""
+        """Create an empty store, because the file with prepared references is lost. Items become NOT_PREPARED."""
         try:
             self._environment.rebuild()
             with self._environment.on_writer(write=False) as transaction:
@@ -155,7 +155,7 @@ class DiskPrepared(PreparedStore):
         found: dict[bytes, bytes] = {}
         try:
             with self._environment.on_writer(write=False) as transaction, transaction.cursor() as cursor:
-                count = _number(transaction.get(group))
+                count = _unpacked_count(transaction.get(group))
                 if cursor.set_range(group + b"\0"):
                     for key, value in cursor:
                         if not key.startswith(group):
@@ -171,8 +171,7 @@ class DiskPrepared(PreparedStore):
         return found if len(found) == count else _LOST
 
 
-def _number(value: bytes | None) -> int | Failure:
-    """Return a group's member count."""
+def _unpacked_count(value: bytes | None) -> int | Failure:
     if value is None:
         return 0
     return int(_COUNT.unpack(value)[0]) if len(value) == _COUNT.size else _LOST

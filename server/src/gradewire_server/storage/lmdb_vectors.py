@@ -39,22 +39,22 @@ _PAUSE_AFTER_FAILED_WRITE_S: Final = 10.0
 
 
 class Generations:
-    """The generations that this process has opened in a directory. It raises the same errors as `open_environment`.
+    """The generations in a directory that this process has opened. It raises the same errors as `open_environment`.
 
     `read` and `write` may run on two threads. If another process has removed an open generation, this process uses the
-    generation until its own map is full. `max_bytes` limits all generations together.
+    generation until this process's map is full. `max_bytes` limits all generations together.
     """
 
     def __init__(self, directory: StoreDirectory, *, max_bytes: int) -> None:
         self._directory = directory
         self._map_bytes = max_bytes // _KEPT
-        self._lock = threading.Lock()  # guards the dict below, and closing of its environments, but never a write
+        self._lock = threading.Lock()  # guards the dict below and the closing of its environments, but never a write
         self._open: dict[int, WatchedEnvironment] = {}  # newest first
         with directory.rotating():
             self._adopt()
 
     def read(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], list[int]]:
-        """Return each key's value, or None, and the positions of the values that are in an older generation.
+        """Return each key's value, or None, and the positions of values in an older generation.
 
         Raises:
             TruncatedError: A file has shrunk.
@@ -76,17 +76,17 @@ class Generations:
         return values, older
 
     def write(self, values: Mapping[bytes, bytes]) -> None:
-        """Store values in the newest generation. If it is full, create a new generation.
+        """Store values in the newest generation. If the generation is full, create a new generation.
 
         Raises:
             OSError: A new generation cannot be created.
-            lmdb.Error: A map misbehaves, or all values together do not fit into an empty map.
+            lmdb.Error: A map misbehaves, or an empty map is too small for all values together.
         """
         for _ in range(_MOST_ROTATIONS):
             try:
                 self._put(values)
             except (lmdb.MapFullError, lmdb.MapResizedError):
-                self._rotate()  # perhaps to another process's generation, which may also be full
+                self._rotate()  # perhaps into another process's generation, which may also be full
             else:
                 return
         self._put(values)
@@ -143,8 +143,8 @@ def _scan(path: Path) -> list[tuple[int, Path]]:
 class DiskVectors(SecondLevel):
     """A second level in LMDB maps. Processes may share its directory. It raises the same errors as `open_environment`.
 
-    Close the directory after this store. `clock` must return Unix seconds, because a value's expiry must hold across
-    restarts and processes.
+    Close this store before the directory. `clock` must return Unix seconds, because a value's expiry must survive
+    restarts and be the same for all processes.
     """
 
     source = AnswerSource.DISK
@@ -285,7 +285,7 @@ class DiskVectors(SecondLevel):
                 references = {}
             except lmdb.MapFullError:
                 self._references_full = True
-                _log.warning("The map of references is full; storing new references with the predictions")
+                _log.warning("The map for references is full; new references are stored with the predictions")
         values = forward | predictions | references
         if values:
             self._generations.write(values)

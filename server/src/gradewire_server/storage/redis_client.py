@@ -1,4 +1,4 @@
-"""Access one Redis or Valkey server, or a cluster, with short timeouts, a breaker, and values with a keyed MAC."""
+"""Access to one Redis or Valkey server, or a cluster, with short timeouts, a breaker, and values with a keyed MAC."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from gradewire_server.storage.cache import StorageTelemetry
 
 _log = logging.getLogger(__name__)
 _HEADER: Final = b"gm\x02"
-"""Magic and version of a value with a MAC. Version 1 has no MAC."""
+"""Magic and version for a value with a MAC. Version 1 has no MAC."""
 _MAC_BYTES: Final = 16
 _START: Final = len(_HEADER) + _MAC_BYTES
 _LOG_EVERY_S: Final = 60.0
@@ -94,14 +94,14 @@ class RedisAwayError(Exception):
 
 
 class RedisRefusedError(RedisAwayError):
-    """Raised when the Redis server refuses a command, because it is full or a replica, or we lack a permission."""
+    """Raised when the Redis server refuses a command because it is full, is a replica, or denies permission."""
 
 
 class RedisClient:
     """A client for one Redis server, with a connection pool, timeouts, a breaker and a probe.
 
-    A cancelled command closes its connection, so that no other command receives the late reply. The stores add MACs
-    from `mac` to their values, and check them when they read.
+    A cancelled command closes its connection, so that no later command receives the delayed reply. The stores use
+    `mac` to sign and check their values.
     """
 
     def __init__(self, config: RedisConfig, telemetry: StorageTelemetry) -> None:
@@ -161,7 +161,7 @@ class RedisClient:
         await self._set_each(values, lambda key: {"ex": ttl_s.get(key)})
 
     async def add(self, values: Mapping[bytes, bytes]) -> None:
-        """Store values under unused keys, in one round trip. Existing values stay, even with concurrent writers.
+        """Store values under unused keys, in one round trip. Never replace a value, even with concurrent writers.
 
         Raises:
             RedisAwayError: At least one value with an unused key was not stored.
@@ -170,14 +170,14 @@ class RedisClient:
         await self._set_each(values, lambda _: {"nx": True})
 
     async def replace(self, key: bytes, expected: bytes, value: bytes) -> None:
-        """Replace a value if it is still `expected`; raise the same errors as `add`."""
+        """Replace a value if it still equals `expected`; raise the same errors as `add`."""
         await self._write(lambda: self._client.eval(_REPLACE, 1, key, expected, value))
 
     async def hash_length(self, key: bytes) -> int:
         """Return a hash's field count, or 0 if the hash does not exist; raise the same errors as `get`."""
 
         async def work() -> int:
-            return int(await self._client.hlen(key))  # inside, so that a reply of a wrong type is a server error
+            return int(await self._client.hlen(key))  # so that a wrong type is a server error
 
         return await self._read(work)
 
@@ -198,11 +198,11 @@ class RedisClient:
         return await self._read_each(lambda: self._client.hmget(key, fields), len(fields))
 
     async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:
-        """Set fields of a hash. They never expire. Raise the same errors as `add`."""
+        """Set a hash's fields, which never expire; raise the same errors as `add`."""
         await self._write(lambda: self._client.hset(key, mapping=values))
 
     async def close(self) -> None:
-        """Stop the probe and close the connections."""
+        """Stop the probe, and close the connections."""
         self._closing = True
         if self._probe is not None:
             self._probe.cancel()
@@ -248,7 +248,7 @@ class RedisClient:
                 async with asyncio.timeout(timeout_s):
                     result = await work()
         except ResponseError as error:
-            if isinstance(error, ClusterDownError):  # one node of the cluster reports that another node is down
+            if isinstance(error, ClusterDownError):  # a cluster's node reports that another node is down
                 self._breaker.failed()
                 raise RedisAwayError(type(error).__name__) from error
             # The server is up, because it answered. Do not log the error's text, which may quote the request.

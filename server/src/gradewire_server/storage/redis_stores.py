@@ -1,4 +1,4 @@
-"""Vectors, synthetic answers and corpora in Redis. All gradewire processes with the same Redis server share them."""
+"""Vectors, synthetic answers and corpora in Redis, shared by all gradewire processes with the same Redis server."""
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -84,7 +84,7 @@ class RedisVectors(SecondLevel):
 
     @override
     async def close(self) -> None:
-        # The store of prepared answers is closed last, and closes the client.
+        # The store of prepared answers closes last, and then closes the client.
         return
 
     def _blob(self, key: bytes, value: object, dims: int, kind: EntryKind) -> bytes | None:
@@ -114,11 +114,11 @@ def _answering_failures(
 
 
 class RedisPrepared(PreparedStore):
-    """Synthetic answers and corpora in Redis. They never expire; Redis's configuration decides how durable they are.
+    """Synthetic answers and corpora in Redis. They never expire. Redis's configuration decides how durable they are.
 
-    A group is one hash, so that a cluster keeps it in one slot. If a value's MAC is refused, the value becomes b"",
-    which passes no check. A synthetic answer then counts as missing, and a corpus entry counts as damaged. `close` also
-    closes the client.
+    A group is one hash, so that a cluster keeps the group in one slot. If a value's MAC is refused, the value is read
+    as b"", which passes no check. A synthetic answer then counts as missing, and a corpus entry counts as damaged.
+    `close` also closes the client.
     """
 
     def __init__(self, client: RedisClient) -> None:
@@ -145,7 +145,9 @@ class RedisPrepared(PreparedStore):
             await self._client.add(dict(missing[start : start + _SENTENCE_KEYS]))
         for key, found in there.items():
             if found is not None and found != wanted[key]:
-                await self._client.replace(key, found, wanted[key])  # a damaged value, else ALREADY_HELD
+                await self._client.replace(
+                    key, found, wanted[key]
+                )  # damaged, because an intact value gives ALREADY_HELD
         # The first writer owns the key. Read the values back, because only this shows that they are stored.
         there = await self._stored_entries(values)
         if isinstance(there, Failure):
@@ -196,14 +198,14 @@ class RedisPrepared(PreparedStore):
         await self._client.close()
 
     async def _stored(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return values in their stored format. If there is a MAC key, each value follows its MAC."""
+        """Return values in their stored format. With a MAC key, each stored value begins with its MAC."""
         values: list[object] = []
         for start in range(0, len(keys), _SENTENCE_KEYS):
             values += await self._client.get(keys[start : start + _SENTENCE_KEYS])
         return [value if isinstance(value, bytes) else None for value in values]
 
     async def _stored_entries(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
-        """Return the keys' stored values; `ALREADY_HELD` if a key has a different answer."""
+        """Return the stored values by key, or `ALREADY_HELD` if a key has a different answer."""
         there = dict(zip(values, await self._stored(list(values)), strict=True))
         taken = any(differs(key, self._already_held(key, there[key]), value) for key, value in values.items())
         return ALREADY_HELD if taken else there

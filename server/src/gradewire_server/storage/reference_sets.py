@@ -40,19 +40,19 @@ _DAMAGED: Final = Failure(
 
 
 class PreparedStore(Protocol):
-    """A store of values by key, and of groups of values by name. Methods return failures and never raise errors.
+    """A store that holds values by key, and groups of values by name. Methods return failures and never raise errors.
 
-    A group's name has a length and a prefix that no key has. A group's members have names of 16 bytes.
+    A group's name differs from every key in length and prefix. A group's members have names of 16 bytes.
     """
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
         """Return a value for each key, or None."""
 
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
-        """Store values. When this method returns None, they are durable.
+        """Store values, which are durable when this method returns None.
 
-        If a key already has a different, intact value, keep that value and return `ALREADY_HELD`. This also holds for
-        concurrent writers.
+        If a key already has a different, intact value, keep that value and return `ALREADY_HELD`, even with concurrent
+        writers.
         """
 
     async def member_count(self, group: bytes) -> int | Failure:
@@ -62,16 +62,16 @@ class PreparedStore(Protocol):
         """Return all members by name, or a failure if a member is lost. New members may be missing."""
 
     async def add_members(self, group: bytes, values: Mapping[bytes, bytes]) -> Failure | None:
-        """Store members by name and replace earlier values. When this method returns None, the members are durable."""
+        """Store members by name, and replace earlier values. Members are durable when this method returns None."""
 
     async def close(self) -> None:
-        """Release its resources."""
+        """Release the store's resources."""
 
 
 class MemoryPreparedStore(PreparedStore):
     """A store in memory, for a server with neither a disk store nor Redis.
 
-    The store never evicts values. A write fails if it would make the total size of keys and values exceed `max_bytes`.
+    The store never evicts values. A write fails if keys and values together would exceed `max_bytes`.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -121,12 +121,12 @@ class MemoryPreparedStore(PreparedStore):
 
 
 def is_intact(key: bytes, value: bytes | None) -> bool:
-    """Return True if a value exists and passes its check. Callers may replace a value that is not intact."""
+    """Return True if there is a value that passes its check. Callers may replace any other value."""
     return value is not None and value[:_CHECK_BYTES] == _check(key, value[_CHECK_BYTES:])
 
 
 def differs(key: bytes, there: bytes | None, value: bytes) -> bool:
-    """Return True if a key has an intact answer that differs from `value`, so that `value` must not replace it."""
+    """Return True if the value there is intact and differs from `value`, so that `value` must not replace it."""
     return there != value and is_intact(key, there)
 
 
@@ -135,7 +135,7 @@ def _check(key: bytes, text: bytes) -> bytes:
 
 
 def packed(key: bytes, payload: bytes) -> bytes:
-    """Return the value to store under `key` for a payload; `is_intact` accepts it."""
+    """Return the value to store under `key` for a payload. `is_intact` accepts this value."""
     return _check(key, payload) + payload
 
 
@@ -145,7 +145,7 @@ def payload_of(key: bytes, value: bytes | None) -> bytes | None:
 
 
 class StoredReferenceSets(ReferenceSets):
-    """A tenant's reference sets in a store. The caller closes the store."""
+    """A tenant's reference sets in a store, which the caller closes."""
 
     def __init__(self, store: PreparedStore, *, namespace: str) -> None:
         self._store = store
@@ -233,7 +233,7 @@ class StoredReferenceSets(ReferenceSets):
         if failure is ALREADY_HELD:
             return Failure(
                 Status.INVALID_INPUT,
-                f"reference_set: {quoted(reference_set)} is immutable with different content; use a different name",
+                f"reference_set: {quoted(reference_set)} is immutable and has different content; use a different name",
             )
         return failure
 

@@ -37,7 +37,7 @@ export type Pair = Message<"gradewire.v1.Pair"> & {
   question: string;
 
   /**
-   * Right answers; read only with CompareParameters.references, which requires at least one and no blank one.
+   * Right answers, read only with CompareParameters.references. At least one is then required, and none may be blank.
    *
    * @generated from field: repeated string references = 3;
    */
@@ -45,8 +45,8 @@ export type Pair = Message<"gradewire.v1.Pair"> & {
 
   /**
    * If either answer is blank or has no letter or digit, the pair is STATUS_EMPTY_PREDICTION. Answers that look the
-   * same are a tie, without a judge. So are answers that would look the same to the judge after cutting or masking
-   * (WARNING_TRUNCATED, WARNING_MASKED).
+   * same are a tie, without a judge. The same applies to answers that would look the same to the judge after cutting or
+   * masking (WARNING_TRUNCATED, WARNING_MASKED).
    *
    * @generated from field: string answer_a = 4;
    */
@@ -72,7 +72,7 @@ export type Pair = Message<"gradewire.v1.Pair"> & {
   captions: string[];
 
   /**
-   * Pictures that the question is about; read only with CompareParameters.image, which requires at least one.
+   * Pictures that the question is about, read only with CompareParameters.image. At least one picture is then required.
    *
    * @generated from field: repeated gradewire.v1.Image images = 9;
    */
@@ -87,7 +87,7 @@ export const PairSchema: GenMessage<Pair> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_judging, 0);
 
 /**
- * The judge's verdict on a pair in one of its two orders.
+ * The judge's verdict on a pair in one of the two orders.
  *
  * @generated from message gradewire.v1.OrderVerdict
  */
@@ -131,14 +131,14 @@ export type OrderVerdict = Message<"gradewire.v1.OrderVerdict"> & {
   labelMass?: number | undefined;
 
   /**
-   * The judge's text before its verdict, with COMPARE_MODE_REASON; cut at 8 192 characters.
+   * The text that the judge wrote before its verdict, with COMPARE_MODE_REASON; cut at 8 192 characters.
    *
    * @generated from field: string reason = 7;
    */
   reason: string;
 
   /**
-   * True if the server could not read a verdict after the reason, so it took the verdict from the reason.
+   * True if the server took the verdict from the reason, because it could not read the verdict after the reason.
    *
    * @generated from field: bool extracted = 8;
    */
@@ -157,7 +157,7 @@ export const OrderVerdictSchema: GenMessage<OrderVerdict> = /*@__PURE__*/
  */
 export type PairResult = Message<"gradewire.v1.PairResult"> & {
   /**
-   * Position of the pair in the request, or its number in the stream, from 0.
+   * Position of the pair in the request or the stream, from 0.
    *
    * @generated from field: uint64 index = 1;
    */
@@ -193,7 +193,7 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
   warnings: Warning[];
 
   /**
-   * Means over both orders; absent if the server could not read one order's verdict, or needed no judge.
+   * Mean probabilities of both orders; absent if the server could not read an order's verdict, or needed no judge.
    *
    * @generated from field: optional double probability_a = 7;
    */
@@ -225,7 +225,7 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
   decidedBy: string;
 
   /**
-   * Same as in JudgeParts, over both orders.
+   * Same as in JudgeParts, for both orders together.
    *
    * @generated from field: uint32 prompt_tokens = 12;
    */
@@ -441,7 +441,7 @@ export type ChatTurn = Message<"gradewire.v1.ChatTurn"> & {
   text: string;
 
   /**
-   * Only for the user's last turn. The judge sees the images before the text.
+   * Pictures for the user's last turn; not allowed in other turns. The judge sees the pictures before the text.
    *
    * @generated from field: repeated gradewire.v1.Image images = 3;
    */
@@ -467,8 +467,8 @@ export type CompleteRequest = Message<"gradewire.v1.CompleteRequest"> & {
   model: string;
 
   /**
-   * 1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is the user's, or an assistant's
-   * turn after the user's that the judge continues.
+   * 1 to 256 turns, with at most Limits.max_item_bytes of text together. The last turn is a user's turn, or an
+   * assistant's turn that follows a user's turn and that the judge continues.
    *
    * @generated from field: repeated gradewire.v1.ChatTurn turns = 2;
    */
@@ -513,7 +513,7 @@ export type CompleteResponse = Message<"gradewire.v1.CompleteResponse"> & {
   message: string;
 
   /**
-   * The answer, without white space at either end. It may be empty. Set only with STATUS_OK.
+   * The answer, without white space at either end. Set only with STATUS_OK, and possibly empty.
    *
    * @generated from field: string text = 3;
    */
@@ -527,7 +527,7 @@ export type CompleteResponse = Message<"gradewire.v1.CompleteResponse"> & {
   complete: boolean;
 
   /**
-   * Absent if the judge's server does not report it.
+   * Absent if the judge's server does not report the number.
    *
    * @generated from field: optional uint32 prompt_tokens = 5;
    */
@@ -585,7 +585,7 @@ export type DecisionOption = Message<"gradewire.v1.DecisionOption"> & {
   label: string;
 
   /**
-   * Meaning of the option; empty if the label is enough.
+   * Meaning of the option. May be empty if the label is clear.
    *
    * @generated from field: string description = 2;
    */
@@ -604,7 +604,7 @@ export const DecisionOptionSchema: GenMessage<DecisionOption> = /*@__PURE__*/
  */
 export type DecisionQuestion = Message<"gradewire.v1.DecisionQuestion"> & {
   /**
-   * The question about the state. Blank is an error.
+   * The question about the state. A blank question is an error.
    *
    * @generated from field: string instructions = 1;
    */
@@ -638,7 +638,7 @@ export type DecideRequest = Message<"gradewire.v1.DecideRequest"> & {
 
   /**
    * Subject of the questions. If it is too long for the judge, the server cuts its end and warns with
-   * WARNING_TRUNCATED. Blank is an error.
+   * WARNING_TRUNCATED. A blank state is an error.
    *
    * @generated from field: string state = 2;
    */
@@ -676,7 +676,7 @@ export type Decision = Message<"gradewire.v1.Decision"> & {
   message: string;
 
   /**
-   * One per option, in the order of the options, with a sum of 1. Set only with STATUS_OK.
+   * Probabilities in the order of the options, with a sum of 1. Set only with STATUS_OK.
    *
    * @generated from field: repeated double probabilities = 3;
    */
@@ -695,7 +695,7 @@ export type Decision = Message<"gradewire.v1.Decision"> & {
   warnings: Warning[];
 
   /**
-   * Absent if the judge's server does not report it.
+   * Absent if the judge's server does not report the number.
    *
    * @generated from field: optional uint32 prompt_tokens = 6;
    */
@@ -729,7 +729,7 @@ export const DecisionSchema: GenMessage<Decision> = /*@__PURE__*/
  */
 export type DecideResponse = Message<"gradewire.v1.DecideResponse"> & {
   /**
-   * One per question, in the order of the questions.
+   * Decisions in the order of the questions, one for each.
    *
    * @generated from field: repeated gradewire.v1.Decision decisions = 1;
    */
@@ -787,7 +787,7 @@ export const WinnerSchema: GenEnum<Winner> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_judging, 0);
 
 /**
- * One of the two answers of a pair.
+ * One of a pair's two answers.
  *
  * @generated from enum gradewire.v1.PairAnswer
  */
@@ -846,15 +846,15 @@ export const ChatRoleSchema: GenEnum<ChatRole> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_judging, 2);
 
 /**
- * Compares pairs of answers, and sends other prompts to judges. Under this service's name, gRPC health reports if a
+ * Compares pairs of answers, and sends other prompts to judges. gRPC health reports under this service's name if a
  * judge is available.
  *
  * @generated from service gradewire.v1.Judging
  */
 export const Judging: GenService<{
   /**
-   * Find the better answer of each pair. Results come in the order of the pairs. A bad pair does not fail the call. A
-   * judge sees each pair twice, once in each order. The limits of Scoring.Score apply, and a pair counts as an item.
+   * Find the better answer in each pair. The judge sees each pair twice, once in each order. Results have the order of
+   * the pairs. A bad pair does not fail the call. The limits of Scoring.Score apply, and a pair counts as an item.
    * Errors: those of Scoring.Score; FAILED_PRECONDITION if the judge is not available.
    *
    * @generated from rpc gradewire.v1.Judging.Compare
@@ -865,8 +865,9 @@ export const Judging: GenService<{
     output: typeof CompareResponseSchema;
   },
   /**
-   * The first message is config. All others have pairs, up to Limits.max_items_per_request in a message. The server
-   * sends each result when it is done, not in order. Errors and flow control are the same as for Scoring.ScoreStream.
+   * The first message contains the config. Each later message contains at most Limits.max_items_per_request pairs. The
+   * server sends each result when it is done, not in order. Errors and flow control are the same as for
+   * Scoring.ScoreStream.
    *
    * @generated from rpc gradewire.v1.Judging.CompareStream
    */
@@ -877,8 +878,7 @@ export const Judging: GenService<{
   },
   /**
    * Continue a chat with the judge's most probable words. The same chat always gets the same answer, from the cache if
-   * possible. The server never shortens a chat: a chat too long for the judge is STATUS_INVALID_INPUT. Requires the
-   * scope for judges.
+   * possible. If a chat is too long for the judge, the status is STATUS_INVALID_INPUT. Requires the scope for judges.
    * Errors: INVALID_ARGUMENT (names the field), RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAUTHENTICATED,
    * PERMISSION_DENIED, UNAVAILABLE, like Scoring.Score; FAILED_PRECONDITION if the judge is not available. If the judge
    * fails, the response's status reports the failure.
@@ -892,8 +892,8 @@ export const Judging: GenService<{
   },
   /**
    * Return the judge's probability of each option, for questions about one state. The judge sees each question
-   * separately, with its options in order. A question that fails does not fail the others. Requires the scope for
-   * judges. A question counts as an item. Errors are the same as for Complete.
+   * separately, with its options in order. If a question fails, the other questions still get answers. A question
+   * counts as an item. Requires the scope for judges. Errors are the same as for Complete.
    *
    * @generated from rpc gradewire.v1.Judging.Decide
    */

@@ -59,7 +59,8 @@ export type Model = Message<"gradewire.v1.Model"> & {
   howToGet: string;
 
   /**
-   * True for the models that an empty `model` parameter selects. One encoder, one grader and one judge are defaults.
+   * True if the server uses this model for an empty `model` parameter. One encoder, one grader and one judge are
+   * defaults.
    *
    * @generated from field: bool is_default = 6;
    */
@@ -71,7 +72,7 @@ export type Model = Message<"gradewire.v1.Model"> & {
   dims: number;
 
   /**
-   * Maximum length of a text, in tokens. The server cuts longer texts and warns with WARNING_TRUNCATED.
+   * Maximum length of a text in tokens. The server cuts longer texts and warns with WARNING_TRUNCATED.
    *
    * @generated from field: uint32 max_tokens = 8;
    */
@@ -83,7 +84,8 @@ export type Model = Message<"gradewire.v1.Model"> & {
   licence: string;
 
   /**
-   * Numeric class, such as fp32-cpu. The digest includes it, so scores of different classes never share cache entries.
+   * Numeric class, such as fp32-cpu. The digest covers the class, so models of different classes never share cache
+   * entries.
    *
    * @generated from field: string numeric_class = 10;
    */
@@ -104,7 +106,7 @@ export type Model = Message<"gradewire.v1.Model"> & {
   remarks: string[];
 
   /**
-   * Reason by metric, for metrics that an encoder cannot compute: correctness without a fit, bertscore without token
+   * Metrics that an encoder cannot compute, with the reason: correctness without a fit, bertscore without token
    * vectors.
    *
    * @generated from field: map<string, string> without_metrics = 13;
@@ -146,7 +148,7 @@ export type MetricParameter = Message<"gradewire.v1.MetricParameter"> & {
   defaultValue: string;
 
   /**
-   * Allowed values, as text: "0 to 1", "v1 | fast | paper | reference_code".
+   * Description of the allowed values, such as "0 to 1" or "v1 | fast | paper | reference_code".
    *
    * @generated from field: string allowed = 4;
    */
@@ -210,7 +212,7 @@ export type Metric = Message<"gradewire.v1.Metric"> & {
   needsModel: boolean;
 
   /**
-   * False while something that the metric needs is not loaded; `missing` names it.
+   * False while something that the metric needs is missing or not loaded; `missing` says what.
    *
    * @generated from field: bool available = 10;
    */
@@ -229,7 +231,7 @@ export type Metric = Message<"gradewire.v1.Metric"> & {
   needsJudge: boolean;
 
   /**
-   * Comparison with cheaper metrics, if measured. Read it before you pay for this metric.
+   * Comparison with cheaper metrics, to read before you pay for this metric; empty if not measured.
    *
    * @generated from field: string advice = 13;
    */
@@ -272,7 +274,7 @@ export type Limits = Message<"gradewire.v1.Limits"> & {
   maxReferencesPerItem: number;
 
   /**
-   * Maximum size of an item's strings together, in UTF-8 bytes. A larger item is STATUS_INVALID_INPUT.
+   * Maximum total size of an item's strings, in UTF-8 bytes. A larger item is STATUS_INVALID_INPUT.
    *
    * @generated from field: uint64 max_item_bytes = 4;
    */
@@ -284,15 +286,15 @@ export type Limits = Message<"gradewire.v1.Limits"> & {
   maxMessageBytes: bigint;
 
   /**
-   * Maximum number of a stream's items in progress at a time.
+   * Maximum number of items in progress in a stream.
    *
    * @generated from field: uint32 stream_window_items = 6;
    */
   streamWindowItems: number;
 
   /**
-   * Maximum number of windows that smile compares in the first max_prediction_words words of a prediction. The first
-   * window of each reference length always counts, even beyond this maximum.
+   * Maximum number of windows that smile compares, all within the prediction's first max_prediction_words words. The
+   * first window for each reference length always counts, even beyond this maximum.
    *
    * @generated from field: uint32 max_windows = 7;
    */
@@ -338,7 +340,7 @@ export type ListModelsResponse = Message<"gradewire.v1.ListModelsResponse"> & {
   serverVersion: string;
 
   /**
-   * Metrics that compare two answers, for Judging; `minimum` and `maximum` do not apply.
+   * Metrics that compare two answers, for Judging. Their `minimum` and `maximum` do not apply.
    *
    * @generated from field: repeated gradewire.v1.Metric comparisons = 5;
    */
@@ -369,7 +371,7 @@ export enum ModelState {
   LOADED = 1,
 
   /**
-   * In the model repository, but not loaded. The first use loads it.
+   * In the model repository, but not loaded. The first use loads the model.
    *
    * @generated from enum value: MODEL_STATE_BUILT = 2;
    */

@@ -54,7 +54,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   degraded: string[];
 
   /**
-   * Finished calls, and the number of them that ended with a code other than OK.
+   * Number of finished calls, and number of finished calls with a code other than OK.
    *
    * @generated from field: uint64 calls = 4;
    */
@@ -71,7 +71,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   callsInFlight: number;
 
   /**
-   * Items and entries received, and the number of them in progress now.
+   * Number of received items and entries, and number of items and entries in progress now.
    *
    * @generated from field: uint64 items = 7;
    */
@@ -84,7 +84,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
 
   /**
    * Histogram of call durations: increasing upper bounds in seconds, and the number of calls in each bucket. The last
-   * count is for calls above the last bound.
+   * bucket has no upper bound.
    *
    * @generated from field: repeated double latency_bounds_s = 9;
    */
@@ -103,7 +103,7 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   textsBySource: { [key: string]: bigint };
 
   /**
-   * Predicted wait in seconds if a small request arrived now.
+   * Predicted wait, in seconds, for a small request that arrives now.
    *
    * @generated from field: double admission_wait_s = 12;
    */
@@ -117,21 +117,21 @@ export type SnapshotResponse = Message<"gradewire.v1.SnapshotResponse"> & {
   overloadS: number;
 
   /**
-   * Pending prompts for judges.
+   * Number of pending prompts for judges.
    *
    * @generated from field: uint32 judge_queue_items = 14;
    */
   judgeQueueItems: number;
 
   /**
-   * Bytes in the in-process cache.
+   * Bytes used by the in-process cache.
    *
    * @generated from field: uint64 cache_bytes = 15;
    */
   cacheBytes: bigint;
 
   /**
-   * Memory of the server's process.
+   * Resident memory of the server's process.
    *
    * @generated from field: uint64 resident_bytes = 16;
    */
@@ -146,15 +146,15 @@ export const SnapshotResponseSchema: GenMessage<SnapshotResponse> = /*@__PURE__*
   messageDesc(file_gradewire_v1_monitoring, 1);
 
 /**
- * Reports the server's state, to callers that may see the totals of all tenants.
+ * Reports the server's state to callers who may see the totals of all tenants.
  *
  * @generated from service gradewire.v1.Monitoring
  */
 export const Monitoring: GenService<{
   /**
-   * Return load, latency and cache hits since the server started; two snapshots give rates. Requires the scope admin.
-   * The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED, UNAVAILABLE, like
-   * Scoring.Score.
+   * Return load, latency and cache hits since the server started. Compare two snapshots to compute rates. Requires the
+   * scope admin. The call is cheap, so you can make it every second. Errors: UNAUTHENTICATED, PERMISSION_DENIED,
+   * UNAVAILABLE, like Scoring.Score.
    *
    * @generated from rpc gradewire.v1.Monitoring.Snapshot
    */

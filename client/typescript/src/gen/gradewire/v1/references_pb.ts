@@ -31,8 +31,8 @@ export type ReferenceEntry = Message<"gradewire.v1.ReferenceEntry"> & {
   references: string[];
 
   /**
-   * Same as Item.synthetic_answers; stored durably, for SYNTHETIC_MODE_PREPARED. A set never changes an answer, so its
-   * name always means the same scores. An entry with a different answer for the same question and reference fails
+   * Same as Item.synthetic_answers; stored durably, for SYNTHETIC_MODE_PREPARED. A stored answer never changes, so that
+   * the set always gives the same scores. An entry with a different answer for the same question and reference fails
    * (STATUS_INVALID_INPUT).
    *
    * @generated from field: repeated string synthetic_answers = 3;
@@ -59,24 +59,24 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
   entries: ReferenceEntry[];
 
   /**
-   * Metrics to prepare for, at least one.
+   * At least one metric to prepare for.
    *
    * @generated from field: repeated gradewire.v1.MetricSpec metrics = 2;
    */
   metrics: MetricSpec[];
 
   /**
-   * Name of the set, at most 256 bytes. It must not end in "@" and 8 or more hex digits. You can add to a set unless it
-   * is immutable, but never change its content. If empty, the server names the set with 32 hex digits over the content
-   * of this call, plus the judge and the prompt if they write synthetic answers. The client library derives the name
-   * from the content of all calls for the set.
+   * Name of the set, at most 256 bytes. The name must not end in "@" and 8 or more hex digits. You can add to a set
+   * unless the set is immutable, but you can never change its content. If empty, the server names the set with 32 hex
+   * digits, computed from this call's content, and from the judge and the prompt if these write synthetic answers. The
+   * client library computes the name from the content of all calls for the set.
    *
    * @generated from field: string reference_set = 3;
    */
   referenceSet: string;
 
   /**
-   * Have a judge write a synthetic answer for each reference that has none in the entry or in the set.
+   * Let a judge write a synthetic answer for each reference that has none in the entry or in the set.
    *
    * @generated from field: gradewire.v1.SyntheticGeneration generate = 4;
    */
@@ -84,17 +84,17 @@ export type PrepareRequest = Message<"gradewire.v1.PrepareRequest"> & {
 
   /**
    * Freeze the set's corpus with exactly these entries. If the set already has different content, the server refuses
-   * the call with INVALID_ARGUMENT before it stores anything. It keeps an immutable corpus for all metrics. Because an
-   * immutable set must be complete, the server refuses the call if an entry is unreadable or cannot be graded.
+   * the call with INVALID_ARGUMENT before it stores anything. The server keeps an immutable corpus for all metrics. An
+   * immutable set must be complete, so the server refuses the call if an entry is unreadable or cannot be graded.
    *
    * @generated from field: bool immutable = 5;
    */
   immutable: boolean;
 
   /**
-   * With immutable: 32 hex digits over all entries of the set (PrepareProgress.corpus_digest). Required if you send the
+   * Digest of all entries in an immutable set, 32 hex digits (PrepareProgress.corpus_digest). Required if you send the
    * set in several calls. A last call without entries then reports whether the set is complete. Empty means that this
-   * call has all entries.
+   * call contains all entries.
    *
    * @generated from field: string expected_digest = 6;
    */
@@ -110,7 +110,7 @@ export const PrepareRequestSchema: GenMessage<PrepareRequest> = /*@__PURE__*/
 
 /**
  * Options for writing missing synthetic answers. The judge writes one sentence for each reference, once, and the set
- * keeps it.
+ * keeps the sentence.
  *
  * @generated from message gradewire.v1.SyntheticGeneration
  */
@@ -158,7 +158,7 @@ export type EntrySyntheticAnswers = Message<"gradewire.v1.EntrySyntheticAnswers"
   index: number;
 
   /**
-   * One per reference, in order; empty for a reference without one.
+   * Answers in the order of the references; an empty string for a reference without an answer.
    *
    * @generated from field: repeated string synthetic_answers = 2;
    */
@@ -228,7 +228,7 @@ export type PrepareProgress = Message<"gradewire.v1.PrepareProgress"> & {
   cacheHits?: CacheHits | undefined;
 
   /**
-   * Synthetic answers stored so far, including those stored before this call.
+   * Number of synthetic answers stored so far, including answers stored before this call.
    *
    * @generated from field: uint32 synthetic_answers_stored = 5;
    */
@@ -249,22 +249,23 @@ export type PrepareProgress = Message<"gradewire.v1.PrepareProgress"> & {
   complete: boolean;
 
   /**
-   * One per metric, in the last message.
+   * One per metric. Only the last message has this field.
    *
    * @generated from field: repeated gradewire.v1.Provenance provenance = 8;
    */
   provenance: Provenance[];
 
   /**
-   * Synthetic answers that the judge wrote in this call.
+   * Number of synthetic answers that the judge wrote in this call.
    *
    * @generated from field: uint32 synthetic_answers_generated = 9;
    */
   syntheticAnswersGenerated: number;
 
   /**
-   * References that serve as their own synthetic answers, because the judge wrote no good sentence in two tries or must
-   * not see them. Includes references from earlier calls; `failures` lists them (STATUS_UNPARSABLE).
+   * Number of references that also serve as their synthetic answers, because the judge must not see them or wrote no
+   * good sentence in two tries. Includes references from earlier calls. `failures` lists these references
+   * (STATUS_UNPARSABLE).
    *
    * @generated from field: uint32 synthetic_answers_fallback = 10;
    */
@@ -278,16 +279,16 @@ export type PrepareProgress = Message<"gradewire.v1.PrepareProgress"> & {
   syntheticAnswers: EntrySyntheticAnswers[];
 
   /**
-   * The judge and the prompt that wrote the synthetic answers, under the name "synthetic". Only the last message has
-   * it.
+   * The judge and the prompt for the synthetic answers, under the name "synthetic". Only the last message has this
+   * field.
    *
    * @generated from field: gradewire.v1.Provenance generation = 12;
    */
   generation?: Provenance | undefined;
 
   /**
-   * Digest (32 hex digits) of the set's corpus, independent of the order of entries. Only the last message has it, and
-   * only if the set is immutable and complete.
+   * Digest (32 hex digits) of the set's corpus, independent of the order of entries. Only the last message has this
+   * field, and only if the set is immutable and complete.
    *
    * @generated from field: string corpus_digest = 13;
    */

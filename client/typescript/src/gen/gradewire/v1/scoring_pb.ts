@@ -26,7 +26,7 @@ export type ScoreRequest = Message<"gradewire.v1.ScoreRequest"> & {
   items: Item[];
 
   /**
-   * At least one metric; a request without items needs none.
+   * At least one metric, unless the request has no items.
    *
    * @generated from field: repeated gradewire.v1.MetricSpec metrics = 2;
    */
@@ -34,8 +34,8 @@ export type ScoreRequest = Message<"gradewire.v1.ScoreRequest"> & {
 
   /**
    * Name returned by References.Prepare, at most 256 bytes; needed only with SYNTHETIC_MODE_PREPARED and
-   * CORPUS_PREPARED. With NAME@DIGEST (8 to 32 of the hex digits of Provenance.corpus_digest), the call is
-   * INVALID_ARGUMENT if the set has a different corpus. A call uses the same corpus from start to end.
+   * CORPUS_PREPARED. If you send NAME@DIGEST (the first 8 to 32 hex digits of Provenance.corpus_digest) and the set has
+   * a different corpus, the call fails with INVALID_ARGUMENT. A call uses the same corpus from start to end.
    *
    * @generated from field: string reference_set = 3;
    */
@@ -49,8 +49,8 @@ export type ScoreRequest = Message<"gradewire.v1.ScoreRequest"> & {
   omitDiagnostics: boolean;
 
   /**
-   * PRIORITY_BULK lowers the request's priority. By default, a small request goes before bulk work (streams,
-   * preparations, large requests).
+   * Priority of the request. By default, a small request goes before bulk work (streams, preparations, large requests);
+   * PRIORITY_BULK makes the request bulk work.
    *
    * @generated from field: gradewire.v1.Priority priority = 5;
    */
@@ -69,7 +69,7 @@ export const ScoreRequestSchema: GenMessage<ScoreRequest> = /*@__PURE__*/
  */
 export type ItemResult = Message<"gradewire.v1.ItemResult"> & {
   /**
-   * Position of the item in the request, or its number in the stream, from 0.
+   * Position of the item in the request or the stream, from 0.
    *
    * @generated from field: uint64 index = 1;
    */
@@ -120,7 +120,7 @@ export type ScoreResponse = Message<"gradewire.v1.ScoreResponse"> & {
   provenance: Provenance[];
 
   /**
-   * Seconds in the server, from reading the request to the finished response.
+   * Seconds that the server took, from reading the request to finishing the response.
    *
    * @generated from field: double server_s = 3;
    */
@@ -249,7 +249,7 @@ export enum Priority {
   UNSPECIFIED = 0,
 
   /**
-   * Take turns with bulk work, even if the request is small. Use this if nobody waits for the response.
+   * The request takes turns with bulk work, even if it is small. Use this if nobody waits for the response.
    *
    * @generated from enum value: PRIORITY_BULK = 1;
    */
@@ -263,21 +263,20 @@ export const PrioritySchema: GenEnum<Priority> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_scoring, 0);
 
 /**
- * Scores answers. Both calls give the same scores: use Score for a batch, ScoreStream for a long run.
+ * Scores answers. Use Score for a batch and ScoreStream for a long run. Both calls give the same scores.
  *
  * @generated from service gradewire.v1.Scoring
  */
 export const Scoring: GenService<{
   /**
-   * Score every item with every metric. Results come in the order of the items. A bad item does not fail the call.
-   * Errors: INVALID_ARGUMENT (unknown metric or enum value, too many items, or a string that is not UTF-8, and the
-   * error names the field; or a response larger than Limits.max_message_bytes, and the error says how many items fit);
-   * RESOURCE_EXHAUSTED (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry);
-   * FAILED_PRECONDITION (every metric fails, at least one because its model is missing); DEADLINE_EXCEEDED;
-   * UNAUTHENTICATED; UNAVAILABLE (loading or shutting down: try another replica). Shortly before the deadline, the
-   * server returns the finished results, with STATUS_TIMEOUT for unfinished work. It computes a batch's texts longest
-   * first, so items tend to finish together. A deadline that is much too short therefore times out most items, not only
-   * a few.
+   * Score every item with every metric. Results have the order of the items. A bad item does not fail the call.
+   * Errors: INVALID_ARGUMENT with the field's name (unknown metric or enum value, too many items, string that is not
+   * UTF-8) or with the number of items that fit (response larger than Limits.max_message_bytes); RESOURCE_EXHAUSTED
+   * (too much in flight; the trailing metadata grpc-retry-pushback-ms says when to retry); FAILED_PRECONDITION (every
+   * metric fails, at least one because its model is missing); DEADLINE_EXCEEDED; UNAUTHENTICATED; UNAVAILABLE (loading
+   * or shutting down; try another replica). Shortly before the deadline, the server returns the finished results, with
+   * STATUS_TIMEOUT for unfinished work. Items in a batch tend to finish together, so a deadline that is much too short
+   * times out most items, not only a few.
    *
    * @generated from rpc gradewire.v1.Scoring.Score
    */
@@ -287,10 +286,10 @@ export const Scoring: GenService<{
     output: typeof ScoreResponseSchema;
   },
   /**
-   * The first message is config. All others have items, up to Limits.max_items_per_request in a message. The server
-   * sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream, but
-   * results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream are
-   * in progress, so a slow reader or encoder slows the writer down instead of filling memory.
+   * The first message contains the config. Each later message contains at most Limits.max_items_per_request items. The
+   * server sends each result when it is done, not in order. Errors are the same as for Score. An error ends the stream,
+   * but results already sent are valid. The server stops reading while Limits.stream_window_items items of the stream
+   * are in progress. A slow reader or encoder therefore slows the writer down instead of filling memory.
    *
    * @generated from rpc gradewire.v1.Scoring.ScoreStream
    */

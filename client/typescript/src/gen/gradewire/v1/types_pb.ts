@@ -13,8 +13,8 @@ export const file_gradewire_v1_types: GenFile = /*@__PURE__*/
   fileDesc("ChhncmFkZXdpcmUvdjEvdHlwZXMucHJvdG8SDGdyYWRld2lyZS52MSJECgVJbWFnZRIOCgRkYXRhGAEgASgMSAASDQoDdXJpGAIgASgJSAASEgoKbWVkaWFfdHlwZRgDIAEoCUIICgZzb3VyY2UivgEKBEl0ZW0SCgoCaWQYASABKAkSEAoIcXVlc3Rpb24YAiABKAkSEgoKcmVmZXJlbmNlcxgDIAMoCRISCgpwcmVkaWN0aW9uGAQgASgJEhkKEXN5bnRoZXRpY19hbnN3ZXJzGAUgAygJEg8KB2NhcHRpb24YBiABKAkSDQoFZ3JvdXAYByABKAkSEAoIY2FwdGlvbnMYCCADKAkSIwoGaW1hZ2VzGAkgAygLMhMuZ3JhZGV3aXJlLnYxLkltYWdlItkJCgpNZXRyaWNTcGVjEi4KBXNtaWxlGAEgASgLMh0uZ3JhZGV3aXJlLnYxLlNtaWxlUGFyYW1ldGVyc0gAEi4KBXNiZXJ0GAQgASgLMh0uZ3JhZGV3aXJlLnYxLlNiZXJ0UGFyYW1ldGVyc0gAEiwKBHNmdmUYBSABKAsyHC5ncmFkZXdpcmUudjEuU2Z2ZVBhcmFtZXRlcnNIABI2CgliZXJ0c2NvcmUYBiABKAsyIS5ncmFkZXdpcmUudjEuQmVydHNjb3JlUGFyYW1ldGVyc0gAEjkKC2V4YWN0X21hdGNoGAIgASgLMiIuZ3JhZGV3aXJlLnYxLkV4YWN0TWF0Y2hQYXJhbWV0ZXJzSAASNwoKZWFzeV9tYXRjaBgDIAEoCzIhLmdyYWRld2lyZS52MS5FYXN5TWF0Y2hQYXJhbWV0ZXJzSAASPQoNbGV4aWNhbF9tYXRjaBgJIAEoCzIkLmdyYWRld2lyZS52MS5MZXhpY2FsTWF0Y2hQYXJhbWV0ZXJzSAASOQoLdmFsdWVfbWF0Y2gYDyABKAsyIi5ncmFkZXdpcmUudjEuVmFsdWVNYXRjaFBhcmFtZXRlcnNIABI7Cgx2cWFfYWNjdXJhY3kYByABKAsyIy5ncmFkZXdpcmUudjEuVnFhQWNjdXJhY3lQYXJhbWV0ZXJzSAASRAoRc29mdF92cWFfYWNjdXJhY3kYCCABKAsyJy5ncmFkZXdpcmUudjEuU29mdFZxYUFjY3VyYWN5UGFyYW1ldGVyc0gAEjEKB3JvdWdlX2wYCiABKAsyHi5ncmFkZXdpcmUudjEuUm91Z2VMUGFyYW1ldGVyc0gAEiwKBGJsZXUYCyABKAsyHC5ncmFkZXdpcmUudjEuQmxldVBhcmFtZXRlcnNIABIwCgZtZXRlb3IYDCABKAsyHi5ncmFkZXdpcmUudjEuTWV0ZW9yUGFyYW1ldGVyc0gAEi4KBWNpZGVyGA0gASgLMh0uZ3JhZGV3aXJlLnYxLkNpZGVyUGFyYW1ldGVyc0gAEjoKC2NvcnJlY3RuZXNzGA4gASgLMiMuZ3JhZGV3aXJlLnYxLkNvcnJlY3RuZXNzUGFyYW1ldGVyc0gAEjAKBmdyYWRlchgQIAEoCzIeLmdyYWRld2lyZS52MS5HcmFkZXJQYXJhbWV0ZXJzSAASLAoEbGF2ZRgUIAEoCzIcLmdyYWRld2lyZS52MS5MYXZlUGFyYW1ldGVyc0gAEjkKC2p1ZGdlX2dyYWRlGBUgASgLMiIuZ3JhZGV3aXJlLnYxLkp1ZGdlR3JhZGVQYXJhbWV0ZXJzSAASQwoQanVkZ2Vfc2ltaWxhcml0eRgWIAEoCzInLmdyYWRld2lyZS52MS5KdWRnZVNpbWlsYXJpdHlQYXJhbWV0ZXJzSAASPQoNanVkZ2VfdmVyZGljdBgXIAEoCzIkLmdyYWRld2lyZS52MS5KdWRnZVZlcmRpY3RQYXJhbWV0ZXJzSAASLAoEYXV0bxgYIAEoCzIcLmdyYWRld2lyZS52MS5BdXRvUGFyYW1ldGVyc0gAEjIKB2NvbXBhcmUYKCABKAsyHy5ncmFkZXdpcmUudjEuQ29tcGFyZVBhcmFtZXRlcnNIAEIICgZtZXRyaWNKBAgZEChKBAgpEDIi0wEKD1NtaWxlUGFyYW1ldGVycxIpCgZwcmVzZXQYASABKA4yGS5ncmFkZXdpcmUudjEuU21pbGVQcmVzZXQSLgoJc3ludGhldGljGAIgASgOMhsuZ3JhZGV3aXJlLnYxLlN5bnRoZXRpY01vZGUSHAoPc2VudGVuY2Vfd2VpZ2h0GAMgASgBSACIAQESDQoFbW9kZWwYBCABKAkSFgoJdGhyZXNob2xkGAUgASgBSAGIAQFCEgoQX3NlbnRlbmNlX3dlaWdodEIMCgpfdGhyZXNob2xkIhYKFEV4YWN0TWF0Y2hQYXJhbWV0ZXJzIhUKE0Vhc3lNYXRjaFBhcmFtZXRlcnMiFgoUVmFsdWVNYXRjaFBhcmFtZXRlcnMiRgoPU2JlcnRQYXJhbWV0ZXJzEg0KBW1vZGVsGAEgASgJEhYKCXRocmVzaG9sZBgCIAEoAUgAiAEBQgwKCl90aHJlc2hvbGQiRQoOU2Z2ZVBhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSFgoJdGhyZXNob2xkGAIgASgBSACIAQFCDAoKX3RocmVzaG9sZCLbAQoTQmVydHNjb3JlUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRImCgdtZWFzdXJlGAIgASgOMhUuZ3JhZGV3aXJlLnYxLk1lYXN1cmUSEgoFbGF5ZXIYAyABKA1IAIgBARIhCgNpZGYYBCABKA4yFC5ncmFkZXdpcmUudjEuQ29ycHVzEg8KB3Jlc2NhbGUYBSABKAgSFQoNd2l0aF9xdWVzdGlvbhgGIAEoCBIWCgl0aHJlc2hvbGQYByABKAFIAYgBAUIICgZfbGF5ZXJCDAoKX3RocmVzaG9sZCKfAQoVVnFhQWNjdXJhY3lQYXJhbWV0ZXJzEi0KCWNvbnNlbnN1cxgBIAEoDjIaLmdyYWRld2lyZS52MS5WcWFDb25zZW5zdXMSGAoLdmVyZGljdF9jdXQYAiABKAFIAIgBARItCglub3JtYWxpc2UYAyABKA4yGi5ncmFkZXdpcmUudjEuVnFhTm9ybWFsaXNlQg4KDF92ZXJkaWN0X2N1dCKjAQoZU29mdFZxYUFjY3VyYWN5UGFyYW1ldGVycxItCgljb25zZW5zdXMYASABKA4yGi5ncmFkZXdpcmUudjEuVnFhQ29uc2Vuc3VzEhgKC3ZlcmRpY3RfY3V0GAIgASgBSACIAQESLQoJbm9ybWFsaXNlGAMgASgOMhouZ3JhZGV3aXJlLnYxLlZxYU5vcm1hbGlzZUIOCgxfdmVyZGljdF9jdXQiGAoWTGV4aWNhbE1hdGNoUGFyYW1ldGVycyJIChBSb3VnZUxQYXJhbWV0ZXJzEiYKB21lYXN1cmUYASABKA4yFS5ncmFkZXdpcmUudjEuTWVhc3VyZRIMCgRzdGVtGAIgASgIIjYKDkJsZXVQYXJhbWV0ZXJzEhYKCW1heF9uZ3JhbRgBIAEoDUgAiAEBQgwKCl9tYXhfbmdyYW0imgEKEE1ldGVvclBhcmFtZXRlcnMSLgoIc3lub255bXMYASABKA4yHC5ncmFkZXdpcmUudjEuTWV0ZW9yU3lub255bXMSEgoFYWxwaGEYAiABKAFIAIgBARIRCgRiZXRhGAMgASgBSAGIAQESEgoFZ2FtbWEYBCABKAFIAogBAUIICgZfYWxwaGFCBwoFX2JldGFCCAoGX2dhbW1hIjcKD0NpZGVyUGFyYW1ldGVycxIkCgZjb3JwdXMYASABKA4yFC5ncmFkZXdpcmUudjEuQ29ycHVzIoIBChVDb3JyZWN0bmVzc1BhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSFwoKY29uZmlkZW5jZRgCIAEoAUgAiAEBEhUKDWZlYXR1cmVzX29ubHkYAyABKAgSCwoDZml0GAQgASgJEg4KBmdyYWRlchgFIAEoCUINCgtfY29uZmlkZW5jZSIhChBHcmFkZXJQYXJhbWV0ZXJzEg0KBW1vZGVsGAEgASgJIswDCg5MYXZlUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRIkCgRtb2RlGAIgASgOMhYuZ3JhZGV3aXJlLnYxLkxhdmVNb2RlEicKBXZhbHVlGAMgASgOMhguZ3JhZGV3aXJlLnYxLkxhYmVsVmFsdWUSLQoGYmluYXJ5GAQgASgOMh0uZ3JhZGV3aXJlLnYxLkJpbmFyeVF1ZXN0aW9ucxI0Cg5kZW1vbnN0cmF0aW9ucxgFIAEoDjIcLmdyYWRld2lyZS52MS5EZW1vbnN0cmF0aW9ucxIPCgdjYXB0aW9uGAYgASgIEh0KEHJlZmVyZW5jZV9maWx0ZXIYByABKAFIAIgBARIOCgZwcm9tcHQYCCABKAkSMQoKcmVmZXJlbmNlcxgJIAEoDjIdLmdyYWRld2lyZS52MS5TaG93blJlZmVyZW5jZXMSEgoFc2hvdHMYCiABKA1IAYgBARIoCgZwcmVzZXQYCyABKA4yGC5ncmFkZXdpcmUudjEuTGF2ZVByZXNldBInCgVndWFyZBgMIAEoDjIYLmdyYWRld2lyZS52MS5KdWRnZUd1YXJkQhMKEV9yZWZlcmVuY2VfZmlsdGVyQggKBl9zaG90cyKjAgoUSnVkZ2VHcmFkZVBhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSJwoFc3R5bGUYAiABKA4yGC5ncmFkZXdpcmUudjEuR3JhZGVTdHlsZRInCgV2YWx1ZRgDIAEoDjIYLmdyYWRld2lyZS52MS5MYWJlbFZhbHVlEi0KBmJpbmFyeRgEIAEoDjIdLmdyYWRld2lyZS52MS5CaW5hcnlRdWVzdGlvbnMSDgoGcHJvbXB0GAUgASgJEg8KB2NhcHRpb24YBiABKAgSMQoKcmVmZXJlbmNlcxgHIAEoDjIdLmdyYWRld2lyZS52MS5TaG93blJlZmVyZW5jZXMSJwoFZ3VhcmQYCCABKA4yGC5ncmFkZXdpcmUudjEuSnVkZ2VHdWFyZCLQAQoZSnVkZ2VTaW1pbGFyaXR5UGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRInCgV2YWx1ZRgCIAEoDjIYLmdyYWRld2lyZS52MS5MYWJlbFZhbHVlEg4KBnByb21wdBgDIAEoCRIPCgdjYXB0aW9uGAQgASgIEjEKCnJlZmVyZW5jZXMYBSABKA4yHS5ncmFkZXdpcmUudjEuU2hvd25SZWZlcmVuY2VzEicKBWd1YXJkGAYgASgOMhguZ3JhZGV3aXJlLnYxLkp1ZGdlR3VhcmQitgIKFkp1ZGdlVmVyZGljdFBhcmFtZXRlcnMSDQoFbW9kZWwYASABKAkSKQoFc3R5bGUYAiABKA4yGi5ncmFkZXdpcmUudjEuVmVyZGljdFN0eWxlEicKBXZhbHVlGAMgASgOMhguZ3JhZGV3aXJlLnYxLkxhYmVsVmFsdWUSLQoGYmluYXJ5GAQgASgOMh0uZ3JhZGV3aXJlLnYxLkJpbmFyeVF1ZXN0aW9ucxIOCgZwcm9tcHQYBSABKAkSDwoHY2FwdGlvbhgGIAEoCBIxCgpyZWZlcmVuY2VzGAcgASgOMh0uZ3JhZGV3aXJlLnYxLlNob3duUmVmZXJlbmNlcxINCgVpbWFnZRgIIAEoCBInCgVndWFyZBgJIAEoDjIYLmdyYWRld2lyZS52MS5KdWRnZUd1YXJkIsABChFDb21wYXJlUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRInCgRtb2RlGAIgASgOMhkuZ3JhZGV3aXJlLnYxLkNvbXBhcmVNb2RlEi8KCGRlY2lzaW9uGAMgASgOMh0uZ3JhZGV3aXJlLnYxLkNvbXBhcmVEZWNpc2lvbhISCgpyZWZlcmVuY2VzGAQgASgIEg8KB2NhcHRpb24YBSABKAgSDQoFaW1hZ2UYBiABKAgSDgoGcHJvbXB0GAcgASgJIowCCg5BdXRvUGFyYW1ldGVycxINCgVtb2RlbBgBIAEoCRImCgVqdWRnZRgCIAEoDjIXLmdyYWRld2lyZS52MS5BdXRvSnVkZ2USEwoLanVkZ2VfbW9kZWwYAyABKAkSEQoEcmlzaxgEIAEoAUgAiAEBEhkKDGp1ZGdlX2J1ZGdldBgFIAEoAUgBiAEBEhMKBnNhbXBsZRgGIAEoAUgCiAEBEhgKC3NhbXBsZV9zZWVkGAcgASgNSAOIAQESDwoHY2FwdGlvbhgIIAEoCBILCgNmaXQYCSABKAlCBwoFX3Jpc2tCDwoNX2p1ZGdlX2J1ZGdldEIJCgdfc2FtcGxlQg4KDF9zYW1wbGVfc2VlZCLKAgoKUHJvdmVuYW5jZRIoCgZtZXRyaWMYASABKAsyGC5ncmFkZXdpcmUudjEuTWV0cmljU3BlYxIMCgRuYW1lGAIgASgJEg8KB3ZlcnNpb24YAyABKA0SDQoFbW9kZWwYBCABKAkSFAoMbW9kZWxfZGlnZXN0GAUgASgJEgwKBGxpbmUYBiABKAkSFQoNcmVmZXJlbmNlX3NldBgHIAEoCRIOCgZwcm9tcHQYCCABKAkSFQoNcHJvbXB0X2RpZ2VzdBgJIAEoCRITCgtjYWxpYnJhdGlvbhgKIAEoCRIVCg1jb3JwdXNfZGlnZXN0GAsgASgJEhMKC2p1ZGdlX21vZGVsGAwgASgJEhQKDGp1ZGdlX2RpZ2VzdBgNIAEoCRIUCgxncmFkZXJfbW9kZWwYDiABKAkSFQoNZ3JhZGVyX2RpZ2VzdBgPIAEoCSJaCglDYWNoZUhpdHMSDgoGbWVtb3J5GAEgASgNEgwKBGRpc2sYAiABKA0SDQoFcmVkaXMYAyABKA0SDgoGam9pbmVkGAQgASgNEhAKCGNvbXB1dGVkGAUgASgNIlMKBlRpbWluZxIPCgdxdWV1ZV9zGAEgASgBEg8KB2NhY2hlX3MYAiABKAESEgoKdG9rZW5pemVfcxgDIAEoARITCgtpbmZlcmVuY2VfcxgEIAEoASLeAQoKU21pbGVQYXJ0cxIQCghzZW50ZW5jZRgBIAEoARIPCgdrZXl3b3JkGAIgASgBEg0KBWV4YWN0GAMgASgBEg8KB2xleGljYWwYBCABKAESEwoLYmVzdF93aW5kb3cYBSABKAkSCwoDYmluGAYgASgNEg8KB2NvcnJlY3QYByABKAgSGgoNaGFybW9uaWNfbWVhbhgIIAEoAUgAiAEBEhoKDXZhbHVlX291dGNvbWUYCSABKAlIAYgBAUIQCg5faGFybW9uaWNfbWVhbkIQCg5fdmFsdWVfb3V0Y29tZSJPCg5CZXJ0c2NvcmVQYXJ0cxIRCglwcmVjaXNpb24YASABKAESDgoGcmVjYWxsGAIgASgBEgoKAmYxGAMgASgBEg4KBmNvcnB1cxgEIAEoCSJNCghWcWFQYXJ0cxIQCghhZ3JlZWluZxgBIAEoDRISCgphbm5vdGF0b3JzGAIgASgNEhsKE2NvbXBhcmVkX3ByZWRpY3Rpb24YAyABKAki3gEKD1ZhbHVlTWF0Y2hQYXJ0cxIOCgZ3YW50ZWQYASABKA0SDQoFZm91bmQYAiABKA0SFAoMY29udHJhZGljdGVkGAMgASgNEg8KB21pc3NpbmcYBCABKA0SDwoHY29hcnNlchgFIAEoDRINCgVleHRyYRgGIAEoDRI3CgVraW5kcxgHIAMoCzIoLmdyYWRld2lyZS52MS5WYWx1ZU1hdGNoUGFydHMuS2luZHNFbnRyeRosCgpLaW5kc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiPAoLUm91Z2VMUGFydHMSEQoJcHJlY2lzaW9uGAEgASgBEg4KBnJlY2FsbBgCIAEoARIKCgJmMRgDIAEoASJrCglCbGV1UGFydHMSEgoKcHJlY2lzaW9ucxgBIAMoARIXCg9icmV2aXR5X3BlbmFsdHkYAiABKAESGAoQcHJlZGljdGlvbl93b3JkcxgDIAEoDRIXCg9yZWZlcmVuY2Vfd29yZHMYBCABKA0iYgoLTWV0ZW9yUGFydHMSEQoJcHJlY2lzaW9uGAEgASgBEg4KBnJlY2FsbBgCIAEoARIPCgdwZW5hbHR5GAMgASgBEg8KB21hdGNoZXMYBCABKA0SDgoGY2h1bmtzGAUgASgNIi4KCkNpZGVyUGFydHMSEAoIYnlfb3JkZXIYASADKAESDgoGY29ycHVzGAIgASgJIsoCCgpKdWRnZVBhcnRzEhIKBXZhbHVlGAEgASgBSACIAQESDgoGbGFiZWxzGAIgAygJEhUKDXByb2JhYmlsaXRpZXMYAyADKAESHAoPeWVzX3Byb2JhYmlsaXR5GAQgASgBSAGIAQESFwoKbGFiZWxfbWFzcxgFIAEoAUgCiAEBEg4KBnJlYXNvbhgGIAEoCRISCgpkZWNpZGVkX2J5GAcgASgJEhYKDmRlbW9uc3RyYXRpb25zGAggASgJEhUKDXByb21wdF90b2tlbnMYCSABKA0SGAoQZ2VuZXJhdGVkX3Rva2VucxgKIAEoDRIcCg9vdGhlcl9rZXlfc2NvcmUYCyABKAFIA4gBAUIICgZfdmFsdWVCEgoQX3llc19wcm9iYWJpbGl0eUINCgtfbGFiZWxfbWFzc0ISChBfb3RoZXJfa2V5X3Njb3JlIpoDChBDb3JyZWN0bmVzc1BhcnRzEg0KBXNtaWxlGAEgASgBEhAKCHNlbnRlbmNlGAIgASgBEg8KB2tleXdvcmQYAyABKAESDQoFZXhhY3QYBCABKAESEwoLYmVzdF93aW5kb3cYBSABKAkSPgoIZmVhdHVyZXMYBiADKAsyLC5ncmFkZXdpcmUudjEuQ29ycmVjdG5lc3NQYXJ0cy5GZWF0dXJlc0VudHJ5EhYKCXVuY2VydGFpbhgHIAEoCEgAiAEBEhcKCmJhbmRfbG93ZXIYCCABKAFIAYgBARIXCgpiYW5kX3VwcGVyGAkgASgBSAKIAQESCwoDZml0GAogASgJEhUKCGRpc3RhbmNlGAsgASgBSAOIAQESGAoQdW5jZXJ0YWluX3JlYXNvbhgMIAEoCRovCg1GZWF0dXJlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAFCDAoKX3VuY2VydGFpbkINCgtfYmFuZF9sb3dlckINCgtfYmFuZF91cHBlckILCglfZGlzdGFuY2UiPwoLR3JhZGVyUGFydHMSDQoFbG9naXQYASABKAESDgoGcGllY2VzGAIgASgNEhEKCXRydW5jYXRlZBgDIAEoCCK1AgoJQXV0b1BhcnRzEhIKCmRlY2lkZWRfYnkYASABKAkSDgoGcmVhc29uGAIgASgJEhgKC3Byb2JhYmlsaXR5GAMgASgBSACIAQESFwoKYmFuZF9sb3dlchgEIAEoAUgBiAEBEhcKCmJhbmRfdXBwZXIYBSABKAFIAogBARIPCgdzYW1wbGVkGAYgASgIEhQKDGp1ZGdlX3N0YXR1cxgHIAEoCRIYCgtqdWRnZV9zY29yZRgIIAEoAUgDiAEBEhoKDWp1ZGdlX2NvcnJlY3QYCSABKAhIBIgBARILCgNmaXQYCiABKAlCDgoMX3Byb2JhYmlsaXR5Qg0KC19iYW5kX2xvd2VyQg0KC19iYW5kX3VwcGVyQg4KDF9qdWRnZV9zY29yZUIQCg5fanVkZ2VfY29ycmVjdCKmBwoMTWV0cmljUmVzdWx0EhQKDG1ldHJpY19pbmRleBgBIAEoDRISCgVzY29yZRgCIAEoAUgBiAEBEiQKBnN0YXR1cxgDIAEoDjIULmdyYWRld2lyZS52MS5TdGF0dXMSDwoHbWVzc2FnZRgEIAEoCRInCgh3YXJuaW5ncxgFIAMoDjIVLmdyYWRld2lyZS52MS5XYXJuaW5nEh4KEW1hdGNoZWRfcmVmZXJlbmNlGAYgASgNSAKIAQESKQoFc21pbGUYByABKAsyGC5ncmFkZXdpcmUudjEuU21pbGVQYXJ0c0gAEjEKCWJlcnRzY29yZRgJIAEoCzIcLmdyYWRld2lyZS52MS5CZXJ0c2NvcmVQYXJ0c0gAEiUKA3ZxYRgKIAEoCzIWLmdyYWRld2lyZS52MS5WcWFQYXJ0c0gAEiwKB3JvdWdlX2wYCyABKAsyGS5ncmFkZXdpcmUudjEuUm91Z2VMUGFydHNIABInCgRibGV1GAwgASgLMhcuZ3JhZGV3aXJlLnYxLkJsZXVQYXJ0c0gAEisKBm1ldGVvchgNIAEoCzIZLmdyYWRld2lyZS52MS5NZXRlb3JQYXJ0c0gAEikKBWNpZGVyGA4gASgLMhguZ3JhZGV3aXJlLnYxLkNpZGVyUGFydHNIABIpCgVqdWRnZRgRIAEoCzIYLmdyYWRld2lyZS52MS5KdWRnZVBhcnRzSAASNQoLY29ycmVjdG5lc3MYEyABKAsyHi5ncmFkZXdpcmUudjEuQ29ycmVjdG5lc3NQYXJ0c0gAEicKBGF1dG8YFCABKAsyFy5ncmFkZXdpcmUudjEuQXV0b1BhcnRzSAASNAoLdmFsdWVfbWF0Y2gYFSABKAsyHS5ncmFkZXdpcmUudjEuVmFsdWVNYXRjaFBhcnRzSAASKwoGZ3JhZGVyGBYgASgLMhkuZ3JhZGV3aXJlLnYxLkdyYWRlclBhcnRzSAASFAoHY29ycmVjdBgIIAEoCEgDiAEBEisKCmNhY2hlX2hpdHMYDyABKAsyFy5ncmFkZXdpcmUudjEuQ2FjaGVIaXRzEiQKBnRpbWluZxgQIAEoCzIULmdyYWRld2lyZS52MS5UaW1pbmcSGgoNcmV0cnlfYWZ0ZXJfcxgSIAEoAUgEiAEBQgcKBXBhcnRzQggKBl9zY29yZUIUChJfbWF0Y2hlZF9yZWZlcmVuY2VCCgoIX2NvcnJlY3RCEAoOX3JldHJ5X2FmdGVyX3MqyQIKBlN0YXR1cxIWChJTVEFUVVNfVU5TUEVDSUZJRUQQABINCglTVEFUVVNfT0sQARIYChRTVEFUVVNfSU5WQUxJRF9JTlBVVBACEhsKF1NUQVRVU19FTVBUWV9QUkVESUNUSU9OEAMSHAoYU1RBVFVTX0lOVkFMSURfUEFSQU1FVEVSEAQSHAoYU1RBVFVTX01PREVMX1VOQVZBSUxBQkxFEAUSFwoTU1RBVFVTX05PVF9QUkVQQVJFRBAGEhYKElNUQVRVU19VTkFWQUlMQUJMRRAHEhIKDlNUQVRVU19USU1FT1VUEAgSFQoRU1RBVFVTX1VOUEFSU0FCTEUQCRITCg9TVEFUVVNfSU5URVJOQUwQChIbChdTVEFUVVNfSlVER0VfQ0FOTk9UX1NFRRALEhcKE1NUQVRVU19JTkNPTlNJU1RFTlQQDCp+CgdXYXJuaW5nEhcKE1dBUk5JTkdfVU5TUEVDSUZJRUQQABIVChFXQVJOSU5HX1RSVU5DQVRFRBABEhgKFFdBUk5JTkdfVU5DQUxJQlJBVEVEEAISFQoRV0FSTklOR19VTkNFUlRBSU4QAxISCg5XQVJOSU5HX01BU0tFRBAEKsMBCgtTbWlsZVByZXNldBIcChhTTUlMRV9QUkVTRVRfVU5TUEVDSUZJRUQQABITCg9TTUlMRV9QUkVTRVRfVjEQARIVChFTTUlMRV9QUkVTRVRfRkFTVBACEhkKFVNNSUxFX1BSRVNFVF9PTkVfUEFTUxAFEhYKElNNSUxFX1BSRVNFVF9XSE9MRRAHEhYKElNNSUxFX1BSRVNFVF9QQVBFUhADEh8KG1NNSUxFX1BSRVNFVF9SRUZFUkVOQ0VfQ09ERRAEKoABCg1TeW50aGV0aWNNb2RlEh4KGlNZTlRIRVRJQ19NT0RFX1VOU1BFQ0lGSUVEEAASFwoTU1lOVEhFVElDX01PREVfTk9ORRABEhkKFVNZTlRIRVRJQ19NT0RFX0lOTElORRACEhsKF1NZTlRIRVRJQ19NT0RFX1BSRVBBUkVEEAMqWgoGQ29ycHVzEhYKEkNPUlBVU19VTlNQRUNJRklFRBAAEg8KC0NPUlBVU19OT05FEAESEgoOQ09SUFVTX1JFUVVFU1QQAhITCg9DT1JQVVNfUFJFUEFSRUQQAypdCgdNZWFzdXJlEhcKE01FQVNVUkVfVU5TUEVDSUZJRUQQABIOCgpNRUFTVVJFX0YxEAESFQoRTUVBU1VSRV9QUkVDSVNJT04QAhISCg5NRUFTVVJFX1JFQ0FMTBADKoIBCgxWcWFDb25zZW5zdXMSHQoZVlFBX0NPTlNFTlNVU19VTlNQRUNJRklFRBAAEh8KG1ZRQV9DT05TRU5TVVNfTEVBVkVfT05FX09VVBABEhgKFFZRQV9DT05TRU5TVVNfRElSRUNUEAISGAoUVlFBX0NPTlNFTlNVU19TSU5HTEUQAypjCgxWcWFOb3JtYWxpc2USHQoZVlFBX05PUk1BTElTRV9VTlNQRUNJRklFRBAAEhoKFlZRQV9OT1JNQUxJU0VfT0ZGSUNJQUwQARIYChRWUUFfTk9STUFMSVNFX0FMV0FZUxACKmgKDk1ldGVvclN5bm9ueW1zEh8KG01FVEVPUl9TWU5PTllNU19VTlNQRUNJRklFRBAAEhsKF01FVEVPUl9TWU5PTllNU19XT1JETkVUEAESGAoUTUVURU9SX1NZTk9OWU1TX05PTkUQAipiCgpMYWJlbFZhbHVlEhsKF0xBQkVMX1ZBTFVFX1VOU1BFQ0lGSUVEEAASHQoZTEFCRUxfVkFMVUVfTU9TVF9QUk9CQUJMRRABEhgKFExBQkVMX1ZBTFVFX0VYUEVDVEVEEAIqagoPQmluYXJ5UXVlc3Rpb25zEiAKHEJJTkFSWV9RVUVTVElPTlNfVU5TUEVDSUZJRUQQABIaChZCSU5BUllfUVVFU1RJT05TX0pVREdFEAESGQoVQklOQVJZX1FVRVNUSU9OU19SVUxFEAIqVAoITGF2ZU1vZGUSGQoVTEFWRV9NT0RFX1VOU1BFQ0lGSUVEEAASFAoQTEFWRV9NT0RFX1JBVElORxABEhcKE0xBVkVfTU9ERV9SQVRJT05BTEUQAiqXAQoORGVtb25zdHJhdGlvbnMSHgoaREVNT05TVFJBVElPTlNfVU5TUEVDSUZJRUQQABIXChNERU1PTlNUUkFUSU9OU19BVVRPEAESGQoVREVNT05TVFJBVElPTlNfQklOQVJZEAISGAoUREVNT05TVFJBVElPTlNfU0hPUlQQAxIXChNERU1PTlNUUkFUSU9OU19MT05HEAQqWgoKSnVkZ2VHdWFyZBIbChdKVURHRV9HVUFSRF9VTlNQRUNJRklFRBAAEhQKEEpVREdFX0dVQVJEX05PTkUQARIZChVKVURHRV9HVUFSRF9PVEhFUl9LRVkQAiqGAQoPU2hvd25SZWZlcmVuY2VzEiAKHFNIT1dOX1JFRkVSRU5DRVNfVU5TUEVDSUZJRUQQABIcChhTSE9XTl9SRUZFUkVOQ0VTX0NMT1NFU1QQARIYChRTSE9XTl9SRUZFUkVOQ0VTX0FMTBACEhkKFVNIT1dOX1JFRkVSRU5DRVNfQVVUTxADKlQKCkxhdmVQcmVzZXQSGwoXTEFWRV9QUkVTRVRfVU5TUEVDSUZJRUQQABISCg5MQVZFX1BSRVNFVF9WMRABEhUKEUxBVkVfUFJFU0VUX1BBUEVSEAIqWQoKR3JhZGVTdHlsZRIbChdHUkFERV9TVFlMRV9VTlNQRUNJRklFRBAAEhUKEUdSQURFX1NUWUxFX01BVENIEAESFwoTR1JBREVfU1RZTEVfRVhUUkFDVBACKoEBCgxWZXJkaWN0U3R5bGUSHQoZVkVSRElDVF9TVFlMRV9VTlNQRUNJRklFRBAAEhcKE1ZFUkRJQ1RfU1RZTEVfUExBSU4QARIeChpWRVJESUNUX1NUWUxFX1NURVBfQllfU1RFUBACEhkKFVZFUkRJQ1RfU1RZTEVfUkVBU09OUxADKl4KC0NvbXBhcmVNb2RlEhwKGENPTVBBUkVfTU9ERV9VTlNQRUNJRklFRBAAEhgKFENPTVBBUkVfTU9ERV9WRVJESUNUEAESFwoTQ09NUEFSRV9NT0RFX1JFQVNPThACKm0KD0NvbXBhcmVEZWNpc2lvbhIgChxDT01QQVJFX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASGQoVQ09NUEFSRV9ERUNJU0lPTl9CT1RIEAESHQoZQ09NUEFSRV9ERUNJU0lPTl9NQUpPUklUWRACKpcBCglBdXRvSnVkZ2USGgoWQVVUT19KVURHRV9VTlNQRUNJRklFRBAAEhMKD0FVVE9fSlVER0VfTEFWRRABEhwKGEFVVE9fSlVER0VfSlVER0VfVkVSRElDVBACEhoKFkFVVE9fSlVER0VfSlVER0VfR1JBREUQAxIfChtBVVRPX0pVREdFX0pVREdFX1NJTUlMQVJJVFkQBGIGcHJvdG8z");
 
 /**
- * A picture: PNG, JPEG, WebP or GIF without animation, at most 4 MiB and 25 million pixels. An item has at most 8
- * pictures.
+ * A picture as PNG, JPEG, WebP or GIF without animation, with at most 4 MiB and 25 million pixels. An item has at most
+ * 8 pictures.
  *
  * @generated from message gradewire.v1.Image
  */
@@ -32,8 +32,8 @@ export type Image = Message<"gradewire.v1.Image"> & {
     case: "data";
   } | {
     /**
-     * data:image/…;base64,… or an https address. The server never fetches an address. It passes the address to the
-     * judge if the setting judge_image_hosts lists the host.
+     * data:image/…;base64,… or an https URL. The server never fetches a URL. It passes the URL to the judge if the
+     * setting judge_image_hosts lists the URL's host.
      *
      * @generated from field: string uri = 2;
      */
@@ -42,8 +42,8 @@ export type Image = Message<"gradewire.v1.Image"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * image/png, image/jpeg, image/webp or image/gif. If empty, the server detects the type from the bytes. If the bytes
-   * have a different type, the server refuses the picture.
+   * image/png, image/jpeg, image/webp or image/gif. If empty, the server detects the type. If the bytes have a
+   * different type, the server refuses the picture.
    *
    * @generated from field: string media_type = 3;
    */
@@ -64,30 +64,31 @@ export const ImageSchema: GenMessage<Image> = /*@__PURE__*/
  */
 export type Item = Message<"gradewire.v1.Item"> & {
   /**
-   * The caller's own id, returned with the results. It need not be unique: results also carry the item's index. At most
-   * 1 024 bytes; with a longer id, the item is STATUS_INVALID_INPUT and its result has the id cut to this size.
+   * The caller's id for the item, at most 1 024 bytes. The server returns the id with the results. The id need not be
+   * unique, because results also contain the item's index. If the id is longer, the item is STATUS_INVALID_INPUT, and
+   * its result contains the shortened id.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The question. sfve, judges, and bertscore with with_question read the question. correctness reads the question if
-   * there is one.
+   * The question. It is required for sfve, for judges, and for bertscore with with_question. correctness reads the
+   * question if there is one.
    *
    * @generated from field: string question = 2;
    */
   question: string;
 
   /**
-   * One or more right answers. No reference, or a blank one, makes the item STATUS_INVALID_INPUT.
+   * One or more right answers. An item without references, or with a blank reference, is STATUS_INVALID_INPUT.
    *
    * @generated from field: repeated string references = 3;
    */
   references: string[];
 
   /**
-   * The answer to grade. A blank answer makes the item STATUS_EMPTY_PREDICTION.
+   * The answer to grade. An item with a blank answer is STATUS_EMPTY_PREDICTION.
    *
    * @generated from field: string prediction = 4;
    */
@@ -101,29 +102,29 @@ export type Item = Message<"gradewire.v1.Item"> & {
   syntheticAnswers: string[];
 
   /**
-   * A description of the picture, for visual questions. Only judge metrics read it.
+   * A description of the picture, for visual questions. Only judge metrics read the description.
    *
    * @generated from field: string caption = 6;
    */
   caption: string;
 
   /**
-   * A label for summaries, such as the data set or the model under test. No metric reads it.
+   * A label for summaries, such as the data set or the model under test. No metric reads the label.
    *
    * @generated from field: string group = 7;
    */
   group: string;
 
   /**
-   * More captions of the picture. Judges see them after `caption`.
+   * More captions of the picture, which judges see after `caption`.
    *
    * @generated from field: repeated string captions = 8;
    */
   captions: string[];
 
   /**
-   * Pictures that the question is about. Only judge_verdict with image=true reads them; a faulty picture makes only
-   * that metric fail.
+   * Pictures that the question is about. Only judge_verdict with image=true reads pictures. A faulty picture makes only
+   * judge_verdict fail.
    *
    * @generated from field: repeated gradewire.v1.Image images = 9;
    */
@@ -138,8 +139,8 @@ export const ItemSchema: GenMessage<Item> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 1);
 
 /**
- * A metric to compute, with its typed parameters. Set exactly one. Scoring accepts all metrics except comparisons.
- * Comparisons belong to Judging.
+ * A metric to compute, with its typed parameters. Set exactly one metric. Scoring accepts all metrics except
+ * comparisons, which belong to Judging.
  *
  * @generated from message gradewire.v1.MetricSpec
  */
@@ -336,7 +337,7 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   /**
    * Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these
    * parameters, the result has WARNING_UNCALIBRATED.
-   * Default: the threshold fitted for the model, else 2/3.
+   * Default: the threshold fitted for the model, or 2/3 if none was fitted.
    * Allowed: a number.
    *
    * @generated from field: optional double threshold = 5;
@@ -352,8 +353,8 @@ export const SmileParametersSchema: GenMessage<SmileParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 3);
 
 /**
- * 1 if the prediction equals a reference after SQuAD normalisation, else 0. Ignores case, punctuation, articles and
- * white space.
+ * A score of 1 if the prediction equals a reference after SQuAD normalisation, otherwise 0. The normalisation ignores
+ * case, punctuation, articles and white space.
  * Range: 0 or 1.
  * Verdict: right if the score is 1.
  *
@@ -370,7 +371,8 @@ export const ExactMatchParametersSchema: GenMessage<ExactMatchParameters> = /*@_
   messageDesc(file_gradewire_v1_types, 4);
 
 /**
- * 1 if a reference occurs in the prediction as consecutive whole words after SMILE's normalisation, else 0.
+ * A score of 1 if a reference occurs in the prediction as consecutive whole words, otherwise 0. SMILE's normalisation
+ * is applied first.
  * Range: 0 or 1.
  * Verdict: right if the score is 1.
  *
@@ -387,8 +389,8 @@ export const EasyMatchParametersSchema: GenMessage<EasyMatchParameters> = /*@__P
   messageDesc(file_gradewire_v1_types, 5);
 
 /**
- * Share of the best reference's dates, quantities and other values that the prediction contains, compared by value. 0
- * if the prediction contradicts a value. INVALID_INPUT if no reference contains a value.
+ * Share of the best reference's dates, quantities and other values that the prediction contains, compared by value. The
+ * score is 0 if the prediction contradicts a value. If no reference contains a value, the item is INVALID_INPUT.
  * Range: 0 to 1.
  * Reads: the question if there is one.
  * Verdict: right if all values are found.
@@ -407,7 +409,7 @@ export const ValueMatchParametersSchema: GenMessage<ValueMatchParameters> = /*@_
   messageDesc(file_gradewire_v1_types, 6);
 
 /**
- * Highest cosine between the prediction's sentence vector and a reference's.
+ * Highest cosine between the sentence vectors of the prediction and a reference.
  * Range: -1 to 1.
  * Reads: an encoder.
  * Verdict: right if the score is at least `threshold`.
@@ -440,8 +442,8 @@ export const SbertParametersSchema: GenMessage<SbertParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 7);
 
 /**
- * SFVE: cosine between the question with the prediction and the question with the closest reference ("Question: …
- * Answer: …").
+ * SFVE: cosine between the question with the prediction and the question with the closest reference, as "Question: …
+ * Answer: …".
  * Range: -1 to 1.
  * Reads: an encoder, the question.
  * Verdict: right if the score is at least `threshold`.
@@ -473,7 +475,7 @@ export const SfveParametersSchema: GenMessage<SfveParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 8);
 
 /**
- * BERTScore: matches each prediction token with the closest reference token by cosine, and vice versa.
+ * BERTScore: mean cosine of each prediction token with its closest reference token, and vice versa.
  * Range: -1 to 1; with `rescale`, an answer worse than unrelated text is below 0.
  * Reads: an encoder; the question with `with_question`.
  * Verdict: right if the score is at least `threshold`.
@@ -506,8 +508,8 @@ export type BertscoreParameters = Message<"gradewire.v1.BertscoreParameters"> & 
   layer?: number | undefined;
 
   /**
-   * References whose tokens are counted to weight rare tokens higher. With with_question, the questions are counted
-   * too.
+   * References in which tokens are counted, so that rare tokens get higher weights. With with_question, tokens in the
+   * questions are counted too.
    * Default: none.
    *
    * @generated from field: gradewire.v1.Corpus idf = 4;
@@ -544,8 +546,8 @@ export const BertscoreParametersSchema: GenMessage<BertscoreParameters> = /*@__P
   messageDesc(file_gradewire_v1_types, 9);
 
 /**
- * VQA accuracy: a score from the number of annotators who gave the predicted answer. `Item.references` has one answer
- * per annotator, even if answers repeat.
+ * VQA accuracy: a score from the number of annotators who gave the predicted answer. `Item.references` contains one
+ * answer per annotator, even if answers are equal.
  * Range: 0 to 1.
  * Reads: one reference per annotator.
  * Verdict: right if an annotator agrees, or if the score is at least `verdict_cut`.
@@ -557,7 +559,7 @@ export type VqaAccuracyParameters = Message<"gradewire.v1.VqaAccuracyParameters"
   /**
    * Rule that turns agreeing annotators into a score. leave_one_out: for each annotator, min(1, agreeing other
    * annotators / 3), then the mean (requires two references); direct: min(1, agreeing annotators / 3); single: 1 if any
-   * reference agrees, for data with one reference.
+   * reference agrees, otherwise 0, for data with one reference.
    * Default: leave_one_out.
    *
    * @generated from field: gradewire.v1.VqaConsensus consensus = 1;
@@ -573,8 +575,8 @@ export type VqaAccuracyParameters = Message<"gradewire.v1.VqaAccuracyParameters"
   verdictCut?: number | undefined;
 
   /**
-   * Normalisation of unanimous answers. official: compare them without normalisation, like the challenge's program;
-   * always: normalise them too.
+   * Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like the challenge's
+   * program; always: normalise unanimous answers too.
    * Default: official.
    *
    * @generated from field: gradewire.v1.VqaNormalise normalise = 3;
@@ -630,7 +632,7 @@ export const SoftVqaAccuracyParametersSchema: GenMessage<SoftVqaAccuracyParamete
   messageDesc(file_gradewire_v1_types, 11);
 
 /**
- * 1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, else 0.
+ * A score of 1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, otherwise 0.
  * Range: 0 or 1.
  * Verdict: right if the score is 1.
  *
@@ -700,7 +702,7 @@ export const BleuParametersSchema: GenMessage<BleuParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 14);
 
 /**
- * METEOR: matches identical words, stems and synonyms, with a penalty for words out of order.
+ * METEOR: share of matched words, stems and synonyms, with a penalty for words out of order.
  * Range: 0 to 1.
  * Reads: WordNet's files, unless `synonyms=none`.
  *
@@ -708,7 +710,7 @@ export const BleuParametersSchema: GenMessage<BleuParameters> = /*@__PURE__*/
  */
 export type MeteorParameters = Message<"gradewire.v1.MeteorParameters"> & {
   /**
-   * Source of synonyms. wordnet: requires WordNet's files on the server; none: match words and stems only, with lower
+   * Source of synonyms. wordnet: requires WordNet's files on the server; none: match only words and stems, with lower
    * scores.
    * Default: wordnet.
    *
@@ -761,8 +763,8 @@ export const MeteorParametersSchema: GenMessage<MeteorParameters> = /*@__PURE__*
  */
 export type CiderParameters = Message<"gradewire.v1.CiderParameters"> & {
   /**
-   * References whose n-grams are counted for the weights. request: the request's references, not available in a stream;
-   * prepared: the references that References.Prepare received for the call's reference set.
+   * References in which n-grams are counted for the weights. request: the request's references, not available in a
+   * stream; prepared: the references that References.Prepare received for the call's reference set.
    * Default: request.
    * Allowed: request, prepared.
    *
@@ -779,8 +781,8 @@ export const CiderParametersSchema: GenMessage<CiderParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 16);
 
 /**
- * Probability that the answer is right, from SMILE's terms and text features, fitted on labelled answers. UNCERTAIN
- * marks verdicts that are not reliable. The model needs a fit, from the catalog or from `gradewire calibrate`.
+ * Probability that the answer is right, computed from SMILE's terms and text features with a fit on labelled answers.
+ * The fit comes from the catalog or from `gradewire calibrate`. UNCERTAIN marks unreliable verdicts.
  * Range: 0 to 1.
  * Reads: an encoder that has a fit (correctness.md); the question if there is one.
  * Verdict: right if the score is at least 0.5; `UNCERTAIN` inside a band.
@@ -797,8 +799,8 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
 
   /**
    * Confidence of verdicts without WARNING_UNCERTAIN. On rows like the fit's, the share of right answers that are
-   * called wrong without this warning is about 1 minus the confidence. So is the share of wrong answers that are called
-   * right (measurements: docs/research/correctness.md).
+   * called wrong without this warning is about 1 minus the confidence. The share of wrong answers that are called right
+   * is about the same (measurements: docs/research/correctness.md).
    * Default: 0.9.
    * Allowed: 0.5 to below 1.
    *
@@ -807,7 +809,7 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
   confidence?: number | undefined;
 
   /**
-   * Compute only the features, without a fit, for use in fitting. The score is SMILE's (v1), and there is no verdict.
+   * Compute only the features, to make a fit from them. The score is SMILE's (v1), and there is no verdict.
    *
    * @generated from field: bool features_only = 3;
    */
@@ -822,8 +824,8 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
   fit: string;
 
   /**
-   * Grader: NAME of Models.List, or NAME@DIGEST. Its logit becomes one more feature. This is slower but better on
-   * answers like the grader's training data. The encoder needs a fit made with this grader.
+   * Grader: NAME of Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This is slower, but
+   * better on answers like the grader's training data. The encoder needs a fit made with this grader.
    * Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
    *
    * @generated from field: string grader = 5;
@@ -840,7 +842,7 @@ export const CorrectnessParametersSchema: GenMessage<CorrectnessParameters> = /*
 
 /**
  * Probability that the answer is right, from a model that reads the question, a reference and the answer together. The
- * best reference gives the score.
+ * score is the highest probability for any reference.
  * Range: 0 to 1.
  * Reads: a grader; the question if there is one.
  * Verdict: right if the score is at least 0.5.
@@ -869,7 +871,7 @@ export const GraderParametersSchema: GenMessage<GraderParameters> = /*@__PURE__*
  * LAVE: a language model rates the prediction from 1 to 3, given the question and the references.
  * Range: 0 to 1.
  * Reads: a judge, the question; the caption with `caption`.
- * Verdict: right if the value is at least the prompt's `correct_from`.
+ * Verdict: right if the label value is at least the prompt's `correct_from`.
  * Needs: judge, question.
  *
  * @generated from message gradewire.v1.LaveParameters
@@ -902,8 +904,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   value: LabelValue;
 
   /**
-   * Method to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only "yes" or
-   * "no" with the majority of the references, and ask the judge about all other answers.
+   * Way to grade answers to yes/no questions. judge: ask the judge; rule: compare an answer that is only "yes" or "no"
+   * with the majority of the references, and ask the judge about all other answers.
    * Default: rule.
    *
    * @generated from field: gradewire.v1.BinaryQuestions binary = 4;
@@ -912,7 +914,7 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
 
   /**
    * Solved examples to show before the item. binary, short, long: examples for binary, visual or text questions; auto:
-   * choose by the question.
+   * examples that suit the question.
    * Default: auto.
    *
    * @generated from field: gradewire.v1.Demonstrations demonstrations = 5;
@@ -927,8 +929,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   caption: boolean;
 
   /**
-   * Leave out rare references. Keep a reference only if its number of annotators is at least this share of the most
-   * frequent reference's number.
+   * Share for leaving out rare references. A reference is kept if its number of annotators is at least this share of
+   * the most frequent reference's number.
    * Default: 0.25.
    * Allowed: 0 to 1.
    *
@@ -937,8 +939,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   referenceFilter?: number | undefined;
 
   /**
-   * Prompt for the judge: NAME/VERSION or NAME/VERSION@DIGEST of a prompt that the server knows, or the whole text of a
-   * prompt file (docs/reference/prompt-files.md), at most 65 536 bytes.
+   * Prompt for the judge, at most 65 536 bytes: NAME/VERSION or NAME/VERSION@DIGEST of a prompt on the server, or the
+   * whole text of a prompt file (docs/reference/prompt-files.md).
    * Allowed: NAME/VERSION[@DIGEST], or a prompt file's text; empty for the metric's prompt.
    *
    * @generated from field: string prompt = 8;
@@ -946,8 +948,9 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   prompt: string;
 
   /**
-   * Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the closest if it
-   * shares a word with the answer, else all. The judge always sees all annotators' votes.
+   * Aliases to show the judge. closest: the alias closest to the answer; all: every alias; auto: the closest alias if
+   * it shares a word with the answer, otherwise all aliases. If the references are annotators' votes, the judge sees
+   * all votes.
    * Default: auto.
    *
    * @generated from field: gradewire.v1.ShownReferences references = 9;
@@ -956,7 +959,7 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
 
   /**
    * Number of demonstrations from the prompt to show the judge.
-   * Allowed: 0 to the smallest number of demonstrations of a type in the prompt; empty for all.
+   * Allowed: 0 to the smallest number of demonstrations that the prompt has for any type; empty for all.
    *
    * @generated from field: optional uint32 shots = 10;
    */
@@ -973,9 +976,9 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   preset: LavePreset;
 
   /**
-   * Test that an answer must pass after the judge called it right. none: no test; other_key: unless the answer has half
-   * of a reference's words, the judge must call it wrong when shown references of an unrelated question. This catches
-   * answers that address the judge.
+   * Additional test for answers that the judge called right. none: no test; other_key: unless the answer has half of a
+   * reference's words, the judge must call the answer wrong when shown references of an unrelated question. This
+   * catches answers that address the judge.
    * Default: none.
    *
    * @generated from field: gradewire.v1.JudgeGuard guard = 12;
@@ -1008,7 +1011,8 @@ export type JudgeGradeParameters = Message<"gradewire.v1.JudgeGradeParameters"> 
   model: string;
 
   /**
-   * match: give the grade and the verdict immediately; extract: write out the key facts of both answers first.
+   * match: give the grade and the verdict immediately; extract: first write out the key facts of the prediction and the
+   * references.
    * Default: match.
    *
    * @generated from field: gradewire.v1.GradeStyle style = 2;
@@ -1069,7 +1073,7 @@ export const JudgeGradeParametersSchema: GenMessage<JudgeGradeParameters> = /*@_
  * Similarity between the prediction and the references, rated by a judge.
  * Range: 0 to 1.
  * Reads: a judge, the question; the caption with `caption`.
- * Verdict: right if the value is at least the prompt's `correct_from`.
+ * Verdict: right if the label value is at least the prompt's `correct_from`.
  * Needs: judge, question.
  *
  * @generated from message gradewire.v1.JudgeSimilarityParameters
@@ -1126,7 +1130,7 @@ export const JudgeSimilarityParametersSchema: GenMessage<JudgeSimilarityParamete
   messageDesc(file_gradewire_v1_types, 21);
 
 /**
- * A judge's verdict. The score is the probability of "yes"; with value=most_probable, 1 or 0.
+ * A judge's verdict. The score is the probability of "yes"; with value=most_probable, the score is 1 or 0.
  * Range: 0 to 1.
  * Reads: a judge, the question; captions with `caption`, images with `image`.
  * Verdict: right if the judge says "yes".
@@ -1143,8 +1147,8 @@ export type JudgeVerdictParameters = Message<"gradewire.v1.JudgeVerdictParameter
   model: string;
 
   /**
-   * plain: the verdict alone; step_by_step: written thoughts first; reasons: written reasons first. step_by_step and
-   * reasons are many times slower than plain.
+   * plain: the judge writes only the verdict; step_by_step: the judge thinks step by step first; reasons: the judge
+   * gives its reasons first. step_by_step and reasons are many times slower than plain.
    * Default: plain.
    *
    * @generated from field: gradewire.v1.VerdictStyle style = 2;
@@ -1187,7 +1191,7 @@ export type JudgeVerdictParameters = Message<"gradewire.v1.JudgeVerdictParameter
   references: ShownReferences;
 
   /**
-   * Show the judge Item.images. Each item must have at least one, and the judge must accept pictures.
+   * Show the judge Item.images. Each item must have at least one picture, and the judge must accept pictures.
    *
    * @generated from field: bool image = 8;
    */
@@ -1210,7 +1214,7 @@ export const JudgeVerdictParametersSchema: GenMessage<JudgeVerdictParameters> = 
 
 /**
  * A judge's preference between two answers to a question. The judge sees both orders of the answers (Judging.Compare).
- * Range: 1 if the first answer wins, 0 if the second does, 0.5 for a tie.
+ * Range: 1 if the first answer wins, 0 if the second answer wins, 0.5 for a tie.
  * Reads: a judge, the question.
  * Verdict: the preferred answer.
  * Needs: judge, question, pair.
@@ -1235,7 +1239,7 @@ export type CompareParameters = Message<"gradewire.v1.CompareParameters"> & {
 
   /**
    * both: an answer wins if it wins in both orders; verdicts that differ are INCONSISTENT. majority: a win in one order
-   * and a tie in the other also suffice.
+   * and a tie in the other order also suffice.
    * Default: both.
    *
    * @generated from field: gradewire.v1.CompareDecision decision = 3;
@@ -1279,7 +1283,7 @@ export const CompareParametersSchema: GenMessage<CompareParameters> = /*@__PURE_
   messageDesc(file_gradewire_v1_types, 23);
 
 /**
- * exact_match and correctness grade the answer if they are certain; otherwise, a judge grades it. The limit of
+ * exact_match or correctness grades the answer if it is certain; otherwise, a judge grades the answer. The limit of
  * certainty was fitted on labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
  * Range: 0 to 1.
  * Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
@@ -1312,8 +1316,8 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   judgeModel: string;
 
   /**
-   * Maximum share of wrong verdicts, among verdicts accepted without the judge and without UNCERTAIN. The fit states
-   * the confidence of this maximum. Cannot be combined with judge_budget.
+   * Maximum share of wrong verdicts among the verdicts made without the judge and without UNCERTAIN. The fit states the
+   * confidence of this maximum. Cannot be combined with judge_budget.
    * Default: 0.05.
    * Allowed: above 0 and below 1; unset with judge_budget.
    *
@@ -1322,7 +1326,7 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   risk?: number | undefined;
 
   /**
-   * Instead of risk: maximum share of answers to send to the judge, for answers like the fit's.
+   * Maximum share of answers to send to the judge, if the answers are like the fit's. Set this instead of risk.
    * Allowed: 0 to 1; empty to use risk.
    *
    * @generated from field: optional double judge_budget = 5;
@@ -1330,8 +1334,8 @@ export type AutoParameters = Message<"gradewire.v1.AutoParameters"> & {
   judgeBudget?: number | undefined;
 
   /**
-   * Share of answers that go to the judge even if another step decides. A hash of each answer's content decides if the
-   * answer is in the sample. The sample allows unbiased estimates of means.
+   * Share of answers that go to the judge even if the judge is not needed. This sample, chosen by a hash of each
+   * answer's content, allows unbiased estimates of means.
    * Default: 0.
    * Allowed: 0 to 1.
    *
@@ -1372,14 +1376,14 @@ export const AutoParametersSchema: GenMessage<AutoParameters> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 24);
 
 /**
- * Everything you need to reproduce a score.
+ * Everything that you need to reproduce a score.
  *
  * @generated from message gradewire.v1.Provenance
  */
 export type Provenance = Message<"gradewire.v1.Provenance"> & {
   /**
-   * The request's metric with every default filled in; you can send it again unchanged. If the metric failed, this is
-   * the metric that you sent, without unknown fields. Absent if a string of the metric is too long.
+   * The request's metric with every default filled in, which you can send again unchanged. If the metric failed, this
+   * is the metric that you sent, without unknown fields. Absent if one of the metric's strings is too long.
    *
    * @generated from field: gradewire.v1.MetricSpec metric = 1;
    */
@@ -1393,7 +1397,7 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   name: string;
 
   /**
-   * Version of the metric's definition. It increases whenever a score can change.
+   * Version of the metric's definition, which increases whenever a score can change.
    *
    * @generated from field: uint32 version = 3;
    */
@@ -1414,14 +1418,15 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   modelDigest: string;
 
   /**
-   * The metric identifier: everything here in one string. The command and the Python client can parse it.
+   * The metric identifier, which contains all of these fields in one string. The command and the Python client can
+   * parse the identifier.
    *
    * @generated from field: string line = 6;
    */
   line: string;
 
   /**
-   * The call's reference set if the metric reads it (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED), else empty.
+   * The call's reference set; empty unless the metric reads the set (SYNTHETIC_MODE_PREPARED, CORPUS_PREPARED).
    *
    * @generated from field: string reference_set = 7;
    */
@@ -1442,18 +1447,17 @@ export type Provenance = Message<"gradewire.v1.Provenance"> & {
   promptDigest: string;
 
   /**
-   * Description of the source of the fit that was used; empty without a fit. correctness uses the model's fit unless
-   * features_only is set, even if the request names the fit. Other metrics use a fit only for an unset threshold or
-   * sentence_weight. A value that the request sets does not count as fitted, even if it equals the fitted value.
+   * Description of the fit's source; empty if no fit was used. correctness uses the model's fit unless features_only is
+   * set. Other metrics use a fit only for a threshold or sentence_weight that the request does not set.
    *
    * @generated from field: string calibration = 10;
    */
   calibration: string;
 
   /**
-   * Digest (32 hex digits) of the reference set's corpus at the beginning of this call, if the metric counts over a
-   * prepared corpus (CORPUS_PREPARED). `line` contains the first 12 digits. reference_set = NAME@DIGEST requires
-   * exactly this corpus.
+   * Digest (32 hex digits) of the reference set's corpus when this call began, if the metric uses a prepared corpus
+   * (CORPUS_PREPARED). `line` contains the first 12 digits. If you send reference_set = NAME@DIGEST, the server
+   * requires exactly this corpus.
    *
    * @generated from field: string corpus_digest = 11;
    */
@@ -1496,7 +1500,7 @@ export const ProvenanceSchema: GenMessage<Provenance> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 25);
 
 /**
- * Number of strings of an (item, metric) pair, by the source of their results.
+ * Numbers of strings processed for an (item, metric) pair, by the results' source.
  *
  * @generated from message gradewire.v1.CacheHits
  */
@@ -1517,7 +1521,7 @@ export type CacheHits = Message<"gradewire.v1.CacheHits"> & {
   redis: number;
 
   /**
-   * Strings that another request was already computing, so this request waited for the result.
+   * Strings that another request was already computing, so that this request waited for the result.
    *
    * @generated from field: uint32 joined = 4;
    */
@@ -1539,7 +1543,7 @@ export const CacheHitsSchema: GenMessage<CacheHits> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 26);
 
 /**
- * Seconds by type of work. Work that several items of a request share counts in full for each item.
+ * Seconds by type of work. If items of a request share work, its whole time counts for each item.
  *
  * @generated from message gradewire.v1.Timing
  */
@@ -1579,7 +1583,7 @@ export const TimingSchema: GenMessage<Timing> = /*@__PURE__*/
  */
 export type SmileParts = Message<"gradewire.v1.SmileParts"> & {
   /**
-   * Similarity between the prediction and the reference, or its synthetic answer.
+   * Similarity between the prediction and the reference, or the reference's synthetic answer.
    *
    * @generated from field: double sentence = 1;
    */
@@ -1614,7 +1618,7 @@ export type SmileParts = Message<"gradewire.v1.SmileParts"> & {
   bestWindow: string;
 
   /**
-   * floor(6 * score), limited to the range from 0 to 5.
+   * floor(6 * score), but at least 0 and at most 5.
    *
    * @generated from field: uint32 bin = 6;
    */
@@ -1628,15 +1632,16 @@ export type SmileParts = Message<"gradewire.v1.SmileParts"> & {
   correct: boolean;
 
   /**
-   * Harmonic mean of sentence and lexical, for REFERENCE_CODE only; absent if it is undefined.
+   * Harmonic mean of sentence and lexical, only with REFERENCE_CODE; absent if the mean is undefined.
    *
    * @generated from field: optional double harmonic_mean = 8;
    */
   harmonicMean?: number | undefined;
 
   /**
-   * "contradicted" if the prediction contradicts a value (date, quantity, …) of the matched reference, "found" if it
-   * contains them all, else "missing"; absent if the reference has no value. Does not affect the score.
+   * "contradicted" if the prediction contradicts a value (date, quantity, …) of the matched reference, "found" if the
+   * prediction contains all of the reference's values, otherwise "missing"; absent if the reference has no value. Does
+   * not affect the score.
    *
    * @generated from field: optional string value_outcome = 9;
    */
@@ -1651,7 +1656,7 @@ export const SmilePartsSchema: GenMessage<SmileParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 28);
 
 /**
- * Terms of a BERTScore, for the reference that gave it; after rescaling with `rescale`.
+ * Terms of a BERTScore for the reference that gave the score. With `rescale`, the terms are rescaled.
  *
  * @generated from message gradewire.v1.BertscoreParts
  */
@@ -1671,14 +1676,14 @@ export type BertscoreParts = Message<"gradewire.v1.BertscoreParts"> & {
   recall: number;
 
   /**
-   * Harmonic mean of the two.
+   * Harmonic mean of precision and recall.
    *
    * @generated from field: double f1 = 3;
    */
   f1: number;
 
   /**
-   * Corpus of the weights, NAME:DOCUMENTS:DIGEST; empty without idf.
+   * Corpus for the weights, as NAME:DOCUMENTS:DIGEST; empty without idf.
    *
    * @generated from field: string corpus = 4;
    */
@@ -1714,8 +1719,7 @@ export type VqaParts = Message<"gradewire.v1.VqaParts"> & {
   annotators: number;
 
   /**
-   * The prediction in the form that was compared: normalised, unless the annotators are unanimous; cut at 8 192
-   * characters.
+   * The prediction after any normalisation, as compared; cut at 8 192 characters.
    *
    * @generated from field: string compared_prediction = 3;
    */
@@ -1730,13 +1734,14 @@ export const VqaPartsSchema: GenMessage<VqaParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 30);
 
 /**
- * Values of the reference that gave the score, counted by their outcome in the prediction.
+ * Counts of the values in the reference that gave the score, by their outcome in the prediction.
  *
  * @generated from message gradewire.v1.ValueMatchParts
  */
 export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
   /**
-   * Values of the reference that the question does not contain, or all values if the question contains all of them.
+   * Values that are in the reference but not in the question. If the question contains all of the reference's values,
+   * all values count.
    *
    * @generated from field: uint32 wanted = 1;
    */
@@ -1778,8 +1783,8 @@ export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
   extra: number;
 
   /**
-   * Worst outcome ("contradicted", "missing", "found") of the wanted values, by kind ("date", "time", "quantity",
-   * "ordinal", "operator", "symbol", "locant", "expression", "list").
+   * Wanted values' worst outcome ("contradicted", "missing" or "found") by kind ("date", "time", "quantity", "ordinal",
+   * "operator", "symbol", "locant", "expression", "list").
    *
    * @generated from field: map<string, string> kinds = 7;
    */
@@ -1794,7 +1799,7 @@ export const ValueMatchPartsSchema: GenMessage<ValueMatchParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 31);
 
 /**
- * Longest common subsequence with the reference that gave the score.
+ * Longest common subsequence of the prediction and the reference that gave the score.
  *
  * @generated from message gradewire.v1.RougeLParts
  */
@@ -1814,7 +1819,7 @@ export type RougeLParts = Message<"gradewire.v1.RougeLParts"> & {
   recall: number;
 
   /**
-   * Harmonic mean of the two.
+   * Harmonic mean of precision and recall.
    *
    * @generated from field: double f1 = 3;
    */
@@ -1842,7 +1847,7 @@ export type BleuParts = Message<"gradewire.v1.BleuParts"> & {
   precisions: number[];
 
   /**
-   * Factor for a prediction shorter than the references, 0 to 1.
+   * Factor from 0 to 1 that penalises a prediction shorter than the references.
    *
    * @generated from field: double brevity_penalty = 2;
    */
@@ -1856,7 +1861,7 @@ export type BleuParts = Message<"gradewire.v1.BleuParts"> & {
   predictionWords: number;
 
   /**
-   * Number of words in the reference with the closest length.
+   * Number of words in the reference whose length is closest to the prediction's.
    *
    * @generated from field: uint32 reference_words = 4;
    */
@@ -1871,7 +1876,7 @@ export const BleuPartsSchema: GenMessage<BleuParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 33);
 
 /**
- * Terms of a METEOR score, for the reference that gave it.
+ * Terms of a METEOR score for the reference that gave the score.
  *
  * @generated from message gradewire.v1.MeteorParts
  */
@@ -1905,7 +1910,7 @@ export type MeteorParts = Message<"gradewire.v1.MeteorParts"> & {
   matches: number;
 
   /**
-   * Number of runs of matched words in the same order in the prediction and the reference.
+   * Number of runs of adjacent matched words that have the same order in the prediction and the reference.
    *
    * @generated from field: uint32 chunks = 5;
    */
@@ -1926,14 +1931,14 @@ export const MeteorPartsSchema: GenMessage<MeteorParts> = /*@__PURE__*/
  */
 export type CiderParts = Message<"gradewire.v1.CiderParts"> & {
   /**
-   * Scores of 1- to 4-grams, 0 to 10 each; their mean is the score.
+   * Four scores from 0 to 10, for 1-grams to 4-grams. Their mean is the metric's score.
    *
    * @generated from field: repeated double by_order = 1;
    */
   byOrder: number[];
 
   /**
-   * Corpus of the weights, NAME:DOCUMENTS:DIGEST.
+   * Corpus for the weights, as NAME:DOCUMENTS:DIGEST.
    *
    * @generated from field: string corpus = 2;
    */
@@ -1955,8 +1960,8 @@ export const CiderPartsSchema: GenMessage<CiderParts> = /*@__PURE__*/
  */
 export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   /**
-   * The value from the labels, on their scale: rating 1 to 3, grade 0 to 5, similarity 0 to 1. Absent if the metric
-   * only has a verdict.
+   * Value computed from the labels: a rating from 1 to 3, a grade from 0 to 5 or a similarity from 0 to 1. Absent if
+   * the metric has only a verdict.
    *
    * @generated from field: optional double value = 1;
    */
@@ -1970,7 +1975,7 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   labels: string[];
 
   /**
-   * Probabilities of the labels, which sum to 1.
+   * Probabilities of the labels, with a sum of 1.
    *
    * @generated from field: repeated double probabilities = 3;
    */
@@ -1984,37 +1989,38 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   yesProbability?: number | undefined;
 
   /**
-   * Total probability of the labels before the judge was limited to them, if the backend reports it.
+   * Total probability of the labels if the judge could write any text; absent if the backend does not report the
+   * probability.
    *
    * @generated from field: optional double label_mass = 5;
    */
   labelMass?: number | undefined;
 
   /**
-   * The judge's text before its verdict, if the metric requests such a text; cut at 8 192 characters.
+   * The text that the judge wrote before its verdict, if the metric requests a text; cut at 8 192 characters.
    *
    * @generated from field: string reason = 6;
    */
   reason: string;
 
   /**
-   * "judge"; "rule" for a binary question that a rule decided; "guard" if the judge also called the answer right with
-   * references of an unrelated question.
+   * "judge", "rule" if a rule decided a binary question, or "guard" if the judge also called the answer right when
+   * shown references of an unrelated question.
    *
    * @generated from field: string decided_by = 7;
    */
   decidedBy: string;
 
   /**
-   * Type of the demonstrations shown: "binary", "short", "long"; empty without demonstrations.
+   * Type of the demonstrations shown: "binary", "short" or "long"; empty if none were shown.
    *
    * @generated from field: string demonstrations = 8;
    */
   demonstrations: string;
 
   /**
-   * Tokens that the judge read over all rounds, including fixed turns and thoughts. If a judge decided, 0 means that
-   * its server does not count tokens.
+   * Number of tokens that the judge read in all rounds, including fixed turns and thoughts. If a judge decided, 0 means
+   * that the judge's server does not count tokens.
    * Unknown: 0.
    *
    * @generated from field: uint32 prompt_tokens = 9;
@@ -2022,7 +2028,7 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   promptTokens: number;
 
   /**
-   * Tokens that the judge wrote over all rounds.
+   * Number of tokens that the judge wrote in all rounds.
    * Unknown: 0 if prompt_tokens is.
    *
    * @generated from field: uint32 generated_tokens = 10;
@@ -2030,7 +2036,7 @@ export type JudgeParts = Message<"gradewire.v1.JudgeParts"> & {
   generatedTokens: number;
 
   /**
-   * The judge's score with references of an unrelated question; absent if the guard did not need it.
+   * The judge's score when shown references of an unrelated question; absent if the guard did not ask the judge.
    *
    * @generated from field: optional double other_key_score = 11;
    */
@@ -2045,7 +2051,7 @@ export const JudgePartsSchema: GenMessage<JudgeParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 36);
 
 /**
- * Basis of a correctness score. SMILE's terms have the same meaning as in SmileParts, with preset one_pass.
+ * Basis of a correctness score. SMILE's terms are the same as in SmileParts, with preset one_pass.
  *
  * @generated from message gradewire.v1.CorrectnessParts
  */
@@ -2086,7 +2092,7 @@ export type CorrectnessParts = Message<"gradewire.v1.CorrectnessParts"> & {
   bestWindow: string;
 
   /**
-   * Features by name, without features that do not apply to the item.
+   * Features by name. Features that do not apply to the item are left out.
    *
    * @generated from field: map<string, double> features = 6;
    */
@@ -2122,17 +2128,17 @@ export type CorrectnessParts = Message<"gradewire.v1.CorrectnessParts"> & {
   fit: string;
 
   /**
-   * Distance of the item from the fit's rows, 0 or more; independent of the answer's quality. Absent if the fit does
-   * not describe its rows.
+   * Distance of the item from the rows that the fit was made on, 0 or more. Does not depend on the answer's quality.
+   * Absent if the fit does not describe its rows.
    *
    * @generated from field: optional double distance = 11;
    */
   distance?: number | undefined;
 
   /**
-   * Reason why the verdict is uncertain, else empty. "band": the probability lies inside the band. "unlike": it lies
-   * only inside the wider band for items unlike the fit's rows. "rule": a rule calls the answer wrong, but the other
-   * features call it right.
+   * Reason why the verdict is uncertain; empty if the verdict is certain. "band": the probability lies inside the band.
+   * "unlike": the probability lies only inside the wider band for items unlike the fit's rows. "rule": a rule calls the
+   * answer wrong, but the other features call it right.
    *
    * @generated from field: string uncertain_reason = 12;
    */
@@ -2153,8 +2159,8 @@ export const CorrectnessPartsSchema: GenMessage<CorrectnessParts> = /*@__PURE__*
  */
 export type GraderParts = Message<"gradewire.v1.GraderParts"> & {
   /**
-   * Highest logit of "right" over all pieces. The score is the logistic function of logit / temperature; the
-   * temperature belongs to the model.
+   * Highest logit of "right" among all pieces. The score is the logistic function of logit / temperature, where each
+   * model has its own temperature.
    *
    * @generated from field: double logit = 1;
    */
@@ -2183,13 +2189,14 @@ export const GraderPartsSchema: GenMessage<GraderParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 38);
 
 /**
- * The step that decided, and its reason. The judge's other results are in the result of its own metric.
+ * The step that decided, and the reason. For the judge's full result, request the judge's metric too.
  *
  * @generated from message gradewire.v1.AutoParts
  */
 export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   /**
-   * "exact_match", "correctness" or "judge"; "nobody" if the judge failed. The result then has the judge's status.
+   * Step that decided: "exact_match", "correctness" or "judge"; "nobody" if the judge failed. After a failure, the
+   * result has the judge's status.
    *
    * @generated from field: string decided_by = 1;
    */
@@ -2198,8 +2205,8 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   /**
    * "certain": the probability is outside the band. "sample": the probability is outside the band, but the answer is in
    * the sample that also goes to the judge. "band": the probability is inside the band, so the judge decides.
-   * "refused": the probability is inside the band, but the judge does not decide, because it was no better there on the
-   * fit's rows.
+   * "refused": the probability is inside the band, but the judge does not decide, because the judge was no better
+   * inside the band on the fit's rows.
    *
    * @generated from field: string reason = 2;
    */
@@ -2235,7 +2242,7 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   sampled: boolean;
 
   /**
-   * Status of the call to the judge, without STATUS_; empty without a call.
+   * Status of the call to the judge, without the prefix STATUS_; empty if there was no call.
    *
    * @generated from field: string judge_status = 7;
    */
@@ -2294,7 +2301,7 @@ export type MetricResult = Message<"gradewire.v1.MetricResult"> & {
   status: Status;
 
   /**
-   * The error and its remedy, for users. At most 1 000 characters, without strings of other items or server internals.
+   * The error and its remedy, for users, in at most 1 000 characters.
    *
    * @generated from field: string message = 4;
    */
@@ -2407,7 +2414,7 @@ export type MetricResult = Message<"gradewire.v1.MetricResult"> & {
   timing?: Timing | undefined;
 
   /**
-   * Seconds to wait before a retry, with STATUS_UNAVAILABLE, if the server can estimate them.
+   * Seconds to wait before a retry, with STATUS_UNAVAILABLE; absent if the server cannot estimate the time.
    *
    * @generated from field: optional double retry_after_s = 18;
    */
@@ -2422,7 +2429,7 @@ export const MetricResultSchema: GenMessage<MetricResult> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 40);
 
 /**
- * Outcome of an (item, metric) pair. Only STATUS_OK carries a score; a failure never becomes a number.
+ * Outcome of an (item, metric) pair. Only a result with STATUS_OK has a score.
  *
  * @generated from enum gradewire.v1.Status
  */
@@ -2460,14 +2467,14 @@ export enum Status {
   INVALID_PARAMETER = 4,
 
   /**
-   * The model that the metric needs is not loaded, or its digest is not the digest in the request.
+   * The metric's model is not loaded, or the model's digest differs from the digest in the request.
    *
    * @generated from enum value: STATUS_MODEL_UNAVAILABLE = 5;
    */
   MODEL_UNAVAILABLE = 5,
 
   /**
-   * The request wants prepared synthetic answers and at least one is missing: call References.Prepare first.
+   * The request uses prepared synthetic answers, but at least one is missing. Call References.Prepare first.
    *
    * @generated from enum value: STATUS_NOT_PREPARED = 6;
    */
@@ -2495,15 +2502,14 @@ export enum Status {
   UNPARSABLE = 9,
 
   /**
-   * A defect of the server. Its log has the details under the request id.
+   * A defect in the server. The server's log has the details under the request id.
    *
    * @generated from enum value: STATUS_INTERNAL = 10;
    */
   INTERNAL = 10,
 
   /**
-   * The metric sends pictures to its judge, but the judge does not accept pictures. Name a judge that does
-   * (Model.sees_images).
+   * The metric sends pictures, but the judge does not accept pictures. Use a judge with Model.sees_images.
    *
    * @generated from enum value: STATUS_JUDGE_CANNOT_SEE = 11;
    */
@@ -2535,14 +2541,15 @@ export enum Warning {
   UNSPECIFIED = 0,
 
   /**
-   * A string was longer than the encoder or judge can read, or had too many windows. Only its beginning counted.
+   * A string was too long for the encoder or judge, or had too many windows. Only the string's beginning counted.
    *
    * @generated from enum value: WARNING_TRUNCATED = 1;
    */
   TRUNCATED = 1,
 
   /**
-   * The metric's threshold and weights are not calibrated for this model: trust the order of scores, but not `correct`.
+   * The metric's threshold and weights are not calibrated for this model. You can trust the order of scores, but not
+   * `correct`.
    *
    * @generated from enum value: WARNING_UNCALIBRATED = 2;
    */
@@ -2556,8 +2563,7 @@ export enum Warning {
   UNCERTAIN = 3,
 
   /**
-   * The server hid words of the prediction from the judge, because they claim that the answer is right. Only the judge
-   * may decide that.
+   * The server hid words of the prediction from the judge, because these words claim that the answer is right.
    *
    * @generated from enum value: WARNING_MASKED = 4;
    */
@@ -2590,7 +2596,7 @@ export enum SmilePreset {
   V1 = 1,
 
   /**
-   * V1, but one encoder pass over the prediction ranks its windows. Only the few closest windows are embedded
+   * V1, but one encoder pass over the prediction ranks all windows. Only the few closest windows are embedded
    * separately.
    *
    * @generated from enum value: SMILE_PRESET_FAST = 2;
@@ -2598,15 +2604,15 @@ export enum SmilePreset {
   FAST = 2,
 
   /**
-   * V1, but compares windows in their context: one encoder pass over the prediction embeds them all.
+   * V1, but compares windows in their context, because one encoder pass over the prediction embeds all windows.
    *
    * @generated from enum value: SMILE_PRESET_ONE_PASS = 5;
    */
   ONE_PASS = 5,
 
   /**
-   * FAST, but splits an answer longer than the encoder's limit into overlapping pieces, so that the encoder reads all
-   * of it.
+   * FAST, but if an answer is longer than the encoder's limit, the encoder reads the whole answer in overlapping
+   * pieces.
    *
    * @generated from enum value: SMILE_PRESET_WHOLE = 7;
    */
@@ -2652,14 +2658,14 @@ export enum SyntheticMode {
   NONE = 1,
 
   /**
-   * Compare with Item.synthetic_answers.
+   * Compare the prediction with Item.synthetic_answers.
    *
    * @generated from enum value: SYNTHETIC_MODE_INLINE = 2;
    */
   INLINE = 2,
 
   /**
-   * Compare with the answers stored by References.Prepare under ScoreRequest.reference_set.
+   * Compare the prediction with the answers that References.Prepare stored under ScoreRequest.reference_set.
    *
    * @generated from enum value: SYNTHETIC_MODE_PREPARED = 3;
    */
@@ -2673,7 +2679,7 @@ export const SyntheticModeSchema: GenEnum<SyntheticMode> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 3);
 
 /**
- * References whose words are counted to weight rare words higher (idf).
+ * References in which words are counted, so that rare words get higher weights (idf).
  *
  * @generated from enum gradewire.v1.Corpus
  */
@@ -2698,7 +2704,7 @@ export enum Corpus {
   REQUEST = 2,
 
   /**
-   * The references that References.Prepare received for ScoreRequest.reference_set with this metric.
+   * The references that References.Prepare received with this metric for ScoreRequest.reference_set.
    *
    * @generated from enum value: CORPUS_PREPARED = 3;
    */
@@ -2758,8 +2764,8 @@ export enum VqaConsensus {
   UNSPECIFIED = 0,
 
   /**
-   * For each annotator, min(1, agreeing other annotators / 3); the score is the mean. The official rule, and the
-   * default. Requires two references.
+   * For each annotator, min(1, agreeing other annotators / 3); the score is the mean. This is the official rule and the
+   * default. It requires two references.
    *
    * @generated from enum value: VQA_CONSENSUS_LEAVE_ONE_OUT = 1;
    */
@@ -2773,7 +2779,7 @@ export enum VqaConsensus {
   DIRECT = 2,
 
   /**
-   * 1 if any reference agrees, else 0: for data with one reference.
+   * 1 if any reference agrees, otherwise 0. Use this for data with one reference.
    *
    * @generated from enum value: VQA_CONSENSUS_SINGLE = 3;
    */
@@ -2787,7 +2793,7 @@ export const VqaConsensusSchema: GenEnum<VqaConsensus> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 6);
 
 /**
- * Normalisation (articles, punctuation, number words) of unanimous answers.
+ * Normalisation of unanimous answers (articles, punctuation and number words).
  *
  * @generated from enum gradewire.v1.VqaNormalise
  */
@@ -2798,8 +2804,8 @@ export enum VqaNormalise {
   UNSPECIFIED = 0,
 
   /**
-   * Compare unanimous answers without normalisation, like the challenge's program: "Yes" does not match ten answers
-   * "yes". The default.
+   * Compare unanimous answers without normalisation, like the challenge's program. For example, "Yes" does not match
+   * ten answers "yes". The default.
    *
    * @generated from enum value: VQA_NORMALISE_OFFICIAL = 1;
    */
@@ -2836,7 +2842,7 @@ export enum MeteorSynonyms {
   WORDNET = 1,
 
   /**
-   * Match words and stems only. The scores are lower.
+   * Match only words and stems. The scores are lower.
    *
    * @generated from enum value: METEOR_SYNONYMS_NONE = 2;
    */
@@ -2861,7 +2867,7 @@ export enum LabelValue {
   UNSPECIFIED = 0,
 
   /**
-   * The label with the highest probability, which is the papers' rule.
+   * The most probable label, as in the papers.
    *
    * @generated from enum value: LABEL_VALUE_MOST_PROBABLE = 1;
    */
@@ -2882,7 +2888,7 @@ export const LabelValueSchema: GenEnum<LabelValue> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 9);
 
 /**
- * Methods to grade answers to binary questions. A question is binary if its most common reference is "yes" or "no".
+ * Ways to grade answers to binary questions. A question is binary if its most common reference is "yes" or "no".
  *
  * @generated from enum gradewire.v1.BinaryQuestions
  */
@@ -2915,7 +2921,7 @@ export const BinaryQuestionsSchema: GenEnum<BinaryQuestions> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 10);
 
 /**
- * The text that the judge writes before its rating.
+ * Ways to get a rating from the judge.
  *
  * @generated from enum gradewire.v1.LaveMode
  */
@@ -2933,7 +2939,7 @@ export enum LaveMode {
   RATING = 1,
 
   /**
-   * The judge writes a reason first, then the rating. The paper's default, and many times slower.
+   * The judge writes a reason first, then the rating. This is the paper's default, and many times slower.
    *
    * @generated from enum value: LAVE_MODE_RATIONALE = 2;
    */
@@ -2987,7 +2993,7 @@ export const DemonstrationsSchema: GenEnum<Demonstrations> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 12);
 
 /**
- * A test that an answer must pass after the judge called it right.
+ * An additional test for answers that the judge called right.
  *
  * @generated from enum gradewire.v1.JudgeGuard
  */
@@ -3006,7 +3012,7 @@ export enum JudgeGuard {
 
   /**
    * Unless the answer has half of a reference's words, ask the judge again with references of an unrelated question. If
-   * the judge calls the answer right again, the answer probably addresses the judge, so it fails.
+   * the judge calls the answer right again, the answer fails, because it probably addresses the judge.
    *
    * @generated from enum value: JUDGE_GUARD_OTHER_KEY = 2;
    */
@@ -3020,8 +3026,8 @@ export const JudgeGuardSchema: GenEnum<JudgeGuard> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 13);
 
 /**
- * References to show a judge if they are aliases (each of them is a right answer). The judge always sees all
- * annotators' votes.
+ * References to show a judge if the references are aliases, that is, equally right answers. If the references are
+ * annotators' votes, the judge sees all votes.
  *
  * @generated from enum gradewire.v1.ShownReferences
  */
@@ -3044,7 +3050,7 @@ export enum ShownReferences {
   ALL = 2,
 
   /**
-   * The closest reference if it shares a word with the prediction, else all. The default.
+   * The closest reference if it shares a word with the prediction, otherwise all references. The default.
    *
    * @generated from enum value: SHOWN_REFERENCES_AUTO = 3;
    */
@@ -3058,7 +3064,7 @@ export const ShownReferencesSchema: GenEnum<ShownReferences> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 14);
 
 /**
- * Sets of defaults.
+ * Sets of defaults for LAVE.
  *
  * @generated from enum gradewire.v1.LavePreset
  */
@@ -3091,7 +3097,7 @@ export const LavePresetSchema: GenEnum<LavePreset> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 15);
 
 /**
- * The judge's steps before it grades.
+ * Steps that the judge takes before it grades.
  *
  * @generated from enum gradewire.v1.GradeStyle
  */
@@ -3102,14 +3108,14 @@ export enum GradeStyle {
   UNSPECIFIED = 0,
 
   /**
-   * No steps: give the verdict and the grade immediately. The default.
+   * Give the verdict and the grade immediately. The default.
    *
    * @generated from enum value: GRADE_STYLE_MATCH = 1;
    */
   MATCH = 1,
 
   /**
-   * Write out the key facts of both answers, then compare them.
+   * Write out the key facts of the prediction and the references, then compare these facts.
    *
    * @generated from enum value: GRADE_STYLE_EXTRACT = 2;
    */
@@ -3123,7 +3129,7 @@ export const GradeStyleSchema: GenEnum<GradeStyle> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 16);
 
 /**
- * The text that the judge writes before its verdict.
+ * Ways to get a verdict from the judge.
  *
  * @generated from enum gradewire.v1.VerdictStyle
  */
@@ -3134,7 +3140,7 @@ export enum VerdictStyle {
   UNSPECIFIED = 0,
 
   /**
-   * The verdict alone. The default.
+   * The judge writes only the verdict. The default.
    *
    * @generated from enum value: VERDICT_STYLE_PLAIN = 1;
    */
@@ -3162,7 +3168,7 @@ export const VerdictStyleSchema: GenEnum<VerdictStyle> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 17);
 
 /**
- * The text that the judge writes before its verdict.
+ * Ways to get a verdict from the judge.
  *
  * @generated from enum gradewire.v1.CompareMode
  */
@@ -3180,7 +3186,7 @@ export enum CompareMode {
   VERDICT = 1,
 
   /**
-   * The judge writes a reason first, then the verdict. Many times slower.
+   * The judge writes a reason first, then the verdict. This is many times slower.
    *
    * @generated from enum value: COMPARE_MODE_REASON = 2;
    */
@@ -3212,7 +3218,7 @@ export enum CompareDecision {
   BOTH = 1,
 
   /**
-   * An answer wins with two wins, or with a win and a tie. STATUS_INCONSISTENT if each answer wins once.
+   * An answer wins with two wins, or with a win and a tie. If each answer wins once, the pair is STATUS_INCONSISTENT.
    *
    * @generated from enum value: COMPARE_DECISION_MAJORITY = 2;
    */
