@@ -68,7 +68,9 @@ def test_a_picture_is_named_where_the_judge_sees_it(command: Command, file: Path
     assert f"{place}{address[:100]}" in shown(2)
     title, why = shown(1)
     assert title.endswith("line 2 (id boy), picture none.png: the file is not in the folder of the rows")
-    assert why == "no score, without asking the judge: INVALID_INPUT, images: are empty, but image=true needs an image"
+    assert (
+        why == "no score, and the judge is not asked: INVALID_INPUT, images: are empty, but image=true needs an image"
+    )
     assert [heading.endswith("line 4 (id boy)") for heading in shown(3)] == [True, False]
     assert [heading for heading in shown(0, "judge_verdict") if heading.startswith("picture")] == []
 
