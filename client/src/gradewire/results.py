@@ -34,7 +34,7 @@ class ModelInfo:
         how_to_get: The command that makes the model available; empty if it is already available.
         is_default: True if calls that name no model (or judge) use this model.
         max_tokens: Maximum number of tokens; longer texts are truncated, with the warning TRUNCATED.
-        numeric_class: Precision and hardware, such as fp32-cpu; part of the digest, because they can change scores.
+        numeric_class: Precision and hardware, such as fp32-cpu; part of the digest, because both can change scores.
         kind: "encoder", "grader" or "judge".
         without_metrics: Metrics that the encoder cannot compute, with the reasons.
         sees_images: True if the judge accepts pictures. Until the judge is LOADED, this is the server's setting.

@@ -127,7 +127,7 @@ def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray
 
 
 def ramp(found: NDArray[np.float64], near: float, far: float) -> NDArray[np.float64]:
-    """Return float64[rows]: 0 for distances up to `near`, 1 from `far` (which is larger) on, and linear in between."""
+    """Return float64[rows]: 0 up to the distance `near`, 1 from the larger distance `far` on, and linear in between."""
     return ((found - near) / (far - near)).clip(0.0, 1.0)
 
 

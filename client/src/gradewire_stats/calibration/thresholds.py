@@ -30,8 +30,8 @@ def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objecti
     Args:
         scores: float64[rows], finite.
         right: bool[rows], human labels.
-        objective: Value to maximise: "accuracy" is the share of verdicts that match the labels, "balanced_accuracy" the
-            mean of this share over right and over wrong answers, and "f1" the F1 score for right answers.
+        objective: Value to maximise: "accuracy" is the share of verdicts that match the labels, "balanced_accuracy" is
+            the mean of this share over right and over wrong answers, and "f1" is the F1 score for right answers.
 
     Raises:
         ValueError: All answers are right, or all are wrong, or a score is not finite.

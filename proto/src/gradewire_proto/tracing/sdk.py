@@ -179,7 +179,7 @@ class Tracing:
     ) -> None:
         """Emit an event for each result of a sampled call from now on.
 
-        The events' parent is the first valid traceparent in `evaluated`; without a valid traceparent, the call.
+        The events' parent is the first valid traceparent in `evaluated`. If none is valid, the parent is the call.
         """
         if (events := self._events) is None or not call.is_sampled:
             return

@@ -121,7 +121,7 @@ class Evaluation:
     """A metric's result, for the event `gen_ai.evaluation.result`.
 
     Attributes:
-        error_type: Status in capitals if the result has no score; otherwise empty.
+        error_type: Status in capitals; empty if the result has a score.
         label: "correct", "incorrect" or a pair's winner; empty if the metric has no verdict.
         line: Metric identifier that reproduces the score; empty if unknown.
     """
