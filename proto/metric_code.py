@@ -144,7 +144,8 @@ class Types:
     def _resolved(self, message: str, field: str) -> tuple[Comment, str]:
         """Return a field's comment, with the text that "Same as …" names.
 
-        The second value is the metric that "Same as …" names if the comment adds nothing to that text, and "" if not.
+        If the comment adds nothing to this text, the second value is the metric that "Same as …" names. If the comment
+        adds anything, the second value is "".
         """
         own = self._comment(message, field)
         if (same := _SAME.match(own.text)) is None:

@@ -96,7 +96,7 @@ def _learnt(
 def overruled(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
 ) -> NDArray[np.bool_]:
-    """Return bool[rows], True if a rule calls an answer wrong that the model calls right."""
+    """Return bool[rows], True if the model calls the answer right, but a rule calls the answer wrong."""
     ruled_out = (rows[:, _rules(form)] >= 1).any(axis=1)
     return np.asarray(ruled_out & (_learnt(form, rows, shapes) >= RIGHT_FROM), dtype=np.bool_)
 

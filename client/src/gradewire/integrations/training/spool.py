@@ -23,7 +23,7 @@ WhenFull = Literal["drop_oldest", "drop_newest"]
 
 _BACKOFF: Final = Backoff(0.5, 30.0, SPREAD)
 _REFUSED_WAIT_S: Final = 60.0
-"""Seconds to wait after the server refused a step, because only a change on the server can help."""
+"""Seconds to wait after the server refused a step. Until somebody changes the server, another attempt would fail."""
 _MOST_LISTED: Final = 10_000
 """Maximum number of finished steps in memory, a few kilobytes each; `scores.jsonl` contains all steps."""
 _MOST_BYTES: Final = 10**9 - 1

@@ -104,7 +104,7 @@ class Worker:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait a few seconds until the thread ends."""
+        """Wait for the thread to end, but only for a few seconds."""
         self._thread.join(_WORKER_JOIN_S)
 
     def _run(self) -> None:
