@@ -67,7 +67,7 @@ def test_a_servers_models_metrics_and_limits_are_listed(command: Command) -> Non
         "  cannot compute correctness: it has no fit",
         "judge big: MISSING",
         "  not built",
-        "  to get this model, run there: gradewire models build big",
+        "  to get this model, run this on the server's machine: gradewire models build big",
         "judge eyes (default): BUILT",
         "  remote, sees pictures",
         "judge blind: LOADED",

@@ -124,7 +124,7 @@ def bench_command() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit."""
-    # Otherwise gRPC logs every broken header from a caller.
+    # Without this variable, gRPC logs every broken header from a caller.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         with traced_command(sys.argv[1:]):

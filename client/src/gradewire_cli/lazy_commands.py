@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
 
 
 class MountedGroup(click.Group):
-    """A group with another program's commands, which `commands_of` imports when you call one."""
+    """A group with another program's commands, which `commands_of` imports when you call one of them."""
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:
         super().__init__(*arguments, context_settings={"show_default": False}, **options)

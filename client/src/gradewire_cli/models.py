@@ -62,7 +62,7 @@ def _model(model: ModelInfo) -> Iterator[str]:
         yield f"  {known}"
     for line in (
         model.message,
-        model.how_to_get and f"to get this model, run there: {model.how_to_get}",
+        model.how_to_get and f"to get this model, run this on the server's machine: {model.how_to_get}",
         *model.remarks,
     ):
         if line:

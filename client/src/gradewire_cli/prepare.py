@@ -78,7 +78,7 @@ def sentences_so_far(step: PrepareProgress, seconds: float) -> str:
 def write_rows(path: Path, source: InputFile, answers: Mapping[int, tuple[str | None, ...]]) -> str:
     """Write a file's rows, and return a sentence with the numbers of written, copied and skipped rows.
 
-    Each row gets all of its synthetic answers, or no answers if any is missing.
+    Each row gets all of its synthetic answers, or none of them if one is missing.
     """
     column = source.options.columns.get("synthetic_answers", "synthetic_answers")
     whole = unread = left_out = rows = 0

@@ -28,7 +28,7 @@ _KEYS: Final = re.compile(
 _BLANK: Final = re.compile(r"\s")
 _NO_BLANK: Final = "\ue000"
 """A private-use character for blanks in URLs, because a blank would seem to end the URL."""
-# In other URLs, "?" may be part of a pattern.
+# A URL with a scheme other than http or https may contain a "?" as part of a pattern.
 _WEB_QUERY: Final = re.compile(r"(https?://[^?]*)\?.*")
 
 
@@ -38,7 +38,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_url(path_or_url: str) -> str:
-    """Hide keys in a string that is a single URL or path, even keys that contain blanks or no =."""
+    """Hide the keys in a single URL or path, including keys with blanks, and queries without =."""
     whole = _BLANK.sub(_NO_BLANK, path_or_url)
     return _WEB_QUERY.sub(r"\1?…", redacted(whole)).replace(_NO_BLANK, " ")
 
@@ -50,7 +50,10 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:
-    """Return the help text on exit codes. `failed_rows` explains code 1, and `condition` code 4. "" omits the code."""
+    """Return the help text on exit codes.
+
+    `failed_rows` explains code 1, and `condition` explains code 4. A code whose explanation is "" is omitted.
+    """
     texts = {**MEANINGS, ExitCode.FAILED: failed_rows, ExitCode.GATE: condition}
     return "\b\nExit codes:\n" + "".join(f"  {code:<4} {text}\n" for code, text in texts.items() if text)
 

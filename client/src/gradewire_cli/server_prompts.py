@@ -83,7 +83,7 @@ def judge_tokenizer(name: str) -> JudgeTokenizer:
 
 
 def round_tokens(tokenizer: JudgeTokenizer, asked: Question) -> RoundTokens | None:
-    """Return a round's tokens, or None without a tokenizer; raise InvalidRequest above the judge's limit."""
+    """Return a round's tokens, or None without a tokenizer; raise InvalidRequest if they exceed the judge's limit."""
     with _refused():
         return tokenizer.tokens(asked)
 

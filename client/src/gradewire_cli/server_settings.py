@@ -26,7 +26,7 @@ def print_settings(values: Mapping[str, Any]) -> str:
 
 
 def missing_synonyms() -> str:
-    """Return the reason why `meteor` is unavailable on this machine and the remedy, or "" if it is available.
+    """Return "" if `meteor` is available on this machine, otherwise the reason and the remedy.
 
     Raises:
         InvalidRequest: A setting on this machine is invalid.

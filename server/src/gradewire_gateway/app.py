@@ -203,7 +203,7 @@ class Observed:
 
 async def _refuse(problem: Problem, record: RequestRecord, scope: Scope, receive: Receive, send: Send) -> None:
     record.code = problem.code
-    if not record.status:  # otherwise the reply has started, and the gateway can only end it
+    if not record.status:  # once a reply has started, the gateway can only end it
         await problem.response(record.request_id)(scope, receive, send)
 
 
@@ -214,8 +214,8 @@ _PIECE_BYTES: Final = 256 << 10
 def _writer(record: RequestRecord, share: Share, send: Send) -> Send:
     """Return a `send` that records the reply and counts its bytes until the caller's machine has received them.
 
-    With the last piece, `send` waits until all pieces are written. If the replies in flight need too much memory, it
-    raises ProblemError before it sends a byte.
+    With the last piece, `send` waits until all pieces are written. If the replies in flight need too much memory,
+    `send` raises ProblemError before it sends a byte.
     """
     start: Message | None = None
 

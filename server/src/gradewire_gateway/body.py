@@ -32,7 +32,7 @@ class Budget:
     def change(self, caller: Hashable, by: int) -> None:
         """Add `by` to the amount that a caller holds; raise ProblemError if this would exceed the caller's share."""
         own = self._by_caller.get(caller, 0) + by
-        if by > 0 and own + self.held + by > self._most + 1:  # the 1 keeps the last unit usable
+        if by > 0 and own + self.held + by > self._most + 1:  # without the 1, the last unit could never be held
             raise too_busy(f"{self._refusal}; try again")
         self.held += by
         if own:
@@ -56,7 +56,7 @@ class Share:
         self.hold(0)
 
     def hold(self, count: int) -> None:
-        """Change the amount held to `count`; raise the same errors as `Budget.change`."""
+        """Change the held amount to `count`; raise the same errors as `Budget.change`."""
         self._budget.change(self.caller, count - self._held)
         self._held = count
 
@@ -141,7 +141,7 @@ class Body:
                     yield bytearray(line)
                 begun = bytearray(last)
             self._hold(len(begun), "a line")
-            if others or ends_s is None:  # otherwise the line started in an earlier chunk
+            if others or ends_s is None:  # a line starts in this chunk
                 ends_s = asyncio.get_running_loop().time() + self._bounds.body_s
             if not begun:
                 ends_s = None

@@ -45,7 +45,7 @@ def unary_endpoint(gateway: Gateway, method: RpcMethod) -> Endpoint:
 def json_body(
     gateway: Gateway, request: Request, make: Callable[[Buffer], T]
 ) -> AbstractAsyncContextManager[tuple[T, CallOptions, Body]]:
-    """Read a request's JSON body like `body_read_by`. Parse a large body on the thread for JSON."""
+    """Read a request's JSON body as `body_read_by` does. Parse a large body on the thread for JSON."""
     return body_read_by(gateway, request, lambda _caller, data: gateway.json.made_of(data, make))
 
 
@@ -53,7 +53,7 @@ def json_body(
 async def body_read_by(
     gateway: Gateway, request: Request, read: Callable[[Hashable, Buffer], Awaitable[T]]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
-    """Receive a request's JSON body. Yield the result of `read` for the body, the call's options, and the body.
+    """Receive a request's JSON body. Yield what `read` returns for it, the call's options, and the body itself.
 
     Raises:
         ProblemError: The body or a header is invalid.

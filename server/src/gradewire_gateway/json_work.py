@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _LARGE_BYTES: Final = 2 << 10
-"""Smallest size that a thread reads. Smaller JSON takes at most 5 ms, even if it is full of errors."""
+"""Minimum size of JSON that the thread reads. Smaller JSON takes at most 5 ms, even if it is full of errors."""
 HUGE_BYTES: Final = 64 << 10
-"""Smallest size that the child process reads."""
+"""Minimum size of a body that the child process reads."""
 _TRIES: Final = 2
 _NICENESS: Final = 5
 
@@ -67,8 +67,8 @@ class Json:
     async def convert(self, caller: Hashable, data: Buffer, work: Work) -> bytes:
         """Return the result of `work` on a body. Run `work` in the child process if the body is very large.
 
-        Callers take turns at the child process. Each caller may have one body waiting for a turn. All callers without
-        an accepted token (a string) together may also have only one.
+        Callers take turns at the child process. A caller with an accepted token (a string) may have one body waiting
+        for a turn. All other callers together may have one body waiting.
         """
         if len(data) < HUGE_BYTES:
             return await self.run(len(data), lambda: work(data))
@@ -130,7 +130,7 @@ class _JsonProcess:
         for _ in range(_TRIES):
             try:
                 problem, result = _exchange(self._running(), work, data)
-            # The process was killed, perhaps for its memory, or `close` closed its pipes (ValueError).
+            # The process was killed, perhaps because memory ran out, or `close` closed its pipes (ValueError).
             except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
                 status = self._end()
                 if not self._closed:
@@ -185,7 +185,7 @@ def main() -> None:
     """Read requests from standard input and write the answers to standard output, until the gateway ends."""
     # If the machine is busy, the event loop and the encoders have priority.
     os.nice(_NICENESS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches this process, but the gateway still needs it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches this process, which the gateway still needs
     gc.disable()
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):

@@ -108,7 +108,7 @@ class RequestLog:
 
 
 class JsonFormatter(logging.Formatter):
-    """A formatter for messages of the gateway and its libraries, in JSON."""
+    """A formatter that writes log messages of the gateway and its libraries in JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the message on one line."""

@@ -1,6 +1,6 @@
 """The gateway's OpenAPI 3.1 document.
 
-Descriptions of the gRPC methods come from their descriptors. All other methods come from ``openapi.json``.
+The gRPC methods are described by their descriptors. Descriptions of all other methods come from ``openapi.json``.
 
 The schemas of messages and enums are JSON Schemas (2020-12) for protobuf's JSON format.
 """

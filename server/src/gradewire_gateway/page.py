@@ -61,7 +61,7 @@ async def _access(gateway: Gateway, request: Request) -> Response:
 
 
 async def _scoring_refusal(gateway: Gateway, request: Request) -> Problem | None:
-    """Return why the caller cannot score now, or None if the caller can."""
+    """Return why the caller cannot score now, or None if the caller can score."""
     return await _refusal(gateway, request, f"/{SCORING}/Score", scoring_pb2.ScoreRequest())
 
 

@@ -24,7 +24,7 @@ _BASIC: Final = "basic "
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{1,128}")
 _TIMEOUT_MS: Final = re.compile(r"[0-9]{1,10}")
 _VISIBLE: Final = re.compile(r"[ -~]{1,2048}")
-"""Pattern of header values that gRPC can send. All tokens are shorter than the limit."""
+"""Pattern of header values that gRPC can send. All tokens are shorter than the pattern's limit."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class RequestRecord:
     """Data about a request for the log and the metrics, collected while the gateway answers the request.
 
     Attributes:
-        peer: The caller's host and port, ``127.0.0.1:50514``.
+        peer: The caller's host and port, such as ``127.0.0.1:50514``.
         caller: The caller whose budgets the request uses (see `gradewire_gateway.gateway`).
         route: The request's path, or "" if the gateway does not have this path.
         code: The gRPC code in lower case, "ok" until something fails.

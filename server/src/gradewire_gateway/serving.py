@@ -215,7 +215,7 @@ def run(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
     """Run `serve` on a new event loop."""
-    # When uvicorn ends, it raises the signals that stopped it once more. Ignore these signals.
+    # uvicorn handles the signals that stop it, and raises them again when it ends. Ignore the repeated signals.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: None)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:

@@ -148,7 +148,7 @@ class GatewaySettings:
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> Self:
-        """Return the settings from a dictionary of `to_message`, which may have been written as JSON and read again."""
+        """Return the settings from a dictionary that `to_message` returned, even after conversion to JSON and back."""
         listen = {**message["listen"], "names": tuple(message["listen"]["names"])}
         parts = {
             "upstream": UpstreamSettings(**message["upstream"]),

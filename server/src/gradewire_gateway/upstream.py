@@ -148,7 +148,7 @@ class Upstream:
                 connection.calls -= 1
 
     def _take(self, tried: Collection[ServerConnection] = ()) -> ServerConnection:
-        """Return the connection for the next call. If possible, avoid processes that are stopping or down."""
+        """Return a connection for the next call. If possible, avoid `tried` and processes that are stopping or down."""
         if len(self._pool.connections) > 1:
             for each in self._pool.connections:
                 if each.channel.get_state(try_to_connect=True) in _DOWN:
@@ -163,7 +163,8 @@ class CallClosedError(Exception):
 async def accepted(call: StreamCall) -> None:
     """Wait until the server accepts a call; raise CallClosedError if the server refuses the call.
 
-    An older server sends no key when it accepts a call. After a few seconds, the call therefore counts as accepted.
+    An older server does not send `ACCEPTED_KEY` when it accepts a call. After a few seconds, the call therefore counts
+    as accepted.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(_ACCEPTED_S):
@@ -195,7 +196,7 @@ def _tls(settings: UpstreamSettings) -> Tls | None:
 class UpstreamTransport:
     """A `gradewire.transport.Transport` that uses the gateway's channels without closing them.
 
-    Each call gets a new request id, because it may contain items from several requests.
+    Each call gets a new request id, because a call may contain items from several requests.
     """
 
     def __init__(self, upstream: Callable[[], Upstream], metadata: Metadata) -> None:

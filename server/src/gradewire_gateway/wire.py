@@ -140,7 +140,7 @@ def _fields_of(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
 
 @cache
 def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None, bool]]:
-    """Map a field's JSON and proto names to its proto name, its message type or None, and True for a list."""
+    """Return for each field name (JSON or proto) the proto name, the message type or None, and if it is a list."""
     found = {}
     for name, field in _fields_of(kind).items():
         held = field.message_type
@@ -150,7 +150,7 @@ def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None,
 
 
 def _named_twice(value: Any, kind: Descriptor) -> Fault | None:
-    """Return the first field that is set under both names, in a message without other faults."""
+    """Return the first field that is set under both of its names, in a message without other faults."""
     fields = _messages_of(kind)
     given: dict[str, str] = {}
     for name, held in value.items():
@@ -297,7 +297,7 @@ def read_message(data: Buffer, kind: type[M], at: str = "") -> M:
 
 
 def write_message(message: Message) -> bytes:
-    """Return a message in JSON, on one line. Write the JSON in pieces, so that other threads run in between."""
+    """Return a message in JSON, on one line. Write the JSON in pieces, so that other threads can run between them."""
     value = json_format.MessageToDict(message)
     members = (f"{_encode(name)}: {_written(held)}" for name, held in value.items())
     return f"{{{', '.join(members)}}}".encode()
@@ -337,7 +337,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _has_too_many_values(data: Buffer) -> bool:
-    starts = range(0, len(data), MIB)  # in pieces, so that other threads run in between
+    starts = range(0, len(data), MIB)  # in pieces, so that other threads can run between them
     if sum(data.count(mark, start, start + MIB) for start in starts for mark in b"[{,") <= _MOST_VALUES:
         return False
     values, begun = 0, b""

@@ -247,7 +247,7 @@ def test_bench_knvqa_calls_the_evaluator_by_its_name_and_asks_for_its_cut(agree:
     rows = unlabelled()
     refused, _ = agree(rows, "--metrics", "exact_match", "--against", "sbert", name="bench knvqa")
     assert refused.exit_code == 2
-    assert "--against sbert: this metric returns no verdicts. Set the lowest right score" in refused.stderr
+    assert "--against sbert: this metric returns no verdicts. Set the lowest score" in refused.stderr
     done, document = agree(
         *(rows, "--metrics", "exact_match,lave", "--against", "sbert", "--cut", "sbert=0.3", "--retries", "0"),
         *("--all-tables",),

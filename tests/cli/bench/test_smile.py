@@ -190,7 +190,7 @@ def test_an_evaluator_may_stand_in_the_place_of_people(command: Command, tmp_pat
         (("--weights", "0,2"), "Use numbers from 0 to 1"),
         (("--scores", "rows.jsonl"), "--scores: bench smile must score FILE with every weight"),
         (("--weights", "half"), "Use numbers from 0 to 1"),
-        (("--against", "smile?sentence_weight=0&synthetic=none"), "this metric is a compared variant"),
+        (("--against", "smile?sentence_weight=0&synthetic=none"), "the variants include this metric"),
         (("--against", "nothing"), "unknown metric 'nothing'"),
     ],
 )

@@ -79,7 +79,7 @@ def _line(number: int, line: bytes) -> dict[str, Any]:
 
 
 def _is_result(value: object) -> bool:
-    """Return True if an untrusted client's value has a result's fields with the right types."""
+    """Return True if a value from an untrusted client has the fields of a result, with the right types."""
     if not isinstance(value, dict) or not isinstance(value.get("status"), str):
         return False
     warnings = value.get("warnings", [])

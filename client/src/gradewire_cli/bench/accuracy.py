@@ -42,8 +42,8 @@ class VerdictRows:
     """Labelled rows with verdicts.
 
     Attributes:
-        cuts: Lowest right score by metric, which determines the verdicts in `judged`.
-        evaluator_cut: Lowest right score of the evaluator that replaces annotators, or None.
+        cuts: Lowest score that counts as right, by metric. The verdicts in `judged` follow from these cuts.
+        evaluator_cut: Lowest score that counts as right if an evaluator replaces annotators. None means no cut.
     """
 
     run: LabelledRun
@@ -146,8 +146,8 @@ def _evaluator_cut(against: EvaluatorLabels | None, named: float | None, cut: fl
         return named
     if cut is None or against.label.startswith(Cider.name):
         raise InputError(
-            f"--against {against.name}: this metric returns no verdicts. Set the lowest right score with "
-            f"--cut '{against.name}=SCORE'"
+            f"--against {against.name}: this metric returns no verdicts. Set the lowest score that counts as "
+            f"right with --cut '{against.name}=SCORE'"
         )
     return cut
 

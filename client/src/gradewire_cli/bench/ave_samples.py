@@ -42,7 +42,7 @@ class AveSample:
         descriptions: Part 2, the answer rewritten as sentences.
         shifted_references: Part 3, the references rewritten.
         label: Human grade on any scale, or None.
-        told_apart: Values by column that distinguish questions with the same words.
+        told_apart: Values by column. They distinguish questions with the same words.
         chosen: True if the options select the sample and the sample has a label.
     """
 
@@ -136,7 +136,7 @@ class AveFile:
 
 
 def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number: int) -> tuple[AveSample, str]:
-    """Return a sample, and the reason to exclude the sample or ""; raise ValueError if the row is unusable."""
+    """Return a sample and the reason to exclude it ("" means none); raise ValueError if the row is unusable."""
     values = {
         name: _values(fields, columns.of(name), spread=len(columns.named.get(name, ())) > 1) for name in columns.usual
     }
@@ -171,7 +171,7 @@ def _sample(record: Record, fields: Mapping[str, Any], columns: Columns, number:
 
 
 def _values(fields: Mapping[str, Any], columns: Sequence[str], *, spread: bool) -> tuple[str, ...]:
-    """Return strings from all of a field's columns (`spread`) or from the first column with strings."""
+    """Return the strings in all of a field's columns if `spread` is True, else in the first column with strings."""
     found = [_texts(fields.get(name)) for name in columns]
     return tuple(text for texts in found for text in texts) if spread else next(filter(None, found), ())
 

@@ -44,7 +44,7 @@ class Pair:
 
     Attributes:
         position: The pair's place in the file, for messages.
-        choices: Choices by evaluator, or None without a choice.
+        choices: The choice of each evaluator. None means no choice.
         responses: The two answers, or None if the file lacks an answer.
         instruction_key: A key of the question (see `question_key_of`). A pair without a question has a unique key.
     """

@@ -117,7 +117,7 @@ class TableResult:
 
     Attributes:
         headline: Tables to print without --all-tables. None means all tables.
-        parameters: Options for the manifest that affect the result.
+        parameters: Options that affect the result, for the manifest.
         server_version: gradewire version of the server that scored the rows, or "".
         run: The run over the rows, or None for a table without labels.
         place: The server's description if `run` is None.

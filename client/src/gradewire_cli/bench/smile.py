@@ -1,4 +1,4 @@
-"""`gradewire bench smile`: score SMILE without single terms, and with different sentence weights."""
+"""`gradewire bench smile`: score SMILE without one of its terms, and with different sentence weights."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _compute(call: TableCall) -> TableResult:
     synthetic = options["synthetic"] or ("inline" if found else "none")
     variants = _variants(preset, synthetic, tried)
     if set(_labels_if_valid(options["against"] or "")) & set(variants.values()):
-        raise click.UsageError(f"--against {options['against']}: this metric is a compared variant. Use another metric")
+        raise click.UsageError(f"--against {options['against']}: the variants include this metric. Use another metric")
     metrics = ",".join(dict.fromkeys(variants.values()))
     run = labelled_run_of({**options, "metrics": metrics, "preset": None, "synthetic": None})
     labelled = run.collect(call.transport, keeps_rows=True)

@@ -61,7 +61,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def finishing_on_interrupt(store: PartStore) -> Iterator[threading.Event]:
-    """Yield an event that the first SIGINT or SIGTERM sets. The first signal stops new parts, the second interrupts."""
+    """Yield an event that the first SIGINT or SIGTERM sets.
+
+    After the first signal, no new part starts. The second signal interrupts the run.
+    """
     requested = threading.Event()
 
     def request(*_: Any) -> None:

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 CORES_PER_WORKER: Final = 4
-"""Cores per worker. The encoder runs outside Python, so more workers only use more memory until Python fills a core."""
+"""Cores per worker. The encoder runs outside Python, so more workers help only once Python fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Minimum share of cores in use. Above this share, ignoring small machines is better than small workers."""
+"""Minimum share of all cores in use. The largest workers that reach this share are best, even if they skip machines."""
 _RAY_UNITS_PER_CORE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """A division of cores among workers. Each worker has `threads` threads and reserves at most as many cores."""
+    """A division of cores among workers. Each worker has `threads` threads and reserves at most that many cores."""
 
     workers: int
     threads: int
@@ -91,14 +91,17 @@ bulk_options = stacked(
 
 @dataclass(frozen=True, slots=True)
 class BulkOutput:
-    """A run's output with its options. The output is a file, a folder whose path ends in /, or a URL of either."""
+    """A run's output with its options.
+
+    The output is a file, a folder whose path ends in /, or the URL of a file or folder.
+    """
 
     output: str
     options: Mapping[str, Any]
 
     @classmethod
     def of(cls, output: str, options: Mapping[str, Any]) -> Self:
-        """Read OUTPUT and `bulk_options`; raise click.ClickException."""
+        """Read OUTPUT and `bulk_options`; raise click.ClickException if one of them is invalid."""
         check_resume(options, output)
         if is_url(output):
             if "?" in redacted_url(output):

@@ -30,7 +30,7 @@ def is_object_store(system: Any) -> bool:
 
 
 def hidden_name(name: str, kind: str) -> str:
-    """Return a unique temporary name. Kind "new" is for a file being written, "old" for a file being replaced."""
+    """Return a unique temporary name. `kind` is "new" for a file to write, and "old" for the file that it replaces."""
     return f".{name}.{uuid.uuid4().hex}.{kind}"
 
 
@@ -76,7 +76,7 @@ def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
 
 
 def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
-    """Move a file to `target`. Return True if `target` is a file with different content, which stays there."""
+    """Move a file to `target`. Return True if `target` already has different content, which stays unchanged."""
     try:
         system.mv(unfinished, target)
     except Exception:
@@ -219,12 +219,12 @@ class PartStore:
         return self.read(part.name(answered=answered))
 
     def read_latest(self, part: PartId) -> bytes:
-        """Return a part's bytes, answered or not; raise InputError on failure."""
+        """Return a part's bytes, even if some of its rows are unanswered; raise InputError on failure."""
         # A killed worker may have written the answered file without reporting it.
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file in the folder, durably on this machine, otherwise like `write_atomically`."""
+        """Write or replace a file in the folder: durably on this machine, and with `write_atomically` elsewhere."""
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)
             if local is None:
@@ -247,7 +247,7 @@ class PartStore:
             system.rm_file(f"{path}/{name}")
 
     def empty(self) -> None:
-        """Remove the run's files. If the process is killed meanwhile, the folder stays consistent."""
+        """Remove the run's files in an order that keeps the folder consistent if the process is killed."""
         order = {FOLDER_MANIFEST: 0, RUN_NAME: 2}
         for name in sorted(filter(_is_written_by_bulk, self.names()), key=lambda name: (order.get(name, 1), name)):
             self.remove(name)

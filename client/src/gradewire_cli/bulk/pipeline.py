@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _OBJECT_STORE_BYTES: Final = 256 << 20
-"""Size of a local Ray's object store for a few parts, each about a megabyte."""
+"""Size of a local Ray's object store. It has room for a few parts of about a megabyte."""
 _HOST_PORT: Final = re.compile(r"(?:ray://)?\[?(?P<host>[^\]/]+?)\]?:(?P<port>\d+)")
 _CONNECT_TIMEOUT_S: Final = 10.0
 _START_TRIES: Final = 3
@@ -188,7 +188,7 @@ class RayWorker:
         return {"item": [self._scored(data) for data in batch["item"]]}
 
     def _scored(self, data: bytes) -> bytes:
-        item: PartRows | FileEnd = pickle.loads(data)  # noqa: S301 - our own reader's
+        item: PartRows | FileEnd = pickle.loads(data)  # noqa: S301 - pickled by our own reader
         return data if isinstance(item, FileEnd) else pickle.dumps(self._scorer.score(item))
 
 
@@ -220,8 +220,8 @@ def run_parts(
     data = ray.data.read_datasource(
         _source_of(readers, setup.store),
         override_num_blocks=len(readers),
-        # Actors start first and may reserve every core. A reader with a reserved core would then never start (Ray issue
-        # 44687).
+        # Actors start first and may reserve every core. A reader that needs a reserved core would then never start (Ray
+        # issue 44687).
         num_cpus=0,
         # limits the number of reader processes
         concurrency=min(workers, len(readers)),
@@ -240,7 +240,7 @@ def run_parts(
     )
     try:
         for row in scored.iter_rows():
-            yield pickle.loads(row["item"])  # noqa: S301 - our own worker's
+            yield pickle.loads(row["item"])  # noqa: S301 - pickled by our own worker
     except ray.exceptions.RayError as error:
         raise InputError(_reason(error)) from error
 

@@ -29,7 +29,7 @@ HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
 VERSION = 1
 _EXACT = "exact_match"
 _CHEAP = Correctness(confidence=0.5)
-"""A metric with the confidence that `auto` expects. Only denials are then UNCERTAIN."""
+"""A metric with the confidence that `auto` expects. With this confidence, only denials are UNCERTAIN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,7 +39,7 @@ class ScoredCascade:
     Attributes:
         encoder: NAME@DIGEST, with the digest's first 12 digits.
         provenance: The version of `auto`, the fit of `correctness`, the judge and the prompt.
-        unjudged: Number of rows without a score by the judge, by status.
+        unjudged: Number of rows without a judge's score, by status.
         digests: SHA-256 of all rows and of each half. A fit of `correctness` on the same rows contains the same digest.
     """
 

@@ -149,9 +149,9 @@ class ProbabilityFit:
 
     Attributes:
         result: The fit to store with a model, its held-out statistics, and warnings.
-        report: Statistics of SMILE (`BEFORE`) and the probability (`AFTER`) on the other half of the questions, or None
-            without --fit-half.
-        other_values: Calibration error and Brier score on the other half of the questions, by name.
+        report: Statistics of SMILE (`BEFORE`) and the probability (`AFTER`) on the held-out half of the questions, or
+            None without --fit-half.
+        other_values: Calibration error and Brier score on the held-out half of the questions, by name.
     """
 
     result: CorrectnessFitResult

@@ -245,7 +245,7 @@ _VERDICTS: Final = {True: "right", False: "wrong", None: ""}
 
 
 def comparison_pages(result: CompareResult, source: str, conditions: Sequence[CheckedCondition]) -> Iterator[Page]:
-    """Yield the page in decreasing sizes."""
+    """Yield versions of the page, largest first."""
     base = name_of(result.sides[0].baseline)
     for rows, characters, lines in _AMOUNTS:
         yield Page(
@@ -343,7 +343,7 @@ def _reproduce(result: CompareResult) -> Section:
     how = (
         "Better answers are chosen by ",
         Code(cut(chooser, _LINE_CHARACTERS)),
-        ". Values are of a candidate minus ",
+        ". Differences are a candidate's value minus the value of ",
         name_of(baseline),
         ", on the questions for which both have a score.",
     )

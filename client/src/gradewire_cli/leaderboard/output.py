@@ -112,7 +112,7 @@ def _columns(options: RatingOptions) -> list[tuple[str, str, Callable[[Estimate]
     return [
         *([controlled] if options.controls else []),
         ("Bradley-Terry", "bradley_terry", points, "maximum-likelihood rating on Elo's scale"),
-        ("Elo", "elo", points, "median over draws of the instructions, each in a different order"),
+        ("Elo", "elo", points, "median over draws of the instructions, each draw in a different order"),
         ("win share", "win_share", estimated, "share of matches won; ties count half"),
         *([against] if reference is not None else []),
     ]
@@ -259,7 +259,8 @@ def _intervals(result: Leaderboard, options: RatingOptions, *, families: bool) -
 
 
 MAX_MODELS: Final = 60
-# Maximum numbers of pairs and of characters per text. The page uses the first row that makes it small enough.
+# Maximum numbers of pairs and of characters per text. The page uses the first pair of limits that makes it small
+# enough.
 _AMOUNTS: Final = ((50, 1200), (25, 600), (10, 300), (0, 0))
 _NOTE_CHARACTERS: Final = 1000
 _QUESTIONABLE: Final = 1000
@@ -273,7 +274,7 @@ _WHY: Final = {INCONSISTENT: "The two orders have different winners", OK: "The j
 def leaderboard_pages(
     result: Leaderboard, options: RatingOptions, notes: Sequence[str], *, source: str, by: str
 ) -> Iterator[Page]:
-    """Yield the page in decreasing sizes."""
+    """Yield versions of the page, largest first."""
     models, pairs = len(result.ratings.models), len(result.verdicts.pairs)
     told = [f"{note[0].upper()}{note[1:]}." for note in notes if note]
     if models > MAX_MODELS:

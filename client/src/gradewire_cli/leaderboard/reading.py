@@ -29,7 +29,7 @@ _OTHER: dict[Winner, Winner] = {"model_a": "model_b", "model_b": "model_a", "tie
 _CONTENT_DEPTH = 4
 NAME_CHARACTERS = 200
 """Maximum number of characters in a model's name."""
-# No answer has more words.
+# Maximum number of words in an answer. A larger number must be an error.
 _MOST_WORDS = 1e9
 OK = "OK"
 INCONSISTENT = "INCONSISTENT"
@@ -275,7 +275,7 @@ def _votes(cell: Any, models: tuple[str, str]) -> tuple[Winner, ...]:
 
 
 def _orders(fields: Mapping[str, Any], winner: Winner | None) -> tuple[JudgedOrder, ...]:
-    """Return a row's verdicts by order. If the row has a winner but no orders, A came first."""
+    """Return a row's verdicts by order. If the row has a winner but no orders, assume that A came first."""
     if "orders" not in fields:
         return (JudgedOrder("model_a", winner),) if winner is not None else ()
     given = fields["orders"]

@@ -49,7 +49,7 @@ class Answers:
     """Answers to compare.
 
     Attributes:
-        rows: Rows by instruction in file order, then by model.
+        rows: Rows by instruction (in file order) and by model.
     """
 
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
@@ -189,7 +189,7 @@ class PairJudging:
         return Verdicts([*self.recorded.pairs, *self.pairs.values()], self.recorded.left_out)
 
     async def all_pairs(self, progress: ShowProgress) -> None:
-        """Judge every pair; raise GradewireError from the chooser."""
+        """Judge every pair; raise GradewireError like `Chooser.choose`."""
         await self._judge(list(self.answers.pool(self.models).all_pairs()), None, progress)
 
     async def until(self, width: float, most: int | None, progress: ShowProgress) -> None:
@@ -286,7 +286,8 @@ class LeaderboardRun:
     def split(self) -> tuple[InputFile | None, InputFile | None]:
         """Return the files with pairs and the files with answers. None means that there are no such files.
 
-        Standard input contains pairs. A file contains pairs if its first readable row has columns for two models.
+        Standard input always counts as pairs. A file counts as pairs if its first readable row has columns for two
+        models.
         """
         pairs = [path for path in self.source.paths if path == STDIN or self._holds_pairs(path)]
         answers = [path for path in self.source.paths if path not in pairs]

@@ -84,7 +84,8 @@ class ConnectionOptions:
     async def open(self, transport: Transport | None = None) -> AsyncGenerator[AsyncClient]:
         """Yield the client after its server has answered, and close the client at the end.
 
-        A wrong address fails after `wait_s`. If the server disappears later, calls wait for it until `deadline_s`.
+        With a wrong address, this fails after `wait_s`. If the server disappears later, calls wait for it until
+        `deadline_s`.
         """
         async with self.client(transport) as client:
             if self.server is not None or transport is not None:
@@ -169,7 +170,7 @@ def _tls_arguments(tls: Tls) -> list[str]:
 
 
 def server_of(options: Mapping[str, Any]) -> Endpoint:
-    """Read `server`, `token` and `tls_options`; raise click.ClickException."""
+    """Read `server`, `token` and `tls_options`; raise click.ClickException if one of them is invalid."""
     _check_address(options["server"])
     with one_line_errors():
         return Endpoint(options["server"], options["token"], tls_of(options))

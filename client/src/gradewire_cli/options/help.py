@@ -21,7 +21,7 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 HELP: Final = "Help"
 """Title of the last group, which contains --help and --help-all."""
 _SHOWS_ALL: Final = "gradewire_cli.shows_all"
-"""Key in the context's `meta` that is true while --help-all prints."""
+"""Key in the context's `meta`. Its value is true while --help-all prints."""
 _FLAG_COLUMNS: Final = 27
 """Width of a flag and its placeholder in characters. Most help texts fit into the rest of 100 columns."""
 _METAVARS: Final = {"integer": "N", "integer range": "N", "float": "X", "float range": "X"}

@@ -124,7 +124,7 @@ class MetricOptions:
 
 
 def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
-    """Read `metric_options` and `judge_options`; raise click.ClickException."""
+    """Read `metric_options` and `judge_options`; raise click.ClickException if one of them is invalid."""
     named = options["reference_set"] or "reference_set=" in options["metrics"]
     if options["synthetic"] == "prepared" and not named:
         raise click.UsageError("--synthetic prepared needs --reference-set NAME; `gradewire prepare` prints the name")
@@ -139,7 +139,7 @@ def metric_options_of(options: Mapping[str, Any]) -> MetricOptions:
 
 
 def is_usual(metrics: str) -> bool:
-    """Return True if these are the usual metrics, because the command line names no metrics."""
+    """Return True if `metrics` is the default, because the command line names no metrics."""
     source = click.get_current_context().get_parameter_source("metrics")
     return metrics == USUAL_METRICS and source is click.core.ParameterSource.DEFAULT
 

@@ -27,7 +27,7 @@ _PART_CHARACTERS = 100
 _LINE_CHARACTERS = 600
 _ANNOTATORS = 40
 _NOT_PARTS = {"score", "status", "message", "warnings", "matched_reference", "line", "correct"}
-# The page omits these fields. Labels appear with their probabilities.
+# The page omits these fields. It shows the labels together with their probabilities instead.
 _NOT_SHOWN = {"prompt_tokens", "generated_tokens", "labels", "features", "fit"}
 _EXPLANATIONS = {"reason"}
 
@@ -57,8 +57,9 @@ def worst(
     """Return the rows on which a metric and annotators disagree, with the largest gap between score and label first.
 
     A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or with labels outside
-    [0, 1], a row disagrees if its positions by score and by label differ by at least a quarter of the rows, and another
-    row with a better label has a lower score ("high") or another row with a worse label has a higher score ("low").
+    [0, 1], a row must meet two conditions to disagree. Its positions by score and by label must differ by at least a
+    quarter of the rows. Moreover, a row with a better label must have a lower score ("high"), or a row with a worse
+    label must have a higher score ("low").
     Among equally bad rows, select evenly over the file, because neighbouring rows may have the same question.
 
     Args:

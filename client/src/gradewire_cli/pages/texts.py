@@ -44,7 +44,7 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Return the first passage of an NFC text that normalises to `window`, or the most similar passage, or None."""
+    """Return the first passage of `text` (in NFC) that normalises to `window`, else the most similar one, or None."""
     words, spans = _bare_words(text)
     wanted = window.split()
     if not words or not wanted or len(wanted) > len(words):

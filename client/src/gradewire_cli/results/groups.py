@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradewire_stats.comparison import GroupStatistics, PairedDifference
 
 
-# Settings are equal for all answers.
+# Result fields that repeat a setting. Their means say nothing, because answers share a setting.
 _SETTINGS = frozenset({"band_lower", "band_upper"})
 # A column of IDs makes one group per row, so tables show only the first groups.
 SHOWN_GROUPS = 60
@@ -35,7 +35,7 @@ class GroupTally(MetricTally):
     parts: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     def add(self, label: str, result: Mapping[str, Any], *, identifier: str, row: Row | None = None) -> None:
-        """Count one of an output row's results."""
+        """Count one result in an output row."""
         super(GroupTally, self).add(label, result, identifier=identifier, row=row)
         for name, value in result.items() if result["score"] is not None else ():
             if isinstance(value, float) and name != "score" and name not in _SETTINGS:
@@ -210,7 +210,7 @@ def check_comparable(source: InputFile) -> None:
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, requested: bool) -> list[Breakdown]:
-    """Return each grouping's statistics, compared with the baseline, by default the first group.
+    """Return each grouping's statistics, compared with the baseline (by default the first group).
 
     Groupings without a group are skipped unless `requested` is True.
     """
@@ -239,7 +239,7 @@ def _breakdown(collected: GroupedScores, column: GroupColumn, baseline: str | No
 
 
 def compared_column(grouping: Grouping) -> int:
-    """Return the index of the column to compare by: "model", otherwise "file", otherwise the first column."""
+    """Return the index of the column to compare by: "model" if it exists, else "file", else the first column."""
     return next((grouping.index(name) for name in ("model", "file") if name in grouping), 0)
 
 

@@ -115,7 +115,7 @@ def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
 
 def _places(defined: Sequence[NamedEstimate], bare: set[NamedEstimate]) -> str:
     others = {(each.statistic, each.cell) for each in defined if each not in bare}
-    # Statistics by place, and by metric and place. True means that the note names the statistic.
+    # Each place's statistics, and each metric's statistics by place. True means that the note names the statistic.
     shared: dict[str, dict[str, bool]] = {}
     own: dict[tuple[str, str], dict[str, bool]] = {}
     for each in defined:

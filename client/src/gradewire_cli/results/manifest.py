@@ -81,7 +81,7 @@ class Cost:
         unknown_rows: Number of rows for which the judge's server reported no tokens.
         read_price: Price per million tokens read, or None.
         written_price: Price per million tokens written, or None.
-        price: Price of the reported tokens, or None without both prices per million.
+        price: Price of the reported tokens, or None if a price per million tokens is missing.
     """
 
     read_tokens: int

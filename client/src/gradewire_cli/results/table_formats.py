@@ -77,7 +77,7 @@ def to_tidy_csv(tables: Iterable[Table]) -> str:
 
 
 def _csv_lines(table: Table) -> Iterator[list[str]]:
-    # Leave out columns without a head, whose ranks change with every new model.
+    # Leave out columns without a head. They contain ranks, which change with every new model.
     naming = [place for place in range(table.heads) if table.columns[place]] or range(table.heads)
     for row in table.rows:
         named = ", ".join(str(row[place]) for place in naming)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SAMPLED_BY: Final = ("question", "references", "prediction", "captions")
 RESAMPLES: Final = 2000
 NORMAL_FROM_ROWS: Final = 500
-"""Minimum number of rows for a normal interval instead of a bootstrap. Both then agree in all printed digits."""
+"""Minimum number of rows for a normal interval. With so many rows, a bootstrap gives the same printed digits."""
 
 
 def asks_judge(label: str) -> bool:
@@ -84,8 +84,8 @@ class JudgeTally:
         ruled: Number of scored rows that a rule decided.
         used: Tokens of the judged rows. The fixed prompt counts for each row.
         paid: Tokens of rows for which this run called a judge and got a score.
-        masses: Each row's total label probability, if the backend reports it.
-        remembered: Number of this run's rows with only cached judge answers.
+        masses: The total probability of a row's labels, for each row whose backend reports it.
+        remembered: Number of this run's rows whose judge answers all came from a cache.
         timed: Number of this run's rows for which a judge was called. `inference_s` and `queue_s` are the total
             seconds in the judge and in its queue for these rows.
     """
@@ -198,7 +198,9 @@ class CascadeTally:
         )
 
     def estimates(self) -> dict[str, EstimatedMean]:
-        """Estimate the judge's mean score and share right if it graded all rows. Return {} for a small sample.
+        """Estimate what the judge's mean score and share of right answers would be if it graded all rows.
+
+        Return {} for a small sample.
 
         Raises:
             ModuleNotFoundError: numpy is not installed.

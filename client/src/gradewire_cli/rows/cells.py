@@ -85,7 +85,7 @@ class HumanLabel:
 
 
 def read_label_map(text: str) -> dict[str, float]:
-    """Parse --label-map (WORD=NUMBER,WORD=NUMBER) with words in lower case; raise InputError for another format."""
+    """Parse --label-map (WORD=NUMBER,WORD=NUMBER) with words in lower case; raise InputError for a wrong format."""
     words = {}
     for pair in filter(None, text.split(",")):
         word, equals, number = pair.rpartition("=")
@@ -132,7 +132,11 @@ def _read(cell: Any, words: Mapping[str, float]) -> float | list[float | None] |
 
 
 def _number(value: Any, words: Mapping[str, float]) -> float | None:
-    """Convert a label to a number, or None if missing; raise ValueError or OverflowError if not finite."""
+    """Convert a label to a number. Return None for a missing label.
+
+    Raises:
+        ValueError, OverflowError: The label is not a finite number.
+    """
     value = plain(value)
     text = str(value).strip().lower()
     if not text or is_missing(value):
@@ -159,7 +163,7 @@ def _is_number(text: str) -> bool:
 
 
 def listed_votes(cell: Any) -> list[Any]:
-    """Return a cell's votes from a list, a string or counts by vote; raise ValueError if a count is invalid."""
+    """Return the votes in a cell: a list, a string, or counts by vote; raise ValueError if a count is invalid."""
     if isinstance(cell, dict):
         if not all(type(count) is int and 0 <= count <= MOST_VOTES for count in cell.values()):
             raise ValueError("a count of votes is invalid")
@@ -231,7 +235,7 @@ class CellReading:
 
 
 def reading_of(rows: Sequence[Mapping[str, Any]], columns: Iterable[str], options: CellReading) -> CellReading:
-    """Return the rules, with `whole_number_columns` found in a file's first rows."""
+    """Return `options` with the columns that contain whole numbers in `rows`, the first rows of a file."""
     whole = frozenset(column for column in columns if options.only_texts and _is_whole(rows, column))
     return CellReading(options.only_texts, options.separator, options.missing, whole)
 

@@ -57,7 +57,7 @@ def file_errors(path_or_url: str) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{redacted_url(path_or_url)}: {error.strerror or error}") from error
     except Exception as error:
-        # Each remote store's package defines other errors, for example for missing credentials.
+        # Each remote store's package defines its own errors, for example for missing credentials.
         if not is_url(path_or_url):
             raise
         raise InputError(f"{redacted_url(path_or_url)}: {str(error) or type(error).__name__}") from error

@@ -204,7 +204,7 @@ class InputFile:
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
     def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
-        """Open one file like `open`. `rows_before` is the number of rows in earlier files."""
+        """Open one file as `open` does. `rows_before` is the number of rows in earlier files."""
         name = self.display_paths[number]
         records = read_file(path_or_url, self.reading)
         if len(self.paths) > 1:
@@ -245,7 +245,7 @@ def _delimiter(_: click.Context, __: click.Parameter, value: str) -> str:
     return text
 
 
-# Options for FILE's columns, without FILE.
+# Options for the columns of FILE. `input_options` adds the argument FILE.
 column_options = stacked(
     option("--map", "columns", multiple=True),
     option("--input-format", type=click.Choice(FORMATS)),
@@ -259,7 +259,10 @@ input_options = stacked(click.argument("files", metavar="FILE...", nargs=-1, req
 
 
 def named_columns(option: str, pairs: Sequence[str], fields: Collection[str] = ()) -> dict[str, str]:
-    """Parse an option's NAME=COLUMN pairs. The last pair with a name wins. Without `fields`, any name is valid."""
+    """Parse an option's NAME=COLUMN pairs. A later pair replaces an earlier pair with the same name.
+
+    Without `fields`, any name is valid.
+    """
     named = {}
     for pair in pairs:
         name, equals, column = pair.partition("=")
@@ -303,7 +306,7 @@ def input_file(options: Mapping[str, Any], *, needed: Sequence[str] = ("referenc
     paths = expanded(options["files"])
     if official:
         paths = official.files_in(paths)
-        # A run's tasks have different metrics, and some tasks have no references.
+        # Files may be from different tasks, which have different metrics and may lack references.
         rows = replace(rows, any_file=len(paths) > 1)
     for path in paths:
         format_of(path, reading.format)

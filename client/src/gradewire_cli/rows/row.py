@@ -15,7 +15,7 @@ from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_la
 from gradewire_cli.rows.formats import Record, printable
 
 GROUPING_FIELDS = ("model", "dataset", "group")
-"""Row fields that --group-by accepts by name, like --map. Other names are the file's columns."""
+"""Row fields that --group-by and --map accept by name. Any other name in --group-by is a column of the file."""
 FILE_GROUPING = "file"
 """The name in --group-by that groups rows by file, unless a column has this name."""
 ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
@@ -105,7 +105,7 @@ class RowOptions:
         return self.names(name) if name in GROUPING_FIELDS else (name,)
 
     def among(self, present: Sequence[str]) -> "RowOptions":
-        """Return the options for a file with these columns. The usual column names match in any case."""
+        """Return the options for a file with these columns. The usual column names match in upper and lower case."""
         found = dict(self.columns)
         for name, usual in ALIASES.items():
             if name not in found and not set(usual) & set(present):
@@ -135,7 +135,7 @@ def read_rows(records: Iterable[Record], options: RowOptions, reading: CellReadi
 
 
 def result_key(output: Mapping[str, Any]) -> tuple[int, str]:
-    """Return the `Row.key` of an output row's input row."""
+    """Return the `Row.key` of the input row that an output row belongs to."""
     return output["index"], output["digest"] + output.get("picture_digest", "")
 
 
@@ -222,9 +222,9 @@ def _picture(value: Any) -> str:
 
 
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
-    """Return a key made from a question's ID, or the image and the question, or the question and the references.
+    """Return a key made from a question's ID, else from the image and the question, else from question and references.
 
-    Without ID, image and question, return "". `values` are the row's question and references.
+    Return "" if the ID, the image and the question are all missing. `values` has the row's question and references.
     """
     if identifier.strip():
         return _digest(["id", identifier])
@@ -271,7 +271,7 @@ def _flags(value: Any) -> tuple[str, ...]:
 
 
 def _digest(content: object) -> str:
-    # JSON in ASCII escapes lone surrogates, which otherwise cannot be encoded.
+    # JSON in ASCII escapes lone surrogates, which UTF-8 cannot encode.
     encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, default=repr).encode()
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 

@@ -152,7 +152,7 @@ def _refuse_many_rows(source: InputFile) -> None:
 def over_a_file(metric: Metric) -> Metric:
     """Return the metric with a prepared corpus if it needs a corpus but names no corpus.
 
-    With the server's default corpus, the items of one request, a row's score would depend on neighbouring rows.
+    The server's default corpus is the items of one request, so a row's score would depend on neighbouring rows.
     """
     corpus = metric.prepared_parameter if metric.needs_corpus else None
     if corpus is None or getattr(metric, corpus) is not None:

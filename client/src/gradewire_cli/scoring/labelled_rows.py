@@ -35,7 +35,9 @@ _SHOWN_FLAGS = 10
 
 
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
-    """Return the label that `name` identifies. `name` may be a label, or a metric as in --metrics (smile:v1 for smile).
+    """Return the label that `name` identifies.
+
+    `name` may be the label or a metric as in --metrics, for example smile:v1 for the label smile.
 
     Raises:
         InputError: No metric has this name. The message lists the labels.
@@ -146,7 +148,8 @@ class LabelledRows:
     def labelled(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield rows with a usable label, and count skipped rows by reason.
 
-        If an evaluator replaces annotators, human labels do not matter, and `add` skips rows without its score.
+        If an evaluator replaces annotators, human labels do not matter, and `add` skips rows without the
+        evaluator's score.
         """
         for row in rows:
             if self.against is not None:

@@ -33,7 +33,7 @@ RESAMPLES = 5000
 
 
 def draw_options(*, resamples: int) -> Callable[[Command], Command]:
-    """Return a decorator that adds --resamples (with this default), --seed and --quiet."""
+    """Return a decorator that adds --resamples (with the default `resamples`), --seed and --quiet."""
     return stacked(option("--resamples", type=click.IntRange(min=100), default=resamples), seed_option(0), quiet_option)
 
 

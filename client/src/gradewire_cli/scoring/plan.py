@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # The name in --metrics for all metrics that the server can compute.
 ALL_METRICS = "all"
-# Metrics that read the file first cannot be computed on standard input.
+# Metrics that must read the whole file before scoring cannot be computed on standard input.
 _UNREAD_CORPUS = (
     "needs to count the file's references first, but standard input cannot be read twice. Name a file, or use "
     "--reference-set"
@@ -219,7 +219,7 @@ def without_all(metrics: str) -> str:
 
 
 def single_metric(line: str, metrics: str, option: str) -> tuple[str, tuple[str, ...]]:
-    """Return the label of an option's metric, and the labels in --metrics; raise click.UsageError if invalid."""
+    """Return the label of an option's metric, and the labels in --metrics; raise click.UsageError if one is wrong."""
     others = without_all(metrics)
     try:
         named = choose_metrics(line, MetricDefaults()).labels

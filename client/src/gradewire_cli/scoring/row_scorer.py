@@ -81,7 +81,7 @@ class RowRetries:
         answers: list[Scores],
         score: Callable[[list[Mapping[str, Any]]], Awaitable[list[Scores]]],
     ) -> list[Scores]:
-        """Retry the UNAVAILABLE results, and return the answers with the new results in their place."""
+        """Retry the UNAVAILABLE results, and return the answers with these results replaced."""
         waiting = self._rows_to_retry(answers) if self.most else []
         first = len(waiting)
         self.rows += first

@@ -31,7 +31,7 @@ OK: Final = "OK"
 REFUSED: Final = "RESOURCE_EXHAUSTED"
 UNAVAILABLE: Final = "UNAVAILABLE"
 HANGING: Final = "HANGING"
-"""The code of a call without a result 5 s after its deadline."""
+"""The code of a call that has no result even 5 s after its deadline."""
 STOPPED: Final = "STOPPED"
 
 
@@ -70,7 +70,7 @@ class Objective:
     Attributes:
         p99_s: Maximum 99th percentile of scored calls' latencies, in seconds from each call's due time.
         max_refused: Maximum share of refused calls.
-        max_failed: Maximum share of other failed calls.
+        max_failed: Maximum share of calls that are neither scored nor refused.
         min_in_time: Minimum share of calls that are scored at most `p99_s` after the step's end.
         max_lag_s: Maximum 99th percentile of the client's delays before sending, in seconds.
     """
@@ -130,7 +130,7 @@ class StepCounts:
         self.lag_s.extend(other.lag_s)
 
     def count(self, result: CallResult, *, items: int, latency_s: float, in_time: bool) -> None:
-        """Count a call that returned `latency_s` after its due time."""
+        """Count a call that ended `latency_s` seconds after its due time."""
         self.codes[result.code] += 1
         self.hinted += result.hinted and result.code == REFUSED
         if result.statuses is not None:
@@ -146,7 +146,7 @@ _LIST: Final = "/gradewire.v1.Models/List"
 CONNECTIONS: Final = 2
 """Number of connections to each process of the server."""
 _TRIES: Final = 16
-"""Maximum number of connections to open for each connection to keep."""
+"""Maximum number of connections to open, as a multiple of the number to keep."""
 _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),  # otherwise the channels share a connection
     ("grpc.enable_retries", 0),  # do not retry
@@ -218,7 +218,7 @@ class LoadCaller:
         return in_turns
 
     async def _process_of(self, channel: grpc.aio.Channel) -> str:
-        """Return the server process that answers as "INDEX/COUNT", or "" for a single process."""
+        """Return the server process that answers, in the form "INDEX/COUNT", or "" for a single process."""
         list_models: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST)
         call = list_models(b"", metadata=self._metadata, wait_for_ready=True)
         await call
@@ -247,7 +247,7 @@ async def open_loop(due_s: Iterable[float], send: Send) -> None:
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as calls:
         for due in due_s:
-            # Sleep even when late, because otherwise the loop reads no replies.
+            # Sleep even when late, because the loop reads replies only while this function sleeps.
             await asyncio.sleep(max(0.0, due - loop.time()))
             calls.create_task(send(due))
 

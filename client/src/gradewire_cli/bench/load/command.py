@@ -64,7 +64,7 @@ _PARAMETERS: Final = (
 
 
 def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
-    """Read the options and the files' rows; raise click.ClickException."""
+    """Read the options and the files' rows; raise click.ClickException if an option or a file is unusable."""
     _check_together(options)
     if options["seed"] is None:
         # With an earlier run's seed, the server could answer from its cache.
@@ -106,7 +106,10 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 
 
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
-    """Return the results, and the error that ended the run early, or None; raise the error if no step ended."""
+    """Return the results, and the error that ended the run early (None without one).
+
+    If no step has ended, raise the error instead.
+    """
     result = LoadResult()
     try:
         with LoadProcesses(given) as processes:

@@ -43,7 +43,7 @@ class Mix:
     Attributes:
         min_words: Minimum number of words in an answer. Answers of more than 6 words consist of sentences.
         max_words: Maximum number of words in an answer.
-        repeat_share: Share of items from a pool of 500 items, which is sent once before measuring.
+        repeat_share: Share of items that come from a pool of 500 items. The pool is sent once before measuring.
     """
 
     min_words: int
@@ -93,7 +93,7 @@ class OwnRows:
         return len(self._encoded)
 
     def supply(self, seed: int, part: int, parts: int) -> Iterator[SentItem]:
-        """Yield every `parts`-th row, round after round."""
+        """Yield the rows of client process `part`: every `parts`-th row, round after round."""
         del seed
         own = range(part, len(self), parts)
         # A process without rows of its own sends all rows as repeated rows.
@@ -117,7 +117,7 @@ def _content(item: types_pb2.Item) -> bytes:
 
 
 def _short_answer(source: random.Random, words: int) -> str:
-    """Return up to 6 words that start with a number. Three words allow 600 000 different answers."""
+    """Return an answer of up to 6 words, the first of which is a number. Three words allow 600 000 answers."""
     colour, look, thing = (source.choice(_WORDS[kind]) for kind in ("colours", "looks", "things"))
     number, other, place = str(source.randint(2, 999)), source.choice(_WORDS["things"]), source.choice(_WORDS["places"])
     parts = [number, colour, thing] if words <= 3 else [number, look, colour, thing]

@@ -133,7 +133,7 @@ class LoadProcesses:
         return self._run([_Order(start_s, start_s + in_time_after_s, part) for part in parts])
 
     def _run(self, orders: Sequence[_Order]) -> StepCounts:
-        """Return the total counts of each process's order. After Ctrl-C, return the counts so far."""
+        """Give each process its order, and return the total counts. After Ctrl-C, return the counts so far."""
         runs = [pool.submit(_Process.carry_out, order) for pool, order in zip(self._pools, orders, strict=True)]
         try:
             ended, _ = wait(runs, return_when=FIRST_EXCEPTION)

@@ -30,7 +30,7 @@ _UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupErro
 
 @dataclass(frozen=True, slots=True)
 class ServerUsage:
-    """Resources of all the server's processes, or 0 if the metrics page lacks a value."""
+    """The resources that all processes of the server use. A value is 0 if the metrics page lacks it."""
 
     cpu_s: float
     resident_bytes: float
@@ -44,7 +44,7 @@ def read_usage(url: str) -> ServerUsage:
     """
     sums: defaultdict[str, float] = defaultdict(float)
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as reply:  # noqa: S310 - the user's own address, checked there
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as reply:  # noqa: S310 - the user's address, already checked
             page = reply.read().decode()
         for family in text_string_to_metric_families(page):
             for sample in family.samples:
@@ -257,10 +257,10 @@ class Knee:
 
 
 def find_knee(measure: Callable[[float], Outcome], *, start_per_s: float, most_per_s: float = math.inf) -> Knee:
-    """Raise the rate by 50 % until the server misses the objective, then bisect until both ends differ by at most 10 %.
+    """Raise the rate by 50 % until the server misses the objective, then bisect the range to a width of 10 %.
 
-    If the first rate misses, lower the rate. Try a rate that misses again, because a good rate sometimes misses on a
-    busy machine. The second try counts.
+    If the first rate misses, lower the rate. If any rate misses, try it once more, because a good rate sometimes misses
+    on a busy machine. The second try counts.
     """
     low: float | None = None
     high: float | None = None
@@ -393,6 +393,6 @@ class LoadRun:
         try:
             return read_usage(self.options.metrics_url)
         except InvalidRequest as error:
-            # The steps show if the server is down.
+            # If the server is down, the steps show it.
             self.result.unread = str(error)
             return None

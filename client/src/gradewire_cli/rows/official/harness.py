@@ -27,7 +27,7 @@ _MARKS: Final = (
 _LETTER: Final = re.compile(r"\A\(?([A-Z])\)?[.:]?\Z")
 _OPTION: Final = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_stem", "input", "instruction", "prompt")
-"""Field names for a document's question, in any case. The first non-empty field counts."""
+"""Field names for a document's question, which match in upper and lower case. The first non-empty field counts."""
 REFERENCES: Final = ("answers", "answer", "references", "reference", "target", "targets", "label")
 _CATEGORIES: Final = ("category", "question_type", "subdomain", "sub_category", "subject", "task_type")
 
@@ -41,10 +41,10 @@ class OfficialFiles:
     """A type of file that another program writes.
 
     Attributes:
-        type_columns: Columns by which to group mean scores. Every row has these columns.
+        type_columns: Columns that group the mean scores. Every row has these columns.
         patterns: Name patterns for sample files in a run's folder, or () if names do not identify sample files.
         has_filters: True if logs repeat the answers for each filter. `records` then accepts `filter_`.
-        companions: Other files by their option. "" means an unused option.
+        companions: Additional files by their option. "" means an unused option.
     """
 
     name: str
@@ -119,7 +119,7 @@ class SampleLog:
     """A harness with logs that are sequences of sample objects.
 
     Attributes:
-        file_name: Pattern of log names, with the task as first group.
+        file_name: Pattern of log names. Its first group is the task.
         lack: A function that returns the reason why an object is not a sample, or "" for samples.
         rows: A function that returns a sample's rows. Its second argument is the task, or "" if unknown.
         with_filters: A function that adds each sample's filter if the log lacks filters.
@@ -239,7 +239,7 @@ def _other_harness(record: Record, harness: str) -> str:
 
 
 def looks_like(fields: Any, *, but: str = "") -> str:
-    """Return the end of a message that names the harness with these fields, or "" for `but` or an unknown harness."""
+    """Return the end of a message that names the harness with these fields, or "" if it is unknown or is `but`."""
     keys = mapping(fields).keys()
     name = next((name for name, marks in _MARKS if marks <= keys), "")
     return f". It looks like a log from {name}. Use --from {name}" if name not in {"", but} else ""
@@ -257,7 +257,7 @@ def letter_position(text: str) -> int | None:
 
 
 def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list[str]:
-    """Return the offered choices. If all of them are letters, return their texts in the document or prompt."""
+    """Return the offered choices. If they are only letters, return the document's or prompt's text for each letter."""
     texts = choices.get("text") if isinstance(choices, Mapping) else choices
     if [letter_position(text) for text in offered] != list(range(len(offered))):
         return list(offered)
@@ -268,7 +268,7 @@ def choice_texts(offered: Sequence[str], choices: Any, prompt: str = "") -> list
 
 
 def options_in(prompt: str) -> list[str]:
-    """Return a prompt's options from lines like "A. red", "(A) red", "A: red", or [] without A and B."""
+    """Return a prompt's options from lines like "A. red", "(A) red", "A: red", or [] if A or B is missing."""
     options: list[str] = []
     for letter, text in _OPTION.findall(prompt):
         if ord(letter) - ord("A") == len(options):

@@ -29,7 +29,7 @@ from gradewire_cli.rows.official.harness import (
 )
 
 MAX_MEMBER_BYTES: Final = 1 << 28
-"""A sample with all its events needs a few MB."""
+"""Maximum size of an archive member. A sample with all its events needs a few MB."""
 MAX_UNPACKED_BYTES: Final = 1 << 36
 _LOCAL_HEADER_BYTES: Final = 30
 _CONVERT: Final = "convert the log to JSON: inspect log convert LOG --to json --output-dir DIR"
@@ -43,7 +43,7 @@ TYPE_COLUMNS: Final = ("task",)
 PATTERNS: Final = ("*.eval", "*_*.json")
 """Patterns of log names (TIME_TASK_ID), which exclude eval-set.json and listing.json."""
 _MOST_EPOCHS: Final = 1000
-"""A log may claim any number of epochs."""
+"""Maximum number of epochs, because a log may claim any number."""
 
 
 class UnreadableMemberError(ValueError):
@@ -346,7 +346,7 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
 
 
 def _harness_of(content: bytes) -> str:
-    """Return the end of a message about the harness of a file with one object per line, or ""."""
+    """Return the end of a message that names the harness of a JSONL file, or "" if it is unknown."""
     try:
         return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):

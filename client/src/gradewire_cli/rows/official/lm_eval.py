@@ -63,7 +63,7 @@ def final_answer(target: str) -> str:
 
 
 def options_of(doc: Mapping[str, Any]) -> list[str]:
-    """Return a document's choices in the order of their letters, or [] without choices or if a choice is a letter."""
+    """Return a document's choices in the order of their letters, or [] if there are none or one is only a letter."""
     for name in ("options", "choices"):
         given = doc.get(name)
         if isinstance(given, Mapping):
@@ -129,7 +129,7 @@ def right_positions(target: Any, offered: Sequence[str], likeliest: int, accurac
 
 
 def _number(target: Any) -> str:
-    """Convert a target to a position like lm-eval, including truth values, and floats like 1.0."""
+    """Convert a target to a position as lm-eval does, including truth values, and floats such as 1.0."""
     text = str(target).strip()
     return _TRUTH.get(text, text.removesuffix(".0"))
 
@@ -159,7 +159,7 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
     if requests and all(map(_is_for_log_likelihood, requests)):
         yield _multiple_choice_row(sample, {"id": identifier, **columns}, requests)
         return
-    if requests and all(len(request) == 1 for request in requests):  # requests for answers have stop words too
+    if requests and all(len(request) == 1 for request in requests):  # a request for an answer also has stop words
         yield without_answer(sample, identifier, "is a log-likelihood, not an answer")
         return
     answers = _answers(fields, requests)

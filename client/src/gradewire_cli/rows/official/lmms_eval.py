@@ -1,4 +1,4 @@
-"""Read the samples in lmms-eval's logs (--log_samples), which lack filter names and usually documents."""
+"""Read the samples in lmms-eval's logs (--log_samples), which have no filter names and usually no documents."""
 
 import itertools
 import re
