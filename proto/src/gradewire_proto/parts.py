@@ -238,8 +238,8 @@ class AutoParts:
             failure, the result has the judge's status.
         reason: "certain": the probability is outside the band. "sample": the probability is outside the band, but the
             answer is in the sample that also goes to the judge. "band": the probability is inside the band, so the
-            judge decides. "refused": the probability is inside the band, but the judge does not decide, because the
-            judge was no better inside the band on the fit's rows.
+            judge decides. "refused": the probability is inside the band, but the judge does not decide, because inside
+            the band its verdicts on the fit's rows were no better than the probability's.
         probability: Probability of correctness; absent if exact_match decided.
         band_lower: Lower end of the band. Probabilities above band_lower and below band_upper are inside the band. A
             band from 0 to 1 contains all probabilities, including both ends.

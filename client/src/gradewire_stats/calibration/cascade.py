@@ -47,7 +47,7 @@ class CascadeRows:
 
     @property
     def confidence(self) -> NDArray[np.float64]:
-        """float64[rows]: EXACT for an exact match, 0.5 if denied, otherwise `correctness`'s confidence, 0.5 to 1."""
+        """float64[rows]: EXACT for an exact match, 0.5 if `denied`, otherwise `correctness`'s confidence, 0.5 to 1."""
         sure = np.where(self.denied, 0.5, np.maximum(self.probability, 1 - self.probability))
         return np.where(self.exact, EXACT, sure)
 

@@ -106,7 +106,7 @@ class LabelledFeatures:
 
     @property
     def rules(self) -> NDArray[np.float64]:
-        """float64[rows, rules], the features with `rules_out`."""
+        """float64[rows, rules], the columns of the features whose `rules_out` is True."""
         return self.values[:, [feature.rules_out for feature in self.features]]
 
     def where(self, kept: NDArray[np.bool_]) -> "LabelledFeatures":

@@ -2619,8 +2619,8 @@ class AutoParts(_message.Message):
     reason: _builtins.str
     """"certain": the probability is outside the band. "sample": the probability is outside the band, but the answer is in
     the sample that also goes to the judge. "band": the probability is inside the band, so the judge decides.
-    "refused": the probability is inside the band, but the judge does not decide, because the judge was no better
-    inside the band on the fit's rows.
+    "refused": the probability is inside the band, but the judge does not decide, because inside the band its
+    verdicts on the fit's rows were no better than the probability's.
     """
     probability: _builtins.float
     """Probability of correctness; absent if exact_match decided."""

@@ -58,7 +58,7 @@ def usable_memory(files: tuple[Path, ...] = _CGROUP_FILES) -> int:
 
 
 def _share_bytes(limit: int) -> int:
-    """Return the bytes for vectors, for requests and for streams each, in a process with this memory limit."""
+    """Return how many bytes vectors, requests and streams may each use in a process with this memory limit."""
     return max(_LEAST_SHARE_BYTES, min(_MAX_SHARE_BYTES, (limit - _PROCESS_BYTES) // _PARTS))
 
 

@@ -239,7 +239,10 @@ def _other_harness(record: Record, harness: str) -> str:
 
 
 def looks_like(fields: Any, *, but: str = "") -> str:
-    """Return the end of a message that names the harness with these fields, or "" if it is unknown or is `but`."""
+    """Return a message ending that names the harness whose logs have these fields.
+
+    Return "" if the harness is unknown or is the one named by `but`.
+    """
     keys = mapping(fields).keys()
     name = next((name for name, marks in _MARKS if marks <= keys), "")
     return f". It looks like a log from {name}. Use --from {name}" if name not in {"", but} else ""

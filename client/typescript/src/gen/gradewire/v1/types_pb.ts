@@ -2206,8 +2206,8 @@ export type AutoParts = Message<"gradewire.v1.AutoParts"> & {
   /**
    * "certain": the probability is outside the band. "sample": the probability is outside the band, but the answer is in
    * the sample that also goes to the judge. "band": the probability is inside the band, so the judge decides.
-   * "refused": the probability is inside the band, but the judge does not decide, because the judge was no better
-   * inside the band on the fit's rows.
+   * "refused": the probability is inside the band, but the judge does not decide, because inside the band its
+   * verdicts on the fit's rows were no better than the probability's.
    *
    * @generated from field: string reason = 2;
    */
