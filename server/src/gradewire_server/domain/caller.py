@@ -27,7 +27,7 @@ class Quota(Protocol):
     """A tenant's token budget."""
 
     def take(self, tokens: int) -> float:
-        """Take `tokens` and return 0.0 if enough are left; otherwise return the seconds until enough will be left."""
+        """Take `tokens` and return 0.0. If too few are left, take none and return the seconds until enough are left."""
 
     def take_in_turn(self, tokens: int) -> bool:
         """Take `tokens` and return True. If too few are left, or another request is waiting, return False."""

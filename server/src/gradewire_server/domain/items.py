@@ -244,7 +244,7 @@ class CacheHits:
 
 @dataclass(slots=True)
 class Timing:
-    """The seconds spent. If several items share work, its full time counts for every item."""
+    """The seconds spent on a result. If several items share work, the work's full time counts for each item."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0

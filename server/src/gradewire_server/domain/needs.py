@@ -79,7 +79,7 @@ class EmbedTokens:
     """A need for each text's token vectors and sentence vector.
 
     Attributes:
-        layer: The hidden layer's number, starting at 1. 0 means the last layer without special tokens.
+        layer: The hidden layer's number, starting at 1. 0 means the last layer, without special tokens.
     """
 
     model: str
@@ -124,7 +124,7 @@ class Grades:
     """The answer to Grade.
 
     Attributes:
-        logits: float32[n], the logits of the label "right", for a long answer the highest of all pieces' logits.
+        logits: float32[n], the logits of the label "right". A long answer has the highest of its pieces' logits.
         truncated: bool[n], True if the grader did not read the whole question, reference and answer.
         pieces: int32[n], the number of pieces in each answer, 1 to 8.
     """

@@ -98,7 +98,7 @@ class ModelStatus:
     licence: str = ""
     precision: str = ""
     metadata: ModelMetadata = NO_MODEL
-    kind: str = "encoder"  # or "grader", or "judge"
+    kind: str = "encoder"  # "encoder" | "grader" | "judge"
     remarks: tuple[str, ...] = ()
     sees_images: bool = False  # judges only
 
@@ -133,7 +133,10 @@ class Embeddings(Protocol):
         layer: int = 0,
         deadline_s: float | None = None,
     ) -> TokensReply:
-        """Return token vectors for distinct `texts`. For `layer`, see `EmbedTokens`; otherwise, see `embed`."""
+        """Return token vectors for distinct `texts`.
+
+        For `layer`, see `EmbedTokens`. For the other arguments, see `embed`.
+        """
 
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
         """Return each text's token IDs without special tokens, in the same order as the vectors of `embed_tokens`."""

@@ -37,7 +37,7 @@ _DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened. 
 
 
 class JudgeLibrary(ModelIndex):
-    """A process's judges, whose backend `close` closes too. For one event loop only."""
+    """A process's judges. `close` also closes `backend`. For one event loop only."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class JudgeHealth:
 
 
 class JudgeService(UniformJudges, ModelIndex):
-    """A server's judges, whose backend `close` closes too. For one event loop only."""
+    """A server's judges. `close` also closes `backend`. For one event loop only."""
 
     def __init__(
         self,

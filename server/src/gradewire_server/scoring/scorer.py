@@ -248,7 +248,7 @@ class Scorer:
             )
 
     def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
-        """Emit all remembered results, and return their indices. Request at most RECALLED_AT_ONCE results."""
+        """Emit all remembered results and return their indices. Pass at most RECALLED_AT_ONCE (item, request) pairs."""
         if not (mine := self._remembered(requests)):
             return set()
         return {pair for index, item in enumerate(items) for pair in _recalled(mine, index, item, emit)}

@@ -65,7 +65,7 @@ class Capacity:
     max_stream_bytes: Bytes = 256 * MIB
     """Maximum memory for all streams, as large as `max_bytes`.
 
-    One stream gets at most an eighth. A message counts until its last result is sent."""
+    One stream gets at most an eighth of this memory. A message counts until its last result is sent."""
     max_streams: Count = 1024
     """Maximum number of open streams. The server refuses another stream with RESOURCE_EXHAUSTED."""
     max_wait_s: Annotated[PositiveSeconds, Setting("max_wait_s")] = 1.0

@@ -52,10 +52,10 @@ class ProcessesConfig:
     """Settings for the processes that share the gRPC port."""
 
     count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
-    """Run this many processes. 0 chooses from the cores and the memory, up to 8; with device cuda it means 1.
+    """Run this many processes. 0 means one for every two cores or every GiB of memory, whichever is fewer, up to 8.
 
-    It is one for every two cores or every GiB of memory, whichever gives fewer. Set 1 for debugging, or if an
-    orchestrator starts replicas, to run without a supervisor."""
+    With device cuda, 0 means 1. Set 1 to run without a supervisor, for debugging or if an orchestrator starts
+    replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))
@@ -101,7 +101,7 @@ class Settings:
 
     @classmethod
     def load_share(cls, count: int, **values: Any) -> Self:
-        """Load the settings of one of `count` processes, with its share of the limits; otherwise like `load`."""
+        """Load the settings of one of `count` processes, with its share of the limits. For `values`, see `load`."""
         return cls._of(share_of(_read(values), count), count)
 
     @classmethod
@@ -142,7 +142,7 @@ class Settings:
         return process_count(self.given)
 
     def printable(self) -> dict[str, Any]:
-        """Return every setting as a TOML value, with stars for secrets and "" for unset ones."""
+        """Return every setting as a TOML value, with stars for secrets and "" for unset settings."""
         return {each.name: printable(self.given[each.name], secret=each.secret) for each in every_setting()}
 
     def to_toml(self) -> str:
@@ -169,7 +169,7 @@ def _read(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _problems(given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield contradictions between settings, then missing libraries that they need."""
+    """Yield contradictions between settings, then missing libraries that the settings need."""
     has_cert = given["tls_cert"] is not None
     if has_cert != (given["tls_key"] is not None):
         yield "set both tls_cert and tls_key, or neither"

@@ -194,7 +194,7 @@ class RedisClient:
         return await self._read(work)
 
     async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
-        """Return a hash's values by field; raise the same errors as `get`."""
+        """Return a hash's values in the order of `fields`; raise the same errors as `get`."""
         return await self._read_each(lambda: self._client.hmget(key, fields), len(fields))
 
     async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:

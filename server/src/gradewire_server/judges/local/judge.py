@@ -58,7 +58,7 @@ _WARM_UP: Final = Generate("", JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Rea
 class EmbeddedJudge(Judge):
     """A judge on this machine. Only for the event loop that created the judge.
 
-    `supervisor` must be started. `close` closes the supervisor too.
+    `supervisor` must be started. `close` also closes `supervisor`.
     """
 
     def __init__(

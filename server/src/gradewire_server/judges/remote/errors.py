@@ -52,7 +52,7 @@ _ABOUT_ONE_PICTURE: Final = re.compile(
 
 
 class RemoteFault(StrEnum):
-    """Types of errors, which are also the retry counter's reasons."""
+    """The types of errors. Their values are also the retry counter's reasons."""
 
     RATE_LIMITED = "rate_limited"
     UNREACHABLE = "unreachable"

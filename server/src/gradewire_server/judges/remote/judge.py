@@ -94,7 +94,7 @@ def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
 
 
 class RemoteJudge(Judge):
-    """A judge on a server, whose connections `close` closes too."""
+    """A judge on a server. `close` also closes the connections to the server."""
 
     def __init__(
         self, status: ModelStatus, server: Server, config: RemoteJudgeConfig, telemetry: JudgeTelemetry
@@ -321,7 +321,7 @@ def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
         sees_images=config.sees_images == "yes",
         remarks=(
             f"Runs on a separate server (backend {backend}).",
-            "Only its name identifies its scores, because gradewire does not know the server's weights for this name.",
+            "Only the judge's name identifies its scores, because gradewire does not know the server's weights.",
             *thinks,
         ),
     )

@@ -47,8 +47,8 @@ def announced_label(text: str, options: Sequence[str], opening: str, *, whole: b
     A verdict is certain if the reply contains no other label, and if the reply begins with the label, or if the label
     follows words like "The verdict:" or the opening's words. The label must end a clause. Markup is ignored.
 
-    `opening` is the requested beginning of the reply, or "" if the judge continued from this beginning. If `whole` is
-    False, the reply was cut off, and a second label may have followed.
+    `opening` is the beginning that the judge was asked to write, or "" if the judge continued a given beginning. If
+    `whole` is False, the reply was cut off, and a second label may have followed.
     """
     markup = "".join(set(MARKUP).difference(*options))
     plain = _plain(text, markup)

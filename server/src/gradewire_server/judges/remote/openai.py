@@ -232,7 +232,7 @@ class OpenAIServer(Server):
         await self._client.close()
 
     async def _teaches(self, reply: Reply, error: RemoteError, dialect: Dialect) -> bool:
-        """Return True if a refusal was about the dialect, which this method has then changed."""
+        """Check whether a refusal was about the dialect. Return True if the dialect has changed as a result."""
         if not _may_name_a_feature(reply, error):
             return False
         self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)
