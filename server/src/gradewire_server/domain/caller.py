@@ -38,7 +38,7 @@ class Quota(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller, with rights and a share of the server.
+    """A caller, with its rights, weight and quota.
 
     Attributes:
         key: The tenant's name; without a tenant, the client's host.

@@ -29,7 +29,7 @@ class Item:
     """An answer with its question and references. All strings are NFC-normalised.
 
     Attributes:
-        id: The caller's identifier, not necessarily unique.
+        id: The identifier that the caller gave the item, not necessarily unique.
         question: The question, possibly empty.
         references: The correct answers. If a reference is blank, metrics return INVALID_INPUT.
         prediction: The answer to grade. If the answer is blank, metrics return EMPTY_PREDICTION.

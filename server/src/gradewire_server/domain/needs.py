@@ -90,7 +90,7 @@ class EmbedTokens:
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """One text's vectors. The answer to EmbedTokens is a tuple of these objects.
+    """One text's vectors. The answer to EmbedTokens is a tuple of `TokenVectors`.
 
     Attributes:
         sentence: float32[dims], equal to the text's vector from Embed.

@@ -41,7 +41,7 @@ class EmbedReply:
 
 @dataclass(frozen=True, slots=True)
 class TokensReply:
-    """The token vectors from one call, in which `items` has one entry for each text."""
+    """The token vectors from one call. `items` has one entry for each text."""
 
     items: tuple[TokenVectors | Failure, ...]
     sources: NDArray[np.uint8]

@@ -229,7 +229,7 @@ class JobQueue(Generic[JobT, ResultT]):
         submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
         if submission.lane is Lane.INTERACTIVE:
             self._interactive_s = self._loop.time()
-        # The submission does not refer to its jobs, because this would make a reference cycle.
+        # The submission does not refer to its jobs, because that reference would make a cycle.
         self._queue.push([Queued(job, submission) for job in jobs], submission.lane)
         self._dispatch()
         return submission

@@ -61,7 +61,7 @@ class Encoder:
     """A loaded model. For one event loop only.
 
     Args:
-        rough: An encoder for the model's approximate vectors, which `close` does not close.
+        rough: An encoder for the model's approximate vectors. `close` does not close this encoder.
         degraded: A message for users about a setting that has no effect here, or "".
     """
 

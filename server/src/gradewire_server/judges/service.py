@@ -187,8 +187,8 @@ class JudgeHealth:
     """The default judge's state.
 
     Attributes:
-        trouble: The reason why the judge cannot answer, or "". If the judge is neither usable nor required by the
-            settings, this is also "".
+        trouble: The reason why the judge cannot answer. "" means that the judge works, or that the judge is neither
+            usable nor required by the settings.
     """
 
     configured: bool

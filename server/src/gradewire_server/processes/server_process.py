@@ -55,7 +55,7 @@ class ServerProcess(SupervisedProcess):
     async def start(
         cls, position: Position, values: Mapping[str, Any], totals: Collect, *, hosts_judges: bool = False
     ) -> Self:
-        """Start a process, whose heartbeats will report when it is ready; raise OSError.
+        """Start a process. Its heartbeats will report when the process is ready. Raise OSError if the start fails.
 
         `values` contains the settings given as flags. `totals` returns all processes' metrics when the process requests
         these metrics.

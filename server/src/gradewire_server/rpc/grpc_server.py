@@ -29,7 +29,7 @@ _HANDSHAKE_TIMEOUT_MS: Final = 20_000
 _MAX_STREAMS: Final = 128
 """The maximum number of open calls per connection. Further calls wait in the client."""
 _MAX_PENDING: Final = 1024
-"""If more calls are waiting, gRPC cancels some of them."""
+"""If more calls than this are waiting, gRPC cancels some of them."""
 _MAX_PENDING_S: Final = 2
 """gRPC cancels a call that has waited this long, in whole seconds. Clients then retry the call."""
 _UNCOMPRESSED: Final = 1

@@ -63,7 +63,7 @@ def _share_bytes(limit: int) -> int:
 
 
 def gateway_bytes(limit: int) -> int:
-    """Return the HTTP gateway's share of a memory limit, which includes its child process for large JSON."""
+    """Return the HTTP gateway's share of a memory limit, including the gateway's child process for large JSON."""
     return min(_MAX_GATEWAY_BYTES, int(limit * _GATEWAY_SHARE))
 
 
@@ -75,7 +75,7 @@ def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def capacity_of(whole: Capacity, limit: int, count: int) -> Capacity:
-    """Return the capacity of one of `count` processes that has this memory limit."""
+    """Return one process's capacity if there are `count` processes, each with the memory limit `limit`."""
     most = _share_bytes(limit)
     return replace(
         whole,

@@ -177,7 +177,7 @@ class RedisClient:
         """Return a hash's field count, or 0 if the hash does not exist; raise the same errors as `get`."""
 
         async def work() -> int:
-            return int(await self._client.hlen(key))  # so that a wrong type is a server error
+            return int(await self._client.hlen(key))  # a wrong type then counts as a server error
 
         return await self._read(work)
 
@@ -257,7 +257,7 @@ class RedisClient:
                 _log.warning("redis at %s refuses a %s (%s)", self.address, operation, type(error).__name__)
             self._refused_before_s[operation] = time.monotonic() + _PAUSE_AFTER_REFUSAL_S
             raise RedisRefusedError(type(error).__name__) from error
-        except Exception as error:  # a broken server can make the client raise any error; count all as misses
+        except Exception as error:  # a broken server can make the client raise any error; count each as a miss
             self._breaker.failed()
             raise RedisAwayError(type(error).__name__) from error
         self._refused_before_s.pop(operation, None)
