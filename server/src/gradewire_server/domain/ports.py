@@ -177,7 +177,7 @@ class ReferenceSets(Protocol):
         """Return the entries of the set's corpus, or NOT_PREPARED if the set has no corpus."""
 
     async def entries_revision(self, reference_set: str) -> str | Failure:
-        """Return a cheap string that changes whenever the entries change, or NOT_PREPARED."""
+        """Return a string that changes with the entries, or NOT_PREPARED. Do not read the entries."""
 
     async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
         """Add entries to the set's corpus, durably. Entries that already exist are ignored.

@@ -113,7 +113,7 @@ class ServerProcess(SupervisedProcess):
         """Request the process's metrics. If the process does not answer in time, keep the previous metrics."""
         with suppress(TimeoutError, ConnectionError):
             metrics = await self._connection.ask(_ASK_S)
-            if not self._has_counted:  # the final metrics may have arrived meanwhile
+            if not self._has_counted:  # the final metrics may have arrived during the request
                 self.metrics = metrics
 
     async def leave(self, timeout_s: float) -> None:

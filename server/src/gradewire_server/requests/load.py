@@ -32,7 +32,7 @@ _ALLOWED_WAIT_S: Final = 0.1
 _ALLOWED_REQUESTS: Final = 8
 """A small request may wait for `_ALLOWED_WAIT_S` or the duration of this many similar requests, if that is longer."""
 _MIN_IN_WORK_TOKENS: Final = 320
-"""The number of tokens that small requests may always have in progress. Encoders need large batches."""
+"""The number of tokens that small requests may always have in progress, because encoders need large batches."""
 
 # Calls on the event loop.
 _ROUNDS_TO_FIRST_STEP: Final = 2

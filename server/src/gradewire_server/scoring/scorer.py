@@ -20,7 +20,7 @@ from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
-"""The results of longer items are not remembered."""
+"""The results of items with more characters are not remembered."""
 _MAX_REQUESTS: Final = 1_024
 ENTRY_BYTES: Final = 1_600
 """The maximum size of an entry without its texts."""

@@ -250,7 +250,7 @@ def with_sentence(blob: bytes, sentence_blob: bytes) -> bytes:
 
 
 def is_complete(payload: bytes, dims: int) -> bool:
-    """Return True if a token blob without its last two bytes has the length that its header states."""
+    """Return True if `payload`, a token blob without its last two bytes, has the length that its header states."""
     count = int.from_bytes(payload[:_COUNT_BYTES], "little")
     return len(payload) == _COUNT_BYTES + count * (12 + 2 * dims) + 2 * dims
 

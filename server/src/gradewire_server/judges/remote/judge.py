@@ -173,7 +173,7 @@ class RemoteJudge(Judge):
             return _CLOSED
 
     async def _send(self, questions: Sequence[Question], deadline_s: float | None) -> list[Answered | None]:
-        """Send questions. None in the result means that one of several questions must be sent again alone."""
+        """Send questions. If there are several, None in the result marks a question that must be sent again alone."""
         if len(questions) == 1:
             return [await self._send_one(questions[0], deadline_s)]
         try:

@@ -216,8 +216,8 @@ class Labels:
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
         """Return probability 1 for the label in an answer's text.
 
-        Use the label that equals the text, the only label that starts with a text that was cut off, or the announced
-        label (`announced_label`).
+        Use the label that equals the text or, if `whole` is False, the only label that begins with the text. If no
+        label fits, use the announced label (`announced_label`).
         """
         if self._several is not None and self._several.match(text):
             return UNREADABLE
@@ -251,7 +251,7 @@ class Labels:
         return self._has_article and token.strip() == "a"
 
     def _possible(self, text: str) -> set[int]:
-        """Return the indices of labels that start with the text, or with which the text starts."""
+        """Return the indices of labels that have the text as a prefix, and of labels that are prefixes of the text."""
         plain = _plain_label(text)
         return {
             index

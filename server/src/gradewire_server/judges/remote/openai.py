@@ -42,7 +42,7 @@ _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
 _LARGE_BYTES: Final = 128 << 10
-"""The minimum total size of images to write a request on a thread. 12 MB would block the event loop for 0.1 s."""
+"""A request with images of this total size or more is written on a thread. Writing 12 MB takes 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
 """Statuses that may mean refused images, such as 500 from llama.cpp, or 404 from gateways to models without vision."""
 
