@@ -65,7 +65,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRoughly:
-    """A need for approximate sentence vectors, answered by `Vectors`. Use them for selection, but not for scores.
+    """A need for approximate sentence vectors, answered by `Vectors`. Use the vectors for selection, not for scores.
 
     The model must have a `ModelMetadata.rough_cosine_error`.
     """

@@ -30,7 +30,7 @@ class Deadlines:
     judge_s: PositiveSeconds = 3600.0
     """Timeout for a judge's answers in a stream without a deadline.
 
-    It is long because a judge takes seconds, and a whole window of items may wait for it."""
+    The timeout is long, because a judge takes seconds for an item, and a whole window of items may wait."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Limits"))

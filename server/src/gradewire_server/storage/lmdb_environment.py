@@ -1,4 +1,4 @@
-"""LMDB environments that survive damaged files, with checks for truncation while they are open."""
+"""LMDB environments that survive damaged files, and that check for truncated files while open."""
 
 import contextlib
 import fcntl

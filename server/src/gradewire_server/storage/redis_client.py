@@ -142,7 +142,7 @@ class RedisClient:
             _log.warning("redis at %s does not answer yet (%s)", self.address, error)
 
     async def get(self, keys: Sequence[bytes]) -> list[object]:
-        """Return the keys' values. On a cluster, this fetches them slot by slot.
+        """Return the keys' values. On a cluster, fetch the values slot by slot.
 
         Raises:
             RedisAwayError: There is no answer, or the answer has a wrong number of values.

@@ -133,7 +133,7 @@ def unreadable(what: str) -> RemoteError:
 
 
 def server_at(address: str) -> str:
-    """Return a phrase with the server's address, which contains no key."""
+    """Return a phrase with the server's address. An address contains no key."""
     return f"the judge's server at {address}"
 
 
