@@ -89,7 +89,7 @@ def comments_of(file: FileDescriptorProto) -> Iterator[tuple[str, str]]:
     """Yield each named element of a file (service, method, message, field, enum, value) with the comment above it."""
     for location in file.source_code_info.location:
         text = location.leading_comments
-        if text.strip() and len(location.path) % 2 == 0:  # an odd path has no name: reserved numbers
+        if text.strip() and len(location.path) % 2 == 0:  # reserved numbers have an odd path
             element, names = file, [file.package]
             # A path alternates between a field number and an index into that field.
             for number, position in zip(location.path[::2], location.path[1::2], strict=True):

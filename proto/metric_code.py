@@ -142,7 +142,11 @@ class Types:
         return Field(field.name, comment.text, hint, default, allowed, same_as)
 
     def _resolved(self, message: str, field: str) -> tuple[Comment, str]:
-        """Resolve "Same as …" in a comment. Also return the other metric if the comment adds nothing, otherwise ""."""
+        """Return a field's comment, with the text that "Same as …" names.
+
+        If the comment adds nothing to this text, the second value is the metric that "Same as …" names. If the comment
+        adds anything, the second value is "".
+        """
         own = self._comment(message, field)
         if (same := _SAME.match(own.text)) is None:
             return own, ""

@@ -22,7 +22,7 @@ _grpc_is_inherited = False
 
 
 def forget_in_children(thing: Forgetful) -> None:
-    """Call `thing.forget` in every child that this process forks, until the object is garbage-collected."""
+    """Call `thing.forget` in every child that this process forks, until `thing` is garbage-collected."""
     _forgetful.add(thing)
 
 

@@ -89,7 +89,7 @@ def unpacked_object(cell: str) -> dict[Any, Any] | None:
     """Return the JSON object or printed dict in a cell, or None if the object contains no answer's text.
 
     Raises:
-        ValueError: The object cannot be parsed. The message follows the field's name in a sentence.
+        ValueError: The object cannot be parsed. The message continues a sentence that starts with the field's name.
     """
     text = cell.strip()
     if not _OBJECT.match(text) or len(text) > _MAX_CHARACTERS:
@@ -133,7 +133,10 @@ def _depth(value: Any) -> int:
 
 
 class UnreadableValueError(ValueError):
-    """Raised when a value is not text. The message follows the field's name in a sentence: " is a date: …"."""
+    """Raised when a value is not text.
+
+    The message continues a sentence that starts with the field's name: " is a date: …".
+    """
 
 
 def is_missing(value: object) -> bool:
@@ -263,7 +266,7 @@ def _in_object(value: Mapping[Any, Any], position: int | None = None) -> Any:
 def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return a row's values by field name, without None values.
 
-    If a main field is missing, also accept names that differ in case or surrounding blanks.
+    If one of `_MAIN_FIELDS` is missing, ignore case and surrounding blanks in the row's names.
     """
     values = _values(row, names)
     if any(name in names and name not in values for name in _MAIN_FIELDS):
@@ -284,7 +287,7 @@ def _values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def column_of(row: Mapping[Any, Any], name: str) -> str:
-    """Return a row's name for a field, or the field's own name if the row lacks the field."""
+    """Return the key under which a row has a field, or `name` if the row lacks the field."""
     return next((alias for alias in ALIASES[name] if alias in row), name)
 
 

@@ -20,7 +20,7 @@ class CallTrace:
 
     @property
     def context(self) -> Context | None:
-        """Context for the call's tasks, with the call's span as current span; None means the default context."""
+        """Context for the call's tasks, with the call's span as the current span; None means the default context."""
         return None
 
     def noted(self, index: int, row: Any) -> None:

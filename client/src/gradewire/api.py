@@ -141,7 +141,7 @@ class Client(ClientBase):
         return running.calls.submit(lambda: running.loop.loop, items, call, callback)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait for all submissions and their callbacks; return False after `timeout_s` seconds."""
+        """Wait for all submissions and their callbacks; return False if some are left after `timeout_s` seconds."""
         return self._background.run(lambda calls: calls.flush(timeout_s))
 
     def models(self, *, deadline_s: float | None = None) -> ModelList:

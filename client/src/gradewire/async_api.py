@@ -256,7 +256,7 @@ class AsyncClient(ClientBase):
         return self._calls.submit(asyncio.get_running_loop, items, call, callback)
 
     async def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait for all submissions and their callbacks; return False after `timeout_s` seconds.
+        """Wait for all submissions and their callbacks; return False if some are left after `timeout_s` seconds.
 
         Do not call `flush` in a callback of `submit`, because `flush` waits for the callback to return.
         """

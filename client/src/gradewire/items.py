@@ -189,7 +189,10 @@ class ItemProblem:
 
 @dataclass(frozen=True, slots=True)
 class RowFormat(Generic[M]):
-    """The wire format of items or pairs, without pictures. `names` lists all fields, `needed` the required fields."""
+    """The wire format of items or pairs, without pictures.
+
+    `names` lists all fields, and `needed` lists the required fields.
+    """
 
     plural: str
     kind: type

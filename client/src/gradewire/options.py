@@ -201,7 +201,7 @@ USUAL_METRICS: Final = f"{Smile.name},{Correctness.name}"
 
 
 def without_metrics(listed: ModelList, model: str | None) -> Mapping[str, str]:
-    """Return the metrics that an encoder cannot compute, with the reasons. An unknown encoder has no entries."""
+    """Return the metrics that an encoder cannot compute, with the reasons; {} for an unknown encoder."""
     name = (model or "").partition("@")[0]
     for encoder in listed.models:
         if encoder.kind == "encoder" and (encoder.name == name if name else encoder.is_default):

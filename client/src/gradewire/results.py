@@ -34,7 +34,7 @@ class ModelInfo:
         how_to_get: The command that makes the model available; empty if it is already available.
         is_default: True if calls that name no model (or judge) use this model.
         max_tokens: Maximum number of tokens; longer texts are truncated, with the warning TRUNCATED.
-        numeric_class: Precision and hardware, such as fp32-cpu; part of the digest, because they can change scores.
+        numeric_class: Precision and hardware, such as fp32-cpu; part of the digest, because both can change scores.
         kind: "encoder", "grader" or "judge".
         without_metrics: Metrics that the encoder cannot compute, with the reasons.
         sees_images: True if the judge accepts pictures. Until the judge is LOADED, this is the server's setting.
@@ -219,7 +219,7 @@ class Provenance:
         prompt: NAME/VERSION of the judge's prompt; empty without a prompt.
         prompt_digest: SHA-256 of the prompt file, 64 hex digits; empty without a prompt.
         calibration: A description of the fit that supplied the threshold or weights; empty without a fit. Always set
-            for `correctness` (except features_only), for other metrics only if the fit filled in an unset value.
+            for `correctness` (except features_only). Set for other metrics only if the fit filled in an unset value.
         corpus_digest: Digest of the prepared corpus that the metric used, 32 hex digits; empty without a corpus.
             `reference_set="NAME@DIGEST"` requires exactly that corpus.
         judge_model: Judge of a metric that also has an encoder (auto); empty for other metrics.
@@ -346,7 +346,8 @@ class MetricSummary:
 
     Attributes:
         mean: Mean score of the scored items; None if no item was scored.
-        mean_empty_as_wrong: Mean score if each empty prediction counts as 0; None if no item was scored or empty.
+        mean_empty_as_wrong: Mean score if each empty prediction counts as 0; None if there are neither scores nor empty
+            predictions.
         share_right: Share of right answers, 0 to 1, among items with a verdict; None if no item has a verdict.
         scored: Number of items with a score.
         uncertain: Number of items with an unreliable verdict (UNCERTAIN).

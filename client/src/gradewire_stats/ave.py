@@ -318,7 +318,7 @@ def _aligned(
 def _consistency(
     rows: AveRows, options: AveOptions, weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return consistency (equation 4) and relative consistency, each float64[draws]."""
+    """Return consistency (equation 4) and relative consistency, both float64[draws]."""
     ddof = int(options.variance == "sample")
     complete = np.flatnonzero(~np.isnan(rows.scores).any(axis=1))
     if rows.scores.shape[1] < 2 or not len(complete):

@@ -20,7 +20,7 @@ def ratings_of(labels: Sequence[Sequence[float]]) -> NDArray[np.float64]:
         labels: Each item's labels by annotator, NaN for a missing label.
 
     Returns:
-        float64[items, annotators], filled with NaN if an item has fewer labels.
+        float64[items, annotators], filled up with NaN for items with fewer labels than annotators.
 
     Raises:
         ValueError: An item has more than `MAX_ANNOTATORS` labels.

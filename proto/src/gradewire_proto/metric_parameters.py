@@ -340,8 +340,9 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "reference_filter",
-            "Share for leaving out rare references. A reference is kept if its number of annotators is at least "
-            "this share of the most frequent reference's number.",
+            "Minimum frequency of a reference, relative to the most frequent reference. For example, if ten "
+            "annotators gave the most frequent reference, 0.25 leaves out references that only one or two "
+            "annotators gave.",
             "0.25",
             "0 to 1",
         ),

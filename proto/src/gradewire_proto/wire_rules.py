@@ -43,8 +43,8 @@ _BEARER: Final = "Bearer "
 MAX_MARKS: Final = 30
 """Maximum number of combining marks in a row."""
 _LONG_RUN: Final = "M" * (MAX_MARKS + 1)
-# Match symbols from the first mark's code point on, which include all marks. The look-behind lets a match start only at
-# a run's first character. Otherwise, the search would try a run just below the limit again from each character.
+# Match symbols from the first mark's code point on. These symbols include all marks. The look-behind lets a match start
+# only at a run's first character. Without it, the search would try a run just below the limit from each character.
 _SYMBOL: Final = r"[^\w\s\x00-\u02ff]"
 _SYMBOLS: Final = re.compile(rf"{_SYMBOL}(?<!{_SYMBOL}{_SYMBOL}){_SYMBOL}{{{MAX_MARKS},}}")
 
@@ -99,7 +99,7 @@ class Backoff:
     spread: tuple[float, float] = (0.0, 1.0)
 
     def wait_s(self, failures: int, most_s: float = math.inf) -> float:
-        """Return the seconds to wait after this many failures, limited to `most_s` and times a random factor."""
+        """Return the seconds to wait after this many failures: at most `most_s`, multiplied by a random factor."""
         plain_s = min(self.first_s * 2.0 ** min(failures - 1, 30), self.longest_s, most_s)
         return plain_s * random.uniform(*self.spread)  # noqa: S311 - only spreads load
 
@@ -123,7 +123,7 @@ class TooManyMarksError(ValueError):
 
 
 def nfc(text: str) -> str:
-    """Return the text in NFC; raise TooManyMarksError."""
+    """Return the text in NFC; raise TooManyMarksError if it has too many combining marks in a row."""
     if text.isascii():
         return text
     if has_long_run(text):
@@ -161,9 +161,9 @@ class EntryTexts(Protocol):
 
 
 def name_set(entries: Iterable[EntryTexts], writer: Sequence[str] = ()) -> str:
-    """Return a name of 32 hex digits, computed from the NFC texts of all entries in order and from the writer.
+    """Return a name of 32 hex digits, computed from the NFC texts of all entries in order and from `writer`.
 
-    The writer of synthetic answers is given by the digests of a judge and its prompt.
+    `writer` contains the digests of the judge that writes synthetic answers and of the judge's prompt.
 
     Raises:
         TooManyMarksError: A text has too many combining marks in a row.
@@ -205,7 +205,7 @@ def corpus_digest(names: Iterable[bytes]) -> str:
 
 
 def digest_entries(entries: Iterable[EntryTexts]) -> str:
-    """Return the `corpus_digest` of entries that are not normalised yet; raise TooManyMarksError."""
+    """Return the `corpus_digest` of entries that are not normalised yet; raise the error of `nfc`."""
     return corpus_digest(
         entry_name(entry_payload(nfc(entry.question), sorted({nfc(text) for text in entry.references})))
         for entry in entries
@@ -224,7 +224,7 @@ def with_digest(name: str, digest: str) -> str:
 
 
 def join_line(name: str, values: Mapping[str, object], *, version: int | None = None) -> str:
-    """Return a metric's identifier. Leave out parameters that are None and an empty preset."""
+    """Return a metric's identifier. Leave out an empty preset, and parameters that are None."""
     preset = f":{values['preset']}" if values.get("preset") else ""
     written = {key: _text(value) for key, value in values.items() if key != "preset" and value is not None}
     query = "&".join(f"{key}={quote(written[key], safe=_SAFE.get(key, '@'))}" for key in sorted(written))

@@ -124,7 +124,7 @@ class IterableReader(Generic[T]):
             raise self._error
 
     def close(self) -> None:
-        """Stop the thread after the source returns its next item."""
+        """Stop the thread as soon as the plain iterable has returned its next item."""
         self._closed = True
         self._room.release()
 
@@ -153,7 +153,7 @@ class Running(NamedTuple):
 
 
 class BackgroundCalls:
-    """A client's calls and the loop that runs them. Both start at first use, and start again in a forked child."""
+    """A client's calls and the loop that runs them, created at first use, and again in a forked child."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls
@@ -187,7 +187,7 @@ class BackgroundCalls:
         if running is None:
             return
         if running.loop.is_own_thread():
-            # Do not wait on the loop's own thread, on which a callback dropped the last reference to the client.
+            # A callback dropped the last reference to the client, so this is the loop's thread, which must not wait.
             running.loop.start(running.calls.close()).add_done_callback(lambda _: running.loop.stop())
             return
         try:
@@ -209,6 +209,6 @@ def _close_all() -> None:
         runtime.close()
 
 
-# atexit hooks run after concurrent.futures has stopped its executors, which an embedded engine needs for the last
-# submissions. These hooks run earlier, in reverse order of registration.
+# Do not use `atexit`, whose hooks run after concurrent.futures has stopped its executors. An embedded engine needs the
+# executors for the last submissions. Hooks of `threading` run earlier, in reverse order of registration.
 threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit is too late

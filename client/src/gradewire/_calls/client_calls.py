@@ -186,7 +186,7 @@ class ClientCalls:
             return await batch.run(lambda: self._known_limits(deadline))
 
     async def _judged_deadline(self, deadline_s: float | None, *, asks_judge: bool) -> Deadline:
-        """Return the call's deadline. If that is the long default for judges, first check that a server answers."""
+        """Return the call's deadline. Before using the long default for judges, check that a server answers."""
         if deadline_s is None and asks_judge:
             deadline_s = max(self._deadline_s, JUDGE_DEADLINE_S)
             await self._find_server()
@@ -247,7 +247,7 @@ class ClientCalls:
 
 
 class ProcessCalls:
-    """A client's `ClientCalls`, created at first use, and again in a forked child."""
+    """A client's `ClientCalls`. A process creates them at its first use of the client."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls

@@ -32,7 +32,10 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 
 
 def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
-    """Return the seconds to wait: up to 20 % more than the server asks for, or the back-off's wait."""
+    """Return the seconds to wait before a retry.
+
+    If the server names a time, wait that long plus up to 20 %. If not, use the back-off's wait.
+    """
     if error.retry_after_s:
         return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - no secret
     return backoff.wait_s(failures, most_s)
@@ -55,7 +58,7 @@ class Retries:
         self._reported = False
 
     def progressed(self) -> None:
-        """Record an answer. The next failure then counts as the first."""
+        """Record an answer. A later failure counts as the first failure."""
         if self._reported:
             _log.warning("the server answers again after %.1f s", time.monotonic() - self._failing_since)
         self._failures = 0

@@ -63,7 +63,7 @@ _WARNING: dict[int, ScoreWarning] = {
 # Types that have the same field names as their messages.
 Decoded = TypeVar("Decoded", ModelInfo, MetricInfo, MetricParameterInfo, Limits, Provenance)
 
-# A failed result keeps these parts, because they name the step that decided.
+# Parts that a failed result keeps, to show which step decided.
 _PARTS_OF_FAILURES = frozenset({"auto"})
 
 

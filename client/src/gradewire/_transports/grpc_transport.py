@@ -23,13 +23,13 @@ from gradewire_proto.wire_rules import AUTHORIZATION_KEY, PROCESS_KEY, STOPPING_
 
 _CHANNEL_OPTIONS: Final[tuple[tuple[str, str | int], ...]] = (
     ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
-    ("grpc.use_local_subchannel_pool", 1),  # otherwise, all channels to an address share one connection
+    ("grpc.use_local_subchannel_pool", 1),  # gives each channel a separate connection
     ("grpc.enable_retries", 0),  # `Retries` replaces gRPC's retries
     ("grpc.max_send_message_length", -1),  # the client splits requests by the server's limits
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
-    # Between connection attempts all calls fail at once, so a short wait finds a restarted server sooner.
+    # Calls between two connection attempts fail at once, so the attempts must follow each other quickly.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.min_reconnect_backoff_ms", 5_000),  # limits a connection attempt to a host that never answers
@@ -180,7 +180,7 @@ class GrpcTransport:
 
 
 def _content(request: Message) -> int | None:
-    """Return a hash of a call's only item, equal in all programs. If the call has more or fewer items, return None."""
+    """Return a hash of a call's only item, the same in every program; None for a call with more or no items."""
     if not isinstance(request, scoring_pb2.ScoreRequest) or len(request.items) != 1:
         return None
     item = request.items[0]

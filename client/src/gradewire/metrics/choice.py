@@ -102,7 +102,7 @@ def _listed(name: str) -> str:
 MetricsLike = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]
 
 _USUAL_PRESET: Final = "v1"
-# For options that apply only to some metrics, the error if no metric accepts the option.
+# Messages, by option, for a call in which no metric accepts the option.
 _FOR_SOME = {
     "preset": "preset is for smile, which is not among the metrics: leave preset out",
     "model": "model: none of the metrics has an encoder (for a judge use judge, for a grader 'grader?model=NAME'): "
@@ -274,7 +274,7 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
 def _label(metric: Metric) -> str:
     """Return the identifier with the values that the metric sets, or only the name if the metric sets a version.
 
-    The label contains the preset unless that is the server's default.
+    The label contains the preset unless the preset is the server's default.
     """
     keys = () if metric.version is not None else parameter_names(metric.name)
     return write_line(_without_usual_preset(_as_labelled(metric)), keys)

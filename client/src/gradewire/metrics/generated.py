@@ -394,8 +394,9 @@ class Lave(Metric):
         demonstrations: Solved examples to show before the item. binary, short, long: examples for binary, visual or
             text questions; auto: examples that suit the question. Allowed: auto, binary, short, long. Default: auto.
         caption: Show the judge the item's captions (Item.caption and Item.captions). Default: false.
-        reference_filter: Share for leaving out rare references. A reference is kept if its number of annotators is at
-            least this share of the most frequent reference's number. Allowed: 0 to 1. Default: 0.25.
+        reference_filter: Minimum frequency of a reference, relative to the most frequent reference. For example, if ten
+            annotators gave the most frequent reference, 0.25 leaves out references that only one or two annotators
+            gave. Allowed: 0 to 1. Default: 0.25.
         prompt: Prompt for the judge, at most 65 536 bytes: NAME/VERSION or NAME/VERSION@DIGEST of a prompt on the
             server, or the whole text of a prompt file (docs/reference/prompt-files.md). Allowed: NAME/VERSION[@DIGEST],
             or a prompt file's text; empty for the metric's prompt.
@@ -523,7 +524,7 @@ class JudgeVerdict(Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auto(Metric):
-    """exact_match or correctness grades the answer if it is certain; otherwise, a judge grades the answer.
+    """exact_match or correctness grades an answer if the verdict is certain, and a judge grades all other answers.
 
     The limit of certainty was fitted on labelled answers for one encoder, one judge and one judge metric
     (docs/reference/auto.md). Range: 0 to 1.

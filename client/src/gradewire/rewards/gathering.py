@@ -107,7 +107,7 @@ class SampleRows(ItemMessages[ScoredItem]):
 
     span_name: ClassVar[str] = CLIENT_REWARD_STREAM
     omit_diagnostics: ClassVar[bool] = True
-    emits_events = False  # callers emit their items' events, also for late and unsent items
+    emits_events = False  # callers emit events for all their items, even for late and unsent items
 
     def encode(self, index: int, row: Item, max_bytes: int) -> types_pb2.Item | ItemProblem:
         """Return an item's message, or the reason why the item cannot be sent. Items of strings take a fast path."""

@@ -252,8 +252,8 @@ async def answer_openrlhf(scorer: RewardScorer, body: Any) -> PostReply:
 async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None = None) -> PostReply:
     """Answer a post from slime (`--rm-type remote_rm`).
 
-    slime tries ten times, then stops the run. `gradewire.rewards.slime`, which runs in slime's process, can also leave
-    samples out.
+    slime tries ten times, then stops the run. `gradewire.rewards.slime`, which runs in slime's process, can leave
+    samples out instead of stopping the run.
 
     Args:
         scorer: The scorer that computes the reward.

@@ -206,7 +206,7 @@ class RewardScorer:
         await self.aclose()
 
     def forget(self) -> None:
-        """Drop the parent's connections in a forked child, without destroying them."""
+        """In a forked child, drop the parent's connections without destroying them."""
         keep_for_good(self._gatherers)
         self._gatherers = {}
         self._window = FailureWindow(self._settings.failures)

@@ -46,8 +46,8 @@ class PartDraws:
     Attributes:
         sample: The part's rows with a score. The part's questions are numbered from 0.
         ranked: The same rows, prepared for ranking, or None if no rank statistic is wanted.
-        questions_of: Number of questions that can vary between draws: "pairs" for statistics of pairs, "judged" for
-            statistics of rows with a verdict, and "" for statistics of all rows.
+        questions_of: Number of questions that can vary between draws, by kind of statistic: "pairs" for statistics of
+            pairs, "judged" for statistics of rows with a verdict, and "" for statistics of all rows.
     """
 
     part: Part
@@ -140,7 +140,7 @@ class JudgedPart:
 
         Args:
             weights: float64[draws, questions in the table], number of times each question was drawn.
-            rank_draws: Number of draws at the start of the chunk that rank statistics use.
+            rank_draws: Number of draws for rank statistics, which use only the chunk's first draws.
         """
         drawn = np.take(weights, self._clusters, axis=1)
         sums = (drawn @ self._sums_by_question).T
@@ -244,7 +244,10 @@ def _difference(sides: Sequence[PartDraws], statistic: Statistic) -> NDArray[np.
 
 
 def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the mean over cells in each draw that all cells have, float64[draws], NaN if a cell has no value."""
+    """Return the mean over cells in each draw, float64[draws], NaN if the draw has no value for a cell.
+
+    Cells may have different numbers of draws. The result contains the draws that all cells have.
+    """
     shortest = min(map(len, cells), default=0)
     if not shortest:
         return np.array([])

@@ -13,8 +13,8 @@ from gradewire_stats.agreement.statistics import RANK_STATISTICS, Statistic, pea
 
 # Maximum number of draws for rank statistics, which sort every draw and so cost many times more than sums.
 RANK_DRAWS = 1000
-# Kendall's tau needs a pass for each distinct label. With more distinct labels than this, scipy computes each draw, and
-# the number of draws is even lower.
+# Maximum number of distinct labels for which Kendall's tau is computed with a pass for each label. With more labels,
+# scipy computes each draw, so the maximum number of draws is even lower.
 MAX_LABEL_LEVELS = 16
 LOOPED_DRAWS = 200
 # Number of array elements to process at a time, so that a few arrays fit into a core's cache.

@@ -194,7 +194,7 @@ RISKS: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.1
 BUDGETS: Final = (0.0, 0.01, 0.02, 0.03, 0.04, *(round(0.05 * step, 2) for step in range(1, 21)))
 _CANDIDATES: Final = 200
 _LEAST_SHARE: Final = 0.1
-"""Minimum share of rows that the first tested threshold accepts. With fewer rows, chance could end the sequence."""
+"""Minimum share of rows that the first tested threshold accepts. With fewer rows, chance could end the tests early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,8 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
         )
         start = int(np.argmax(could_pass)) if could_pass.any() else len(thresholds)
         last = last_rejected(exact_p_values(wrong, accepted, risk), start, delta)
-        # A smaller risk must not accept more than a larger risk. Every threshold that passed the tests is valid.
+        # A smaller risk must not accept more verdicts than a larger risk, so use the larger risk's threshold if
+        # that is higher. It is valid, because all thresholds from `start` to `last` passed the tests.
         most = -1 if last is None or min(last, most) < start else min(last, most)
         fitted = (math.inf, 0, 0) if most < 0 else (thresholds[most], int(accepted[most]), int(wrong[most]))
         found.append(FittedRisk(risk, *fitted))

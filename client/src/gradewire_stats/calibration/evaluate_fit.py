@@ -96,7 +96,7 @@ def _learnt(
 def overruled(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
 ) -> NDArray[np.bool_]:
-    """Return bool[rows], True if a rule calls an answer wrong that the model calls right."""
+    """Return bool[rows], True if the model calls the answer right, but a rule calls the answer wrong."""
     ruled_out = (rows[:, _rules(form)] >= 1).any(axis=1)
     return np.asarray(ruled_out & (_learnt(form, rows, shapes) >= RIGHT_FROM), dtype=np.bool_)
 
@@ -127,7 +127,7 @@ def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray
 
 
 def ramp(found: NDArray[np.float64], near: float, far: float) -> NDArray[np.float64]:
-    """Return float64[rows]: 0 for distances up to `near`, 1 from `far` (which is larger) on, and linear in between."""
+    """Return float64[rows]: 0 up to the distance `near`, 1 from the larger distance `far` on, and linear in between."""
     return ((found - near) / (far - near)).clip(0.0, 1.0)
 
 

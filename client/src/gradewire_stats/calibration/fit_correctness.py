@@ -278,7 +278,7 @@ class _Evidence:
         return _Evidence(*columns, self.edges)
 
     def weighted(self, *, far: bool) -> NDArray[np.float64]:
-        """Return the rows' weights as evidence about far items (`far`), or about near items."""
+        """Return the rows' weights as evidence about far items or, if `far` is False, about near items."""
         return self.weights * (self.share if far else 1 - self.share)
 
     def near(self) -> Points:

@@ -85,7 +85,7 @@ class LabelledFeatures:
         keys: Each row's question key. Rows with the same key are in the same fold.
         sources: Each row's source. Every source has the same total weight.
         shapes: Each row's type of item, or None if unknown.
-        counting: Weight by source. Other sources have the weight 1.
+        counting: Weight by source. A source that is not listed has the weight 1.
     """
 
     features: Sequence[FittedFeature]

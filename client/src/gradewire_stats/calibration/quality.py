@@ -75,7 +75,7 @@ LEAST_HELD: Final = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class TransferStatistics:
-    """Quality of a fit on all other sources, on the rows from one source.
+    """The quality that a fit on all other sources reaches on the rows from one source.
 
     Attributes:
         pearson: Correlation of probability and label, or NaN if labels or probabilities are all equal.
@@ -107,7 +107,7 @@ class TransferStatistics:
 def transfer_statistics(
     rows: LabelledFeatures, fit: Callable[[LabelledFeatures], Mapping[str, Any]]
 ) -> Iterator[TransferStatistics]:
-    """Yield the quality on each source of a fit on all other sources. The fit also leaves out the source's questions.
+    """Yield, for each source, the quality of a fit that has seen neither the source nor the source's questions.
 
     A source is skipped if too few right or too few wrong answers remain for the fit.
     """

@@ -181,8 +181,8 @@ def _ranks(
     """Return order statistics of weighted rows.
 
     With `down`, start at the lowest value and round values down. Otherwise, start at the highest value and round values
-    up. The count is the effective number of rows. Ranks end at the middle, because confidences start at one half, or
-    with `whole` at the last row.
+    up. The count is the effective number of rows. With `whole`, ranks end at the last row. Without `whole`, ranks end
+    at the middle, because confidences start at one half.
     """
     count = max(1, round(float(weights.sum() ** 2 / (weights**2).sum())))
     last = count if whole else count // 2 + 1

@@ -22,7 +22,7 @@ _DECIMALS = (2, 3, 4, 6)
 
 
 def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objective: Objective = "accuracy") -> float:
-    """Return the minimum score of a right answer that agrees best with labels.
+    """Return the threshold (the minimum score of a right answer) that agrees best with labels.
 
     If several thresholds are equally good, return the middle of the widest gap between two neighbouring scores (the
     lowest gap if several are equally wide), rounded to as few decimals as possible within the gap's middle half.
@@ -30,8 +30,8 @@ def fit_threshold(scores: NDArray[np.float64], right: NDArray[np.bool_], objecti
     Args:
         scores: float64[rows], finite.
         right: bool[rows], human labels.
-        objective: Value to maximise: "accuracy" is the share of verdicts that match the labels, "balanced_accuracy" the
-            mean of this share over right and over wrong answers, and "f1" the F1 score for right answers.
+        objective: Value to maximise: "accuracy" is the share of verdicts that match the labels, "balanced_accuracy" is
+            the mean of this share over right and over wrong answers, and "f1" is the F1 score for right answers.
 
     Raises:
         ValueError: All answers are right, or all are wrong, or a score is not finite.
@@ -116,7 +116,7 @@ def fit_weight(
 
 
 def balanced_accuracy(verdicts: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    """Return the mean accuracy over right and over wrong answers, or NaN if all answers are right or all wrong."""
+    """Return the mean of two accuracies, over right answers and over wrong answers, or NaN if one kind is missing."""
     judged = ~np.isnan(verdicts)
     agree = (verdicts == 1) == right
     sides = [agree[judged & side] for side in (right, ~right)]

@@ -1,7 +1,7 @@
 """Comparison of models, runs, data sets or groups by their scores, without labels.
 
-`compare_results` compares two runs, `compare_pairs` pairs of answers, and `compare_groups` groups of rows. The
-bootstrap draws questions instead of rows, because answers to the same question depend on each other.
+`compare_results` compares two runs, `compare_pairs` compares pairs of answers, and `compare_groups` compares groups of
+rows. The bootstrap draws questions instead of rows, because answers to the same question depend on each other.
 """
 
 from gradewire_stats.comparison.groups import GroupedRows, GroupStatistics, PairedDifference, compare_groups

@@ -76,7 +76,7 @@ class GroupStatistics:
 
     Attributes:
         mean: Mean over the scored rows.
-        paired: Difference from the baseline, or None for a baseline, or without a shared question.
+        paired: Difference from the group's baseline. None if the group is a baseline, or if the two share no question.
     """
 
     group: tuple[str, ...]
@@ -158,7 +158,7 @@ def compare_groups(  # noqa: PLR0913 - the rows and five options
     pairs = {metric: _baseline_differences(means[metric], baselines, by_row=by_row) for metric in rows.scores}
     ratios = [ratio for table in (means, pairs) for found in table.values() for ratio in found if ratio is not None]
     count = max(min(resamples, _LEAST_DRAWS), min(resamples, _MOST_DRAWN // len(rows.strata)))
-    # Draw only ratios that get an interval. If each group is a single ID, no ratio gets an interval.
+    # Draw only for ratios that get an interval. If rows are grouped by their IDs, no ratio gets an interval.
     drawn = [ratio for ratio in ratios if ratio.free(rows.strata) >= LEAST_QUESTIONS]
     for weights in draws(rows.strata, resamples=count if drawn else 0, seed=seed, one_fewer=True):
         for ratio in drawn:

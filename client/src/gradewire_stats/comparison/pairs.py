@@ -43,7 +43,8 @@ class VerdictDifference:
         only_baseline, only_candidate: Numbers of pairs in which only this side's answer is right (discordant pairs).
         neither: Number of pairs with two wrong answers.
         p_value: p value of McNemar's exact two-sided test, which assumes independent pairs: the probability that the
-            discordant pairs split at least as unevenly if both sides are equally good. 1 without discordant pairs.
+            discordant pairs split at least as unevenly as here if both sides are equally good. 1 without discordant
+            pairs.
     """
 
     pairs: int
@@ -107,8 +108,8 @@ class Outcomes:
         undecided: Number of pairs with neither a winner nor a tie.
         win_share, tie_share, loss_share: Wins, ties and losses as shares of `pairs`.
         p_value: p value of the exact two-sided sign test, which assumes independent pairs: the probability that wins
-            and losses split at least as unevenly if both sides are equally good. 1 if all pairs are ties, NaN without
-            pairs.
+            and losses split at least as unevenly as here if both sides are equally good. 1 if all pairs are ties, NaN
+            without pairs.
     """
 
     pairs: int

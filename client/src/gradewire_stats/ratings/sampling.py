@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gradewire_stats.ratings.matches import PairCounts
 from gradewire_stats.ratings.strengths import bradley_terry
 
-# Information about a model without matches, as from one match against an equally strong model.
+# Information about a model without matches: as much as one match against an equally strong model gives.
 _PRIOR_INFORMATION = 0.25
 
 

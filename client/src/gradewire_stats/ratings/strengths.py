@@ -198,7 +198,7 @@ def connected(points: NDArray[np.float64], played: NDArray[np.bool_]) -> NDArray
 
 
 def held_together(counts: PairCounts) -> NDArray[np.bool_]:
-    """Return bool[draws, models], True for the largest group of models that wins connect in both directions.
+    """Return bool[draws, models], True for the largest group of models that are connected by wins in both directions.
 
     Matches determine the differences within the group. The distance to other models, such as a model that won all its
     matches, depends only on the regularisation. If the two largest groups are equally large, all values are False.
@@ -224,7 +224,7 @@ class ControlledFit:
 
     Attributes:
         ratings: float64[1 + draws, models] on Elo's scale, NaN for a model without a match, and for all models in a
-            draw without a maximum.
+            draw whose likelihood has no maximum.
         effects: float64[1 + draws, controls], an answer's gain in log-odds of winning: from a relative difference in
             words of one standard deviation ("length"), or from being shown first ("position").
         regularised: True if wins over all matches do not connect the models (see `Strengths`).
@@ -303,7 +303,10 @@ class _Fit:
     def maximum(
         self, counts: NDArray[np.float64], start: NDArray[np.float64], *, check_rank: bool = False
     ) -> NDArray[np.float64] | None:
-        """Return strengths (NaN for models without a match), then effects; return None without a finite maximum."""
+        """Return strengths (NaN for models without a match), then effects, at the likelihood's maximum.
+
+        If the likelihood has no finite maximum, return None.
+        """
         matches, models = self._matches, self._models
         weights = counts[matches.instructions] * matches.weights
         where = np.flatnonzero(weights)

@@ -148,7 +148,7 @@ class RatingTable:
         models: One rating for each model, best first by `controlled`, or by `bradley_terry` if `controlled` is None.
             Models without a match come last.
         regularised: True if wins do not connect all models (see `Strengths`). Ratings are then pulled towards the mean,
-            and models that wins do not connect are not comparable.
+            and models that are not connected by wins are not comparable.
         won: float64[models, models] in the order of `models`, number of matches that the row's model won against the
             column's model.
     """

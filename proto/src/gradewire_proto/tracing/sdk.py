@@ -144,7 +144,7 @@ class _Events:
 
 
 class Tracing:
-    """A process's providers, which are not OpenTelemetry's global providers. `open_tracing` opens them."""
+    """A process's trace and log providers, which are not OpenTelemetry's global ones. `open_tracing` opens them."""
 
     def __init__(self, settings: TracingSettings, service: str, version: str, count: Count | None = None) -> None:
         process: dict[str, str | int] = {SERVICE_NAME: service, SERVICE_VERSION: version, PROCESS_PID: os.getpid()}
@@ -179,7 +179,7 @@ class Tracing:
     ) -> None:
         """Emit an event for each result of a sampled call from now on.
 
-        The events' parent is the first valid traceparent in `evaluated`; without a valid traceparent, the call.
+        The events' parent is the first valid traceparent in `evaluated`. If none is valid, the parent is the call.
         """
         if (events := self._events) is None or not call.is_sampled:
             return

@@ -10,7 +10,7 @@ TRACEPARENT_KEY: Final = "traceparent"
 TRACESTATE_KEY: Final = "tracestate"
 """HTTP headers and gRPC metadata that carry W3C trace context."""
 EVENTS_KEY: Final = "x-gradewire-evaluation-events"
-"""Call metadata. If it is `BY_CALLER`, the caller emits the results' events instead of the server."""
+"""Call metadata. If it is `BY_CALLER`, the caller (and not the server) emits the results' events."""
 BY_CALLER: Final = "caller"
 EVALUATED_KEY: Final = "x-gradewire-evaluated-span"
 """Call metadata: traceparent of the span that produced the graded answers. The default is the caller's span."""
@@ -121,7 +121,7 @@ class Evaluation:
     """A metric's result, for the event `gen_ai.evaluation.result`.
 
     Attributes:
-        error_type: Status in capitals if the result has no score; otherwise empty.
+        error_type: Status in capitals; empty if the result has a score.
         label: "correct", "incorrect" or a pair's winner; empty if the metric has no verdict.
         line: Metric identifier that reproduces the score; empty if unknown.
     """

@@ -240,7 +240,7 @@ class PairResult(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Warning.ValueType]: ...
     @_builtins.property
     def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___OrderVerdict]:
-        """The verdict with A first, then the verdict with B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty
+        """The verdict with A first, then the verdict with B first, even with STATUS_INCONSISTENT or STATUS_UNPARSABLE. Empty
         if the server needed no judge, or the judge did not answer.
         """
 
@@ -745,7 +745,7 @@ class DecideResponse(_message.Message):
     model_digest: _builtins.str
     @_builtins.property
     def decisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Decision]:
-        """Decisions in the order of the questions, one for each."""
+        """One decision per question, in the order of the questions."""
 
     def __init__(
         self,

@@ -222,7 +222,7 @@ class PrepareProgress(_message.Message):
     synthetic_answers_generated: _builtins.int
     """Number of synthetic answers that the judge wrote in this call."""
     synthetic_answers_fallback: _builtins.int
-    """Number of references that also serve as their synthetic answers, because the judge must not see them or wrote no
+    """Number of references that serve as their own synthetic answers, because the judge must not see them or wrote no
     good sentence in two tries. Includes references from earlier calls. `failures` lists these references
     (STATUS_UNPARSABLE).
     """

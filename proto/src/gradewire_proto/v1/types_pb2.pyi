@@ -347,7 +347,7 @@ class _BinaryQuestionsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Binar
     DESCRIPTOR: _descriptor.EnumDescriptor
     BINARY_QUESTIONS_UNSPECIFIED: _BinaryQuestions.ValueType  # 0
     BINARY_QUESTIONS_JUDGE: _BinaryQuestions.ValueType  # 1
-    """The judge grades them, as in the paper."""
+    """The judge grades the answers, as in the paper."""
     BINARY_QUESTIONS_RULE: _BinaryQuestions.ValueType  # 2
     """A rule compares a prediction that is only "yes" or "no" with the majority of the references. The judge grades all
     other predictions.
@@ -358,7 +358,7 @@ class BinaryQuestions(_BinaryQuestions, metaclass=_BinaryQuestionsEnumTypeWrappe
 
 BINARY_QUESTIONS_UNSPECIFIED: BinaryQuestions.ValueType  # 0
 BINARY_QUESTIONS_JUDGE: BinaryQuestions.ValueType  # 1
-"""The judge grades them, as in the paper."""
+"""The judge grades the answers, as in the paper."""
 BINARY_QUESTIONS_RULE: BinaryQuestions.ValueType  # 2
 """A rule compares a prediction that is only "yes" or "no" with the majority of the references. The judge grades all
 other predictions.
@@ -1493,8 +1493,8 @@ class LaveParameters(_message.Message):
     caption: _builtins.bool
     """Show the judge the item's captions (Item.caption and Item.captions)."""
     reference_filter: _builtins.float
-    """Share for leaving out rare references. A reference is kept if its number of annotators is at least this share of
-    the most frequent reference's number.
+    """Minimum frequency of a reference, relative to the most frequent reference. For example, if ten annotators gave the
+    most frequent reference, 0.25 leaves out references that only one or two annotators gave.
     Default: 0.25.
     Allowed: 0 to 1.
     """
@@ -1781,8 +1781,9 @@ Global___CompareParameters: _TypeAlias = CompareParameters  # noqa: Y015
 
 @_typing.final
 class AutoParameters(_message.Message):
-    """exact_match or correctness grades the answer if it is certain; otherwise, a judge grades the answer. The limit of
-    certainty was fitted on labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+    """exact_match or correctness grades an answer if the verdict is certain, and a judge grades all other answers. The
+    limit of certainty was fitted on labelled answers for one encoder, one judge and one judge metric
+    (docs/reference/auto.md).
     Range: 0 to 1.
     Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
     Verdict: the verdict of the step that decided.

@@ -52,10 +52,11 @@ class ProcessesConfig:
     """Settings for the processes that share the gRPC port."""
 
     count: Annotated[CountOrAuto, Setting("processes", everyday=True)] = 0
-    """Run this many processes. 0 means one for every two cores or every GiB of memory, whichever is fewer, up to 8.
+    """Run this many processes. 0 means one for every two cores or every GiB of memory (whichever gives
+    fewer), and at most 8.
 
-    With device cuda, 0 means 1. Set 1 to run without a supervisor, for debugging or if an orchestrator starts
-    replicas."""
+    With device cuda, 0 means 1. Set 1 for debugging, or if an orchestrator starts replicas, to run without a
+    supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=group("Server"))

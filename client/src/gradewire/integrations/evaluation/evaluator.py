@@ -90,7 +90,8 @@ class Evaluation:
     Attributes:
         metric: The requested metric.
         value: The score, on the metric's scale; None unless `status` is OK. Failures never count as 0.
-        label: "right" or "wrong" for a reliable verdict, "uncertain" for an unreliable verdict, otherwise "none".
+        label: "right" or "wrong" for a reliable verdict, "uncertain" for an unreliable verdict, "none" if there is no
+            verdict.
         correct: The verdict, even if uncertain; None without a verdict.
         explanation: A sentence for users.
         status: OK, or the reason for a missing score.

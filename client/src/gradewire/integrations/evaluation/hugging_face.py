@@ -45,7 +45,7 @@ class GradewireMetric(Metric):
         return MetricInfo(
             description="Grades free-form answers against references on a gradewire server.",
             citation="",
-            inputs_description="predictions, references (a string or a list of strings each), questions (optional).",
+            inputs_description="predictions, references (each a string or a list of strings), questions (optional).",
             features=[
                 Features({"predictions": _TEXT, "references": ListOf(_TEXT)}),
                 Features({"predictions": _TEXT, "references": _TEXT}),

@@ -21,7 +21,7 @@ with needed_by("gradewire.integrations.evaluation.mlflow"):
 
 REFERENCES = ("references", "expected_response", "expected_answer", "answer")
 QUESTIONS = ("question", "query", "input", "prompt")
-"""Keys for the references in `expectations` and the question in `inputs`; the first key that is present is used."""
+"""Usual keys of the references in `expectations`, and of the question in `inputs`. The first existing key is used."""
 
 
 class GradewireScorer(Scorer):

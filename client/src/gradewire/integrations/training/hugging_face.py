@@ -28,8 +28,8 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
     `answers`, a function that the callback calls after each evaluation.
 
     The callback writes scores to the sinks and, with the key `eval_LABEL`, to `state.log_history` (and so to
-    `trainer_state.json`). In distributed training, only the first process submits answers. With `wait_s`, all processes
-    return the first process's scores.
+    `trainer_state.json`). In distributed training, only the first process submits answers. With `wait_s`,
+    `compute_metrics` returns the first process's scores on all processes.
 
     Args:
         settings: Settings for the scorer. The default sinks are `available_sinks(directory)`.
@@ -156,7 +156,7 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
         return texts
 
     def _log_late(self, state: Any) -> None:
-        # Skip steps that `compute_metrics` returned, because the Trainer logs those itself.
+        # Skip steps whose scores `compute_metrics` returned, because the Trainer logs these scores.
         while self._late:
             scores = self._late.popleft()
             if scores.state is StepState.SCORED and scores.step not in self._returned:

@@ -93,7 +93,7 @@ _OTHER: Final = re.compile(r"[^\w\-. :/]")
 
 
 class MlflowSink:
-    """A sink that logs to an MLflow run, and leaves the run active when closed.
+    """A sink that logs to an MLflow run. Closing the sink leaves the run active.
 
     Args:
         run_id: The run's ID; None means the run that is active on this thread.
@@ -162,7 +162,7 @@ class TensorBoardSink:
 
 
 class WandbSink:
-    """A sink that logs to a W&B run, and leaves the run open when closed. Charts use `NAME/step` for their x axis.
+    """A sink that logs to a W&B run. Closing the sink leaves the run open. Charts use `NAME/step` for their x axis.
 
     W&B drops values whose `step=` is below the last step. The sink therefore logs scores as separate rows without
     `step=`, and each row advances W&B's step counter. If your loop logs with `step=`, pass a separate run here.
@@ -202,7 +202,8 @@ class WandbSink:
 def available_sinks(directory: str | os.PathLike[str]) -> list[Sink]:
     """Return a CSV sink (`DIRECTORY/scores.csv`), and a sink for each tracker in use.
 
-    W&B and MLflow are in use if they have an active run, TensorBoard if it is installed (`DIRECTORY/tensorboard`).
+    W&B and MLflow are in use if they have an active run. TensorBoard (`DIRECTORY/tensorboard`) counts as in use if it
+    is installed.
     """
     sinks: list[Sink] = [CsvSink(Path(directory) / "scores.csv")]
     if getattr(sys.modules.get("wandb"), "run", None) is not None:

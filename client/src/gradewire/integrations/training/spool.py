@@ -23,7 +23,7 @@ WhenFull = Literal["drop_oldest", "drop_newest"]
 
 _BACKOFF: Final = Backoff(0.5, 30.0, SPREAD)
 _REFUSED_WAIT_S: Final = 60.0
-"""Seconds to wait after the server refused a step, because only a change on the server can help."""
+"""Seconds to wait after the server refused a step. Until somebody changes the server, another attempt would fail."""
 _MOST_LISTED: Final = 10_000
 """Maximum number of finished steps in memory, a few kilobytes each; `scores.jsonl` contains all steps."""
 _MOST_BYTES: Final = 10**9 - 1
@@ -126,7 +126,7 @@ class Spool:
             return None
 
     def read(self, step: WaitingStep) -> list[Any] | StepScores | None:
-        """Return a step's items, a damaged step's result, or None if the step was dropped meanwhile."""
+        """Return a step's items, a damaged step's result, or None if the step was dropped after `take` returned it."""
         with self._changed:
             if self._is_gone(step):
                 return None
@@ -157,7 +157,7 @@ class Spool:
             return wait_s
 
     def scored(self, step: WaitingStep) -> bool:
-        """Mark a scored step as being delivered, and return True; return False if the step was dropped meanwhile."""
+        """Mark a scored step as being delivered, and return True. If the step has been dropped, return False."""
         with self._changed:
             self._server_failures = 0
             self._server_due_s = 0.0
@@ -182,7 +182,7 @@ class Spool:
             return not self._waiting
 
     def results(self) -> list[StepScores]:
-        """Return the latest submission of each name and step, sorted by step."""
+        """Return the result of the latest submission for each name and step, sorted by step."""
         with self._changed:
             waiting = {
                 sequence: step.finished(StepState.NOT_SCORED, step.problem) for sequence, step in self._waiting.items()
@@ -209,7 +209,7 @@ class Spool:
             self._changed.notify_all()
 
     def forget(self) -> None:
-        """Leave the directory to the parent in a forked child."""
+        """In a forked child, leave the directory to the parent."""
         self._database.forget(is_closed=self.closed)
 
     def _is_gone(self, step: WaitingStep) -> bool:

@@ -98,7 +98,7 @@ class StepDatabase:
         os.close(self._lock)
 
     def forget(self, *, is_closed: bool) -> None:
-        """Leave the database to the parent in a forked child, and close the child's descriptor of the lock file.
+        """In a forked child, leave the database to the parent, and close the child's descriptor of the lock file.
 
         An open descriptor would keep the directory locked.
         """
@@ -252,8 +252,8 @@ def _lock(directory: Path) -> int:
         owner = os.pread(file, 20, 0).decode(errors="replace").strip() or "another process"
         os.close(file)
         raise InvalidRequest(
-            f"directory={str(directory)!r} is in use by process {owner}: give each scorer its own directory "
-            "(also each rank in distributed training), or close the other scorer"
+            f"directory={str(directory)!r} is in use by process {owner}: give each scorer (in "
+            "distributed training, each rank) a separate directory, or close the other scorer"
         ) from None
     except OSError as error:
         _log.warning("cannot lock %s (%s): make sure that only one scorer at a time uses it", directory, error)
@@ -275,18 +275,18 @@ def _open(directory: Path) -> sqlite3.Connection:
             database = sqlite3.connect(
                 f"{path.absolute().as_uri()}?vfs=unix-none", uri=True, isolation_level=None, check_same_thread=False
             )
-            # SQLite has no lock here: an open connection and the next scorer's could both write to the file.
+            # SQLite takes no lock here, so an open connection and the next scorer could both write to the file.
             failed.callback(database.close)
             # In exclusive mode the journal needs no shared memory, which cluster file systems do not support.
-            # `_SETTINGS` makes SQLite empty the journal after each step; otherwise, steps would occupy the disk twice.
+            # `_SETTINGS` makes SQLite empty the journal after each step, so that no step stays on disk twice.
             database.execute("PRAGMA locking_mode=EXCLUSIVE")
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version not in range(_VERSION + 1):
                 raise InvalidRequest(
                     f"directory={str(directory)!r} was written by a later gradewire version: use that version"
                 )
-            # Set auto_vacuum only in a new database. In an existing database this writes, and a full disk must not
-            # block opening.
+            # Set auto_vacuum only in a new database. In an existing database, the setting would write to the
+            # file, and a full disk must not prevent opening the database.
             for setting in _SETTINGS if version else ("auto_vacuum=FULL", *_SETTINGS):
                 database.execute(f"PRAGMA {setting}")
             if version < _VERSION:

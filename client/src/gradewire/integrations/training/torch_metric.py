@@ -52,7 +52,7 @@ class GradewireMetric(torchmetrics.Metric):  # type: ignore[misc]  # torchmetric
         super().__init__()
         self.labels = CallOptions.of("GradewireMetric", metrics, options).choose().labels
         self._client = Client(client) if isinstance(client, str) else client
-        # Limit calls to `wait_s`, because nobody waits longer for the scores, but the program cannot end during a call.
+        # The deadline of a call is `wait_s`: nobody waits longer for the scores, and a call delays the program's end.
         self._options: ScoreOptions = {"deadline_s": wait_s, **options}
         self._metrics, self._wait_s = metrics, wait_s
         self._pending: list[tuple[int, Future[ScoreReport]]] = []

@@ -36,7 +36,7 @@ _DELIVERY_JOIN_S = 5.0
 _log = logging.getLogger("gradewire.validation")
 
 _MOST_PARTLY: Final = 5
-"""Maximum number of times to repeat a step with unanswered items. The step then counts as scored."""
+"""Maximum number of times to repeat a step with unanswered items. After that, the step counts as scored."""
 DEADLINE_S: Final = 600.0
 JUDGE_DEADLINE_S: Final = 3600.0
 _WORKER_JOIN_S: Final = 5.0
@@ -47,7 +47,7 @@ _open_scorers: "weakref.WeakSet[ValidationScorer]" = weakref.WeakSet()
 
 
 class Deliveries:
-    """A thread that passes scored steps to the sinks and all finished steps to the callback, and logs their errors."""
+    """A thread that passes scored steps to the sinks and finished steps to the callback, and logs all errors."""
 
     def __init__(self, sinks: Sequence[Sink], callback: Callable[[StepScores], None] | None) -> None:
         self._sinks = sinks
@@ -104,7 +104,7 @@ class Worker:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait a few seconds until the thread ends."""
+        """Wait for the thread to end, but only for a few seconds."""
         self._thread.join(_WORKER_JOIN_S)
 
     def _run(self) -> None:
@@ -253,9 +253,10 @@ class ValidationScorer:
             return self._dropped(header, f"{type(error).__name__}: {error}")
 
     def results(self) -> list[StepScores]:
-        """Return the latest submission of each name and step, sorted by step, from this and earlier processes.
+        """Return the result of the latest submission for each name and step, sorted by step.
 
-        Of the finished steps, only the latest 10 000 are returned; `scores.jsonl` in the directory contains all steps.
+        This includes submissions by earlier processes. Of the finished steps, only the latest 10 000 are returned;
+        `scores.jsonl` in the directory contains all steps.
         """
         return self._steps.results()
 
@@ -264,9 +265,10 @@ class ValidationScorer:
         return self._steps.counts()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until all steps are scored, and the sinks and the callback are done; return False after `timeout_s`.
+        """Wait until all steps are scored, and the sinks and the callback have received the scores.
 
-        The callback must not call this method, which waits for the callback.
+        Return False if steps are left after `timeout_s` seconds. The callback must not call this method, which waits
+        for the callback.
         """
         return self._steps.wait_empty(timeout_s)
 
@@ -365,5 +367,6 @@ def _close_all() -> None:
         scorer.close()
 
 
-# Close scorers before clients. Hooks run last in, first out, and importing gradewire.api registered the clients' hook.
+# Close scorers before clients. Of two hooks, the later one runs first, and the import of gradewire.api registered the
+# clients' hook before.
 threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001 - atexit runs after clients close

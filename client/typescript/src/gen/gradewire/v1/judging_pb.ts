@@ -210,7 +210,7 @@ export type PairResult = Message<"gradewire.v1.PairResult"> & {
   probabilityTie?: number | undefined;
 
   /**
-   * The verdict with A first, then the verdict with B first; also with STATUS_INCONSISTENT and STATUS_UNPARSABLE. Empty
+   * The verdict with A first, then the verdict with B first, even with STATUS_INCONSISTENT or STATUS_UNPARSABLE. Empty
    * if the server needed no judge, or the judge did not answer.
    *
    * @generated from field: repeated gradewire.v1.OrderVerdict orders = 10;
@@ -729,7 +729,7 @@ export const DecisionSchema: GenMessage<Decision> = /*@__PURE__*/
  */
 export type DecideResponse = Message<"gradewire.v1.DecideResponse"> & {
   /**
-   * Decisions in the order of the questions, one for each.
+   * One decision per question, in the order of the questions.
    *
    * @generated from field: repeated gradewire.v1.Decision decisions = 1;
    */

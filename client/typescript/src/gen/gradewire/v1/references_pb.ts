@@ -263,7 +263,7 @@ export type PrepareProgress = Message<"gradewire.v1.PrepareProgress"> & {
   syntheticAnswersGenerated: number;
 
   /**
-   * Number of references that also serve as their synthetic answers, because the judge must not see them or wrote no
+   * Number of references that serve as their own synthetic answers, because the judge must not see them or wrote no
    * good sentence in two tries. Includes references from earlier calls. `failures` lists these references
    * (STATUS_UNPARSABLE).
    *

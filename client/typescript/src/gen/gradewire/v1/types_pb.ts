@@ -929,8 +929,8 @@ export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   caption: boolean;
 
   /**
-   * Share for leaving out rare references. A reference is kept if its number of annotators is at least this share of
-   * the most frequent reference's number.
+   * Minimum frequency of a reference, relative to the most frequent reference. For example, if ten annotators gave the
+   * most frequent reference, 0.25 leaves out references that only one or two annotators gave.
    * Default: 0.25.
    * Allowed: 0 to 1.
    *
@@ -1283,8 +1283,9 @@ export const CompareParametersSchema: GenMessage<CompareParameters> = /*@__PURE_
   messageDesc(file_gradewire_v1_types, 23);
 
 /**
- * exact_match or correctness grades the answer if it is certain; otherwise, a judge grades the answer. The limit of
- * certainty was fitted on labelled answers for one encoder, one judge and one judge metric (docs/reference/auto.md).
+ * exact_match or correctness grades an answer if the verdict is certain, and a judge grades all other answers. The
+ * limit of certainty was fitted on labelled answers for one encoder, one judge and one judge metric
+ * (docs/reference/auto.md).
  * Range: 0 to 1.
  * Reads: an encoder and a judge that have a fit (auto.md), the question; the caption with `caption`.
  * Verdict: the verdict of the step that decided.
@@ -2899,7 +2900,7 @@ export enum BinaryQuestions {
   UNSPECIFIED = 0,
 
   /**
-   * The judge grades them, as in the paper.
+   * The judge grades the answers, as in the paper.
    *
    * @generated from enum value: BINARY_QUESTIONS_JUDGE = 1;
    */
