@@ -34,13 +34,13 @@ from gradewire_server.tracing import open_call_tracer
 _log = logging.getLogger(__name__)
 
 _OBSERVE_EVERY_S: Final = 0.25
-"""Seconds between health checks. A judge's restart takes longer, so health shows each restart."""
+"""Seconds between health checks. A judge's restart takes longer than this, so health shows each restart."""
 _LASTING_S: Final = 5.0
 """Seconds of overload before health reports it. A shorter overload is only a burst."""
 
 
 async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
-    """Wait for `loading`. Only an urgent stop cancels it, because a half-opened store cannot be closed again.
+    """Wait for `loading`. Only an urgent stop cancels it, because a half-opened store cannot be closed.
 
     Returns:
         True to serve, or False if a stop was requested.
@@ -244,7 +244,7 @@ def _cannot_reload() -> None:
 async def _load(
     stack: AsyncExitStack, settings: Settings, registry: CollectorRegistry, telemetry: RpcTelemetry
 ) -> tuple[Handlers, Backends]:
-    """Open the handlers on `stack`, and load the default model. If this fails, metrics without a model still work."""
+    """Open the handlers on `stack` and load the default model. If loading fails, metrics without a model still work."""
     handlers, backends = await stack.enter_async_context(opened_handlers(settings, registry, telemetry))
     loaded = await backends.load("")
     if isinstance(loaded, Failure):

@@ -43,7 +43,7 @@ _MEMORY_PREPARED_MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores behind the in-process cache. `warning` names a store that could not be opened; otherwise it is "".
+    """The stores behind the in-process cache. `warning` says which store could not be opened, or is "" if all are open.
 
     Close `vectors` before `prepared`.
     """
@@ -212,7 +212,7 @@ def expose_results(results: RememberedResults, registry: CollectorRegistry) -> N
         ("found", "Results that were returned from memory instead of being computed.", lambda: results.found),
         (
             "texts",
-            "Texts in reused results, which need no look-up in an encoder's cache.",
+            "Texts in reused results. They need no look-up in an encoder's cache.",
             lambda: results.texts,
         ),
     ):

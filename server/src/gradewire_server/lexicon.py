@@ -63,7 +63,7 @@ class _PartOfSpeech:
             self._exceptions[inflected] = lemmas
 
     def synonyms(self, word: str) -> Iterator[str]:
-        """Yield single words that share a sense with `word` or one of its base forms, unordered, with repetitions."""
+        """Yield single words that share a sense with `word` or one of its base forms. Words may be repeated."""
         for form in dict.fromkeys((word, *self._base_forms(word))):
             for offset in self._senses(form):
                 yield from (name for name in self._members(offset) if "_" not in name)
@@ -126,7 +126,7 @@ def _offsets(line: bytes) -> list[int]:
 
 
 class WordNet:
-    """WordNet's opened files from a directory, thread-safe.
+    """The WordNet files in a directory, opened by the constructor. Thread-safe.
 
     Raises:
         OSError: A file is missing or cannot be read.
@@ -151,7 +151,9 @@ class WordNet:
         return tuple(tuple(name.replace("_", " ") for name in sense) for sense in senses)
 
     def _synonyms(self, word: str) -> frozenset[str]:
-        """Return the lower-case word and all single words that share a sense with it; an empty set for an unknown word.
+        """Return the lower-case word and all single words that share a sense with the word.
+
+        If WordNet does not contain the word, return an empty set.
 
         Raises:
             WordNetError: The files are damaged.
@@ -167,7 +169,7 @@ _ADVICE: Final = (
 
 
 def usual_directory() -> Path:
-    """Return the directory in WordNet's variables ($WNSEARCHDIR, $WNHOME/dict), or else Debian's."""
+    """Return $WNSEARCHDIR or $WNHOME/dict. If neither variable is set, return Debian's directory for WordNet."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):

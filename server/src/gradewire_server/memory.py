@@ -122,7 +122,7 @@ class MemoryGuard:
         self._thread.join()
 
     def loaded(self) -> None:
-        """Record the memory in use now, mostly for models, as the server's own. Requests get the rest of the limit."""
+        """Record how much memory the server itself uses, mostly for models. Requests get the rest of the limit."""
         self._own = resident_bytes()
         left = self._limit - self._own
         if left < _LEAST_ROOM_BYTES:
@@ -153,7 +153,7 @@ class MemoryGuard:
         return True
 
     def at_fault(self, received: Mapping[str, int], allowed: int) -> list[str]:
-        """Return the connections with the most bytes in transit. The rest have at most `allowed` bytes together."""
+        """Return the connections with the most bytes in transit. All others have at most `allowed` bytes in total."""
         found = self._unfinished.look(
             received, dict(self._receiver.delivered), self._receiver.waiting(), time.monotonic()
         )

@@ -85,8 +85,8 @@ async def start_module(
 ) -> asyncio.subprocess.Process:
     """Start `python -m MODULE DESCRIPTOR` with that file descriptor open; raise OSError if this fails.
 
-    The process gets its own session, so that Ctrl-C in the terminal signals only the supervisor. A process gets the
-    GRADEWIRE_ variables only with `settings`, because a process that only computes needs no tokens or addresses.
+    The process gets its own session, so that Ctrl-C in the terminal signals only the supervisor. The process gets
+    the GRADEWIRE_ variables only if `settings` is True. A process that only computes needs no tokens or addresses.
     """
     return await asyncio.create_subprocess_exec(
         sys.executable,

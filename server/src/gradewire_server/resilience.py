@@ -99,7 +99,7 @@ class SingleFlight(Generic[K, R]):
     def begin(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> "asyncio.Task[R]":
-        """Start work for a key without running work. Later callers of `result` wait for this work.
+        """Start work for a key that has no running work. Later callers of `result` wait for this work.
 
         Without `context`, the work runs in a copy of the caller's context.
         """

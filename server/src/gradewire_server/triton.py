@@ -188,7 +188,7 @@ class TritonClient:
         return frozenset(each.state for each in index.models if each.name == model)
 
     async def counts(self, model: str) -> Counts:
-        """Return a model's request counts since it was loaded."""
+        """Return a model's request counts since the model was loaded."""
         reply = await self._control("get_inference_statistics", model)
         statistics = [each.inference_stats for each in reply.model_stats]
         return Counts(sum(each.success.count for each in statistics), sum(each.fail.count for each in statistics))

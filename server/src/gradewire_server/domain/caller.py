@@ -27,7 +27,7 @@ class Quota(Protocol):
     """A tenant's token budget."""
 
     def take(self, tokens: int) -> float:
-        """Take `tokens` and return 0.0 if enough are left; otherwise return the seconds until enough will be left."""
+        """Take `tokens` and return 0.0. If too few are left, take none and return the seconds until enough are left."""
 
     def take_in_turn(self, tokens: int) -> bool:
         """Take `tokens` and return True. If too few are left, or another request is waiting, return False."""
@@ -38,7 +38,7 @@ class Quota(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller, with rights and a share of the server.
+    """A caller, with its rights, weight and quota.
 
     Attributes:
         key: The tenant's name; without a tenant, the client's host.

@@ -29,7 +29,7 @@ class Item:
     """An answer with its question and references. All strings are NFC-normalised.
 
     Attributes:
-        id: The caller's identifier, not necessarily unique.
+        id: The identifier that the caller gave the item, not necessarily unique.
         question: The question, possibly empty.
         references: The correct answers. If a reference is blank, metrics return INVALID_INPUT.
         prediction: The answer to grade. If the answer is blank, metrics return EMPTY_PREDICTION.
@@ -244,7 +244,7 @@ class CacheHits:
 
 @dataclass(slots=True)
 class Timing:
-    """The seconds spent. If several items share work, its full time counts for every item."""
+    """The seconds spent on a result. If several items share work, the work's full time counts for each item."""
 
     queue_s: float = 0.0
     cache_s: float = 0.0

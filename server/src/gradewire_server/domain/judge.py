@@ -53,7 +53,7 @@ class Choose:
         model: The judge: NAME, NAME@DIGEST, or "" for the default judge.
         options: Two or more labels, for example "yes" and "no". No label may be a prefix of another label. A label
             follows the opening after one blank, or starts the turn if the opening is empty.
-        namespace: The namespace that stores the verdict. "" means the server's own namespace.
+        namespace: The namespace in which the verdict is stored. "" means the server's own namespace.
     """
 
     model: str

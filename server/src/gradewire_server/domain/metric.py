@@ -130,12 +130,12 @@ class MetricInfo:
     higher_is_better: bool = True
     needs_model: bool = False
     needs_synonyms: bool = False
-    needs_judge: bool = False  # the parameter `model` is a judge
+    needs_judge: bool = False  # the parameter `model` names a judge
     judge_parameter: str = ""  # the parameter that names a judge, in addition to an encoder
-    needs_grader: bool = False  # the parameter `model` is a grader
+    needs_grader: bool = False  # the parameter `model` names a grader
     grader_parameter: str = ""  # the parameter that names an optional grader, in addition to an encoder
     built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs and fits this metric uses
-    advice: str = ""  # a comparison with cheaper metrics
+    advice: str = ""  # a comparison of the metric with cheaper metrics
 
     @property
     def parameters(self) -> tuple[ParameterInfo, ...]:

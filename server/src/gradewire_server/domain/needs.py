@@ -65,7 +65,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRoughly:
-    """A need for approximate sentence vectors, answered by `Vectors`. Use them for selection, but not for scores.
+    """A need for approximate sentence vectors, answered by `Vectors`. Use the vectors for selection, not for scores.
 
     The model must have a `ModelMetadata.rough_cosine_error`.
     """
@@ -79,7 +79,7 @@ class EmbedTokens:
     """A need for each text's token vectors and sentence vector.
 
     Attributes:
-        layer: The hidden layer's number, starting at 1. 0 means the last layer without special tokens.
+        layer: The hidden layer's number, starting at 1. 0 means the last layer, without special tokens.
     """
 
     model: str
@@ -90,7 +90,7 @@ class EmbedTokens:
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """One text's vectors. The answer to EmbedTokens is a tuple of these objects.
+    """One text's vectors. The answer to EmbedTokens is a tuple of `TokenVectors`.
 
     Attributes:
         sentence: float32[dims], equal to the text's vector from Embed.
@@ -124,7 +124,7 @@ class Grades:
     """The answer to Grade.
 
     Attributes:
-        logits: float32[n], the logits of the label "right", for a long answer the highest of all pieces' logits.
+        logits: float32[n], the logits of the label "right". A long answer has the highest of its pieces' logits.
         truncated: bool[n], True if the grader did not read the whole question, reference and answer.
         pieces: int32[n], the number of pieces in each answer, 1 to 8.
     """

@@ -41,7 +41,7 @@ class EmbedReply:
 
 @dataclass(frozen=True, slots=True)
 class TokensReply:
-    """The token vectors from one call, in which `items` has one entry for each text."""
+    """The token vectors from one call. `items` has one entry for each text."""
 
     items: tuple[TokenVectors | Failure, ...]
     sources: NDArray[np.uint8]
@@ -98,7 +98,7 @@ class ModelStatus:
     licence: str = ""
     precision: str = ""
     metadata: ModelMetadata = NO_MODEL
-    kind: str = "encoder"  # or "grader", or "judge"
+    kind: str = "encoder"  # "encoder" | "grader" | "judge"
     remarks: tuple[str, ...] = ()
     sees_images: bool = False  # judges only
 
@@ -133,7 +133,10 @@ class Embeddings(Protocol):
         layer: int = 0,
         deadline_s: float | None = None,
     ) -> TokensReply:
-        """Return token vectors for distinct `texts`. For `layer`, see `EmbedTokens`; otherwise, see `embed`."""
+        """Return token vectors for distinct `texts`.
+
+        For `layer`, see `EmbedTokens`. For the other arguments, see `embed`.
+        """
 
     async def token_ids(self, model: str, texts: Sequence[str]) -> Sequence[NDArray[np.int32]] | Failure:
         """Return each text's token IDs without special tokens, in the same order as the vectors of `embed_tokens`."""
@@ -174,7 +177,7 @@ class ReferenceSets(Protocol):
         """Return the entries of the set's corpus, or NOT_PREPARED if the set has no corpus."""
 
     async def entries_revision(self, reference_set: str) -> str | Failure:
-        """Return a cheap string that changes whenever the entries change, or NOT_PREPARED."""
+        """Return a string that changes with the entries, or NOT_PREPARED. Do not read the entries."""
 
     async def store_entries(self, reference_set: str, entries: ReferenceEntries, *, seal: str = "") -> Failure | None:
         """Add entries to the set's corpus, durably. Entries that already exist are ignored.

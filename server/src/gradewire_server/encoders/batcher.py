@@ -158,8 +158,8 @@ def _by_submission(run: Sequence[Queued[JobT, ResultT]]) -> Iterator[tuple[Submi
 def lower_priority(nice: int) -> None:
     """Lower the priority of the calling thread, and of threads that it starts, to `nice` (0 to 19) on Linux.
 
-    Otherwise, calls would wait during encoder runs, because all threads of a busy process get equal time, and only one
-    thread handles calls.
+    At equal priority, calls would wait during encoder runs, because all threads of a busy process get equal time, and
+    only one thread handles calls.
     """
     if sys.platform != "linux":
         return
@@ -173,8 +173,8 @@ def lower_priority(nice: int) -> None:
 def worker_pool(count: int, *, name: str, pinned: bool, nice: int = 0) -> ThreadPoolExecutor:
     """Return a pool of threads for single-threaded runs.
 
-    If `pinned` and there are exactly `count` cores, each thread gets its own core. Otherwise, two threads that wake at
-    the same moment share a core for longer than a short run takes.
+    If `pinned` is True and there are exactly `count` cores, each thread runs only on one core. If threads are not
+    pinned, two threads that wake at the same moment share a core for longer than a short run takes.
     """
     cores = allowed_cores()
     if not pinned or len(cores) != count or not hasattr(os, "sched_setaffinity"):
@@ -229,7 +229,7 @@ class JobQueue(Generic[JobT, ResultT]):
         submission: Submission[JobT, ResultT] = Submission(len(jobs), current_turn().lane)
         if submission.lane is Lane.INTERACTIVE:
             self._interactive_s = self._loop.time()
-        # The submission does not refer to its jobs, because this would make a reference cycle.
+        # The submission does not refer to its jobs, because that reference would make a cycle.
         self._queue.push([Queued(job, submission) for job in jobs], submission.lane)
         self._dispatch()
         return submission

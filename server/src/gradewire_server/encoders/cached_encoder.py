@@ -82,7 +82,7 @@ class BlobCache:
             self._persist(spaces, Entry(entry.text, SENTENCE, name, sentence), tier)
             blob = codec.with_sentence(entry.blob, sentence)
             if tier is Tier.PREDICTION:
-                # The second level stores no token vectors of predictions, so this entry gets its sentence's tier.
+                # The second level stores no token vectors of predictions, so record the sentence vector's tier.
                 blob = codec.with_tier(blob, Tier(min(max(blob[-1], sentence[-1]), tier)))
             self._lru.refresh(entry.name, blob)
             entry = entry._replace(blob=blob)
@@ -267,7 +267,7 @@ class CachedEncoder:
         """Deliver finished texts and cache their vectors.
 
         Returns:
-            Texts that need another run because a caller wants other vectors.
+            Texts that need another run because a caller wants vectors that this run did not compute.
         """
         if part.results is not None:
             return self._complete_run(part.jobs, part.results)

@@ -115,7 +115,7 @@ class Buckets:
 
 
 def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """Return the largest row count that the texts fill, or the next larger count if they fill at least half."""
+    """Return the largest row count that the texts fill, or the next larger count if they fill half of its rows."""
     for smaller, larger in itertools.pairwise(rows):
         if texts < larger:
             return larger if 2 * texts >= larger else smaller
@@ -188,7 +188,7 @@ def provider_options(config: GpuConfig, index: int, *, precision: str) -> dict[s
     """Return a session's provider options."""
     options = {
         "device_id": str(index),
-        # Shapes are few and known, so grow memory by the requested size instead of to the next power of two.
+        # Shapes are few and known, so grow memory by exactly the requested size, not to the next power of two.
         "arena_extend_strategy": "kSameAsRequested",
         # Use one stream for copies and kernels, so that a run never reads inputs that are still being copied.
         "do_copy_in_default_stream": "1",
@@ -330,7 +330,7 @@ def open_bound(model: BuiltModel, config: GpuConfig, index: int, buckets: Bucket
     precision = model.numeric_class.partition("-")[0]
     options = onnxruntime.SessionOptions()
     options.enable_mem_pattern = False  # avoid a memory plan for each input shape
-    options.intra_op_num_threads = 1  # the CPU computes almost nothing; the default is one thread per core
+    options.intra_op_num_threads = 1  # the CPU computes almost nothing, but the default is one thread per core
     providers = [(CUDA_PROVIDER, provider_options(config, index, precision=precision)), CPU_PROVIDER]
     session = onnxruntime.InferenceSession(model.onnx_path, options, providers=providers, enable_fallback=0)
     return BoundSession(session, model, buckets.shapes, device=("cuda", index), graphs=config.cuda_graphs)

@@ -50,8 +50,8 @@ class DispatchLimits:
     """The limits of concurrent runs.
 
     Attributes:
-        parallel_runs: Number of runs that the server computes at a time.
-        run_overhead_tokens: Fixed cost of a run, in tokens. A batch is split only if this saves more tokens.
+        parallel_runs: The number of runs that the server computes at a time.
+        run_overhead_tokens: The fixed cost of a run, in tokens. A batch is split only if this saves more tokens.
     """
 
     max_in_flight: int
@@ -75,7 +75,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
 
     @override
     async def close(self, reason: Failure) -> None:
-        """Fail queued jobs with `reason`. Wait briefly for running jobs, then fail them too."""
+        """Fail queued jobs with `reason`. Wait briefly for running jobs, then fail the jobs that still run."""
         self._closed = reason
         end(self._drain(), RunError(reason))
         if self._running:
@@ -143,7 +143,7 @@ class AsyncDispatcher(JobQueue[JobT, ResultT]):
             jobs = [each.job for each in run]
             results = await self._remote.run(jobs, deadline_s=max(job.deadline_s for job in jobs))
         except (asyncio.CancelledError, DeadlinePassedError):
-            # Callers with later deadlines may have joined meanwhile, so queue their jobs again.
+            # Callers with later deadlines may have joined during the run, so queue their jobs again.
             self._give_back(run)
         except Exception as error:  # noqa: BLE001 - any error becomes these texts' failure
             if not isinstance(error, RunError):

@@ -61,7 +61,7 @@ class Encoder:
     """A loaded model. For one event loop only.
 
     Args:
-        rough: An encoder for the model's approximate vectors, which `close` does not close.
+        rough: An encoder for the model's approximate vectors. `close` does not close this encoder.
         degraded: A message for users about a setting that has no effect here, or "".
     """
 
@@ -137,7 +137,7 @@ class Encoder:
     def _tokenize(self, texts: Sequence[PendingText]) -> float:
         started_s = time.perf_counter()
         for offsets in (False, True):
-            # Token vectors need offsets, and callers may request them until the run starts, except for windows.
+            # Token vectors need offsets. Until the run starts, callers may request them for any text except a window.
             group = [text for text in texts if bool(text.token_kinds or text.tier > Tier.WINDOW) is offsets]
             if group:
                 tokenized = self._tokenizer.encode([text.text for text in group], offsets=offsets)

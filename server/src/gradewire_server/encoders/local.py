@@ -163,7 +163,8 @@ def open_session(model: BuiltModel, compute: ComputeConfig, config: GpuConfig, g
                 f"model {model.name!r} needs bf16, which is not available: {error}. Use {model.base} instead"
             ) from error
     if model.on_cpu:
-        # Graphs from `gradewire models build` compute padding only in attention layers, other graphs in all layers.
+        # Graphs from `gradewire models build` compute padding only in attention layers. Other graphs compute padding in
+        # all layers.
         built_here = model.adapter is not None or model.name in load_catalog()
         cost = _PADDING_COST if built_here else compute.padding_cost
         return OpenSession(EncoderSession(model, compute), replace(compute, padding_cost=cost))

@@ -197,7 +197,7 @@ class PendingTexts:
         return not waiting
 
     def drop(self, pending: PendingText) -> bool:
-        """Remove a text that no caller waits for. Return True if a deadline is the reason, not a cancellation."""
+        """Remove a text that no caller waits for. Return True if a deadline passed, False if all callers cancelled."""
         timed_out = any(call.open or call.deadline_s < math.inf for call in pending.calls())
         self.complete(pending, _TIMED_OUT if timed_out else _ABANDONED, AnswerSource.COMPUTED)
         return timed_out

@@ -195,8 +195,8 @@ class EncoderHealth:
     """The models' state.
 
     Attributes:
-        models: By model name, False if a requested model cannot compute, otherwise True.
-        degraded: Reasons why other models cannot compute, and messages about settings that have no effect here.
+        models: By model name, False for a requested model that cannot compute, and True for all other loaded models.
+        degraded: Reasons why unrequested models cannot compute, and messages about settings that have no effect here.
     """
 
     models: Mapping[str, bool]

@@ -158,7 +158,7 @@ class TritonRuns(RemoteRuns[PendingText, Encoded]):
         try:
             return await self._send(jobs, layers, deadline_s=deadline_s)
         except TritonError as error:
-            # Do not resend this run while a different failed run is being resent, unless a run succeeded meanwhile.
+            # While a different failed run is being resent, resend this run only if a run has succeeded since `sent_s`.
             hopeless = self._resending and not model.computed_since(sent_s)
             if error.kind is not Fault.FAILED or not model.breaker.closed or hopeless:
                 raise

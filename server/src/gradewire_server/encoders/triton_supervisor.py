@@ -30,7 +30,7 @@ _STUCK_PROBES: Final = 3
 _FIRST_PAUSE_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 60.0
 _LATE_CHECKS: Final = 2
-"""The number of consecutive late checks that mean a hanging model. One late check may mean a busy machine."""
+"""The number of consecutive late checks after which a model counts as hung. One late check may mean a busy machine."""
 _PAUSE_S: Final = 0.25
 _SPREAD_S: Final = 1.0
 """The maximum random delay in seconds before a repair, so that only one of several replicas repairs a model."""

@@ -62,7 +62,7 @@ class JudgeTelemetry:
         )
         self._remote_retries = counter("remote_retries", "Repeated requests to a judge's server.", ("reason",))
         self._remote_s = histogram("remote_request_seconds", "Time of one request to a judge's server.", _SECONDS)
-        self._remote_in_flight = self._gauge("remote_in_flight", "Requests to a judge's server in progress.")
+        self._remote_in_flight = self._gauge("remote_in_flight", "Requests in progress to a judge's server.")
 
     def expose(self, *, queued: Callable[[], float], up: Callable[[], float]) -> None:
         """Add gauges that are read at each scrape."""

@@ -37,7 +37,7 @@ _DEFECT: Final = Failure(Status.MODEL_UNAVAILABLE, "the judge cannot be opened. 
 
 
 class JudgeLibrary(ModelIndex):
-    """A process's judges, whose backend `close` closes too. For one event loop only."""
+    """A process's judges. `close` also closes `backend`. For one event loop only."""
 
     def __init__(
         self,
@@ -187,8 +187,8 @@ class JudgeHealth:
     """The default judge's state.
 
     Attributes:
-        trouble: The reason why the judge cannot answer, or "". If the judge is neither usable nor required by the
-            settings, this is also "".
+        trouble: The reason why the judge cannot answer. "" means that the judge works, or that the judge is neither
+            usable nor required by the settings.
     """
 
     configured: bool
@@ -197,7 +197,7 @@ class JudgeHealth:
 
 
 class JudgeService(UniformJudges, ModelIndex):
-    """A server's judges, whose backend `close` closes too. For one event loop only."""
+    """A server's judges. `close` also closes `backend`. For one event loop only."""
 
     def __init__(
         self,

@@ -242,7 +242,7 @@ class SharedJudges(JudgeBackend):
         self._changed.set()
         self._changed = asyncio.Event()
         for name, judge in self._opened.items():
-            # Another process may have opened the judge meanwhile, or a new host may have found different files.
+            # Another process may have opened the judge since the look-up, or a new host may have found different files.
             judge.shown = state.loaded.get(name, judge.shown)
             if new and name not in self._opening:
                 self._opening.begin(name, partial(self._open, name))

@@ -19,7 +19,7 @@ _TEXT = struct.Struct("<cII")  # kind, prompt tokens, generated tokens; then the
 _TRUNCATED = 1
 _COMPLETE = 2
 _NOT_DEMONSTRATED = 4
-_TAIL_BYTES = 2  # flags and tier, like every blob
+_TAIL_BYTES = 2  # flags and tier, as in every blob
 _UNKNOWN = (1 << 32) - 1
 _SUM_TOLERANCE = 1e-6
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -103,7 +103,7 @@ def _known(tokens: int) -> int | None:
 _NO_DIMS = 0  # a verdict is not a vector
 _MAX_SPACES = 4096
 _OFF_LOOP_CHARACTERS = 64_000
-"""The minimum length of a prompt to hash on a thread. Shorter prompts take less time than a thread switch."""
+"""Prompts with this length or more are hashed on a thread. Shorter prompts take less time than a thread switch."""
 
 
 @lru_cache(maxsize=_MAX_SPACES)

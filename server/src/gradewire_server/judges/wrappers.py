@@ -34,7 +34,7 @@ TIMED_OUT: Final = Failure(
 
 
 class JudgeWrapper(Judge):
-    """A wrapper for a judge, which `close` closes too."""
+    """A wrapper for a judge. `close` also closes the wrapped judge."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -166,7 +166,7 @@ class _Pending:
         self.task: asyncio.Task[JudgeReply[Any]]
 
     async def run(self, judge: Judge, need: JudgeNeed) -> JudgeReply[Any]:
-        """Compute until the callers' latest deadline, which callers that join meanwhile may extend."""
+        """Compute until the callers' latest deadline. Callers that join later may extend this deadline."""
         while True:
             deadline_s = self.deadline_s
             reply = await judge.answer(need, deadline_s=None if deadline_s == math.inf else deadline_s)

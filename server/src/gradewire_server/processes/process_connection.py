@@ -79,7 +79,7 @@ class ProcessConnection:
     async def run(self) -> None:
         """Read messages until the other side is gone or sends an invalid message."""
         reader, self._writer = await asyncio.open_connection(sock=self._end, limit=_MAX_LINE_BYTES)
-        # Make `drain` wait until the system has taken all data, because a process that ends loses all other data.
+        # Make `drain` wait until the system has taken all data. When the process ends, all other data is lost.
         self._writer.transport.set_write_buffer_limits(high=0)
         try:
             while (message := await _next_message(reader)) is not None:

@@ -55,7 +55,7 @@ class ServerProcess(SupervisedProcess):
     async def start(
         cls, position: Position, values: Mapping[str, Any], totals: Collect, *, hosts_judges: bool = False
     ) -> Self:
-        """Start a process, whose heartbeats will report when it is ready; raise OSError.
+        """Start a process. Its heartbeats will report when the process is ready. Raise OSError if the start fails.
 
         `values` contains the settings given as flags. `totals` returns all processes' metrics when the process requests
         these metrics.
@@ -113,7 +113,7 @@ class ServerProcess(SupervisedProcess):
         """Request the process's metrics. If the process does not answer in time, keep the previous metrics."""
         with suppress(TimeoutError, ConnectionError):
             metrics = await self._connection.ask(_ASK_S)
-            if not self._has_counted:  # the final metrics may have arrived meanwhile
+            if not self._has_counted:  # the final metrics may have arrived during the request
                 self.metrics = metrics
 
     async def leave(self, timeout_s: float) -> None:

@@ -5,8 +5,8 @@ The rules:
 - *Predictions.* A request's cost is the number of tokens that encoders must compute for the request. A new request's
   wait is the cost of all small requests in progress, divided by the encoders' rate.
 - *Refusals* are immediate and include a retry delay. The server refuses a request that would miss its deadline or that
-  finds no permit. It refuses a small request that would wait too long, and a call when the event loop is late, unless
-  the caller has less than a fair share of work in progress.
+  finds no permit. Unless the caller has less than a fair share of the work in progress, the server also refuses a small
+  request that would wait too long, and any call that arrives while the event loop is late.
 - *Order.* Small requests go first in every queue. Bulk work takes turns. The next turn goes to the caller that has
   received the fewest tokens in proportion to its weight.
 """
@@ -196,7 +196,7 @@ class Admission:
 
         `source` identifies the stream or call that the work belongs to.
         """
-        # Take the server-wide permits last, so that no work holds these permits while waiting for others.
+        # Take the server-wide permits last, so that no work holds them while it waits for other permits.
         if work.judged:
             async with self._judged_items.wait_for(work.items), self.items.wait_for(work.items):
                 take_turn(Turn(Lane.BULK))

@@ -31,7 +31,7 @@ CountSynthetic: TypeAlias = Callable[[int, int], None]
 """A function that receives the numbers of references with and without a generated synthetic answer."""
 
 _THREAD_LENGTHS: Final = range(1025, MAX_PROMPT_BYTES + 1)
-"""Lengths of prompts to parse on a thread. Longer prompts are refused."""
+"""Prompts with these numbers of characters are parsed on a thread. Longer prompts are refused."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:

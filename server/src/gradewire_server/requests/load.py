@@ -30,9 +30,9 @@ _BULK_AHEAD_S: Final = 0.25
 """The amount of bulk work, in seconds, that is admitted at a time."""
 _ALLOWED_WAIT_S: Final = 0.1
 _ALLOWED_REQUESTS: Final = 8
-"""A small request may wait for `_ALLOWED_WAIT_S` or for the duration of `_ALLOWED_REQUESTS` similar requests."""
+"""A small request may wait for `_ALLOWED_WAIT_S` or the duration of this many similar requests, if that is longer."""
 _MIN_IN_WORK_TOKENS: Final = 320
-"""The number of tokens that small requests may always have in progress. Encoders need large batches."""
+"""The number of tokens that small requests may always have in progress, because encoders need large batches."""
 
 # Calls on the event loop.
 _ROUNDS_TO_FIRST_STEP: Final = 2
@@ -44,8 +44,8 @@ _SOON_S: Final = 0.01
 _PATIENCE_S: Final = 0.1
 """The loop counts as late after calls have started late for this many seconds."""
 _FEW_UNDER_WAY: Final = 160
-"""The loop counts as late only if at least this many calls are in progress. Otherwise, other programs cause the delay.
-"""
+"""The loop counts as late only if at least this many calls are in progress. With fewer calls, other programs cause the
+delay."""
 
 _OVERLOAD_PAUSE_S: Final = 2.0
 """An overload is over after this many seconds without a refusal."""

@@ -216,7 +216,7 @@ async def prepare(
     named = read_reference_set(request.reference_set)
     if split_pin(named)[1]:
         raise InvalidRequestError(
-            "reference_set", "must not end in '@' and 8 or more hex digits, because this means a digest"
+            "reference_set", "must not end in '@' and 8 or more hex digits, because such an ending means a digest"
         )
     reading = read_in_turns(request.entries, partial(read_entry, limits=context.limits))
     read = [entry async for _, entry in reading]

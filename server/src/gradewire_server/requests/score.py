@@ -253,7 +253,7 @@ class ScoreHandler(Generic[RequestT, ReplyT]):
         size_bytes: int | None = None,
         caller: Caller = LOCAL,
     ) -> ReplyT:
-        """Grade a request's items or pairs. The reply has the same order.
+        """Grade a request's items or pairs. The reply's rows are in the request's order.
 
         If `deadline_s` (in seconds from now) is None, the default applies. If `size_bytes` is None, the request is
         measured.
@@ -367,7 +367,7 @@ def _is_urgent(request: RequestT) -> bool:
 
 
 def reply_margin_s(left_s: float, pairs: int) -> float:
-    """Return how many seconds to reserve for the reply, up to 1 s and a fifth of `left_s`.
+    """Return how many seconds to reserve for the reply, at most 1 s and at most a fifth of `left_s`.
 
     `pairs` is the number of (item, metric) pairs in the reply. If `left_s` is negative, return 0.
     """

@@ -27,7 +27,7 @@ _MAX_REPLY_CHARS: Final = 1 << 20
 
 
 _BYTES_PER_PLACE: Final = 512
-"""An item needs another place in the stream window for each 512 bytes."""
+"""An item takes one more place in the stream window for every 512 bytes."""
 _MAX_PLACES: Final = 10
 
 

@@ -29,11 +29,11 @@ _HANDSHAKE_TIMEOUT_MS: Final = 20_000
 _MAX_STREAMS: Final = 128
 """The maximum number of open calls per connection. Further calls wait in the client."""
 _MAX_PENDING: Final = 1024
-"""If more calls are waiting, gRPC cancels some of them."""
+"""If more calls than this are waiting, gRPC cancels some of them."""
 _MAX_PENDING_S: Final = 2
 """gRPC cancels a call that has waited this long, in whole seconds. Clients then retry the call."""
 _UNCOMPRESSED: Final = 1
-"""The bit mask that allows only uncompressed messages. Otherwise, 30 kB of gzip could expand to 30 MB."""
+"""The bit mask that allows only uncompressed messages. If gzip were allowed, 30 kB could expand to 30 MB."""
 _STREAM_WINDOW_BYTES: Final = 64 * 1024
 """The maximum number of bytes that gRPC receives before the server reads them."""
 
@@ -123,7 +123,7 @@ def make_server(  # noqa: PLR0913 - the last four arguments are keyword-only
             ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING * 3 // 2),
             ("grpc.compression_enabled_algorithms_bitset", _UNCOMPRESSED),
             ("grpc.max_concurrent_streams", _MAX_STREAMS),
-            # Overload protection also counts answered calls, and so refuses half of 300 simultaneous calls.
+            # gRPC's overload protection also counts answered calls, so it would refuse half of 300 simultaneous calls.
             ("grpc.http.overload_protection", 0),
         ],
     )
@@ -162,7 +162,7 @@ def _connection_options(max_connections: int) -> list[tuple[str, int]]:
         ("grpc.keepalive_time_ms", _PING_EVERY_MS),
         ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_TIMEOUT_MS),
-        # The probe enlarges a stream's window even if the server does not read.
+        # This probe would enlarge a stream's window even if the server does not read.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _STREAM_WINDOW_BYTES),
     ]

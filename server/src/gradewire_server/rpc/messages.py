@@ -92,8 +92,8 @@ class Receiver:
     ) -> bytes | None:
         """Return a call's next message, or None at the end.
 
-        `read` is gRPC's `context.read`. After `within_s`, `in_work` is called. If this returns True, the wait is
-        extended.
+        `read` is gRPC's `context.read`. After `within_s`, `in_work` is called. If `in_work` returns True, the
+        wait is extended.
 
         Raises:
             TimeoutError: The message did not arrive in time.

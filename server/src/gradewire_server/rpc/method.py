@@ -73,7 +73,7 @@ class RpcCall:
         """Record a message's items and metrics.
 
         Raises:
-            PermissionDeniedError: The message needs a judge, but the token lacks this scope.
+            PermissionDeniedError: The message needs a judge, but the token lacks the scope for judges.
         """
         if count := method.row_count(request):
             self.record.items += count

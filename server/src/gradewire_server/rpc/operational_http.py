@@ -84,7 +84,7 @@ class HttpSide(ThreadingTCPServer):
         self.server_close()
 
     def keep_open(self, connection: socket.socket) -> None:
-        """Do not close this connection to make room for others, because its request has arrived."""
+        """Never close this connection to make room for other connections, because its request has arrived."""
         with self._lock:
             self._asking.pop(connection, None)
 

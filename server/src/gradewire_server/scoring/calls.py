@@ -261,7 +261,7 @@ class JudgeCall(PortCall[JudgeNeed]):
 
     @override
     def deliver(self) -> Iterator[AnyRun]:
-        # A computed answer counts as COMPUTED for the first program, and as JOINED for others.
+        # A computed answer counts as COMPUTED for the first program, and as JOINED for all other programs.
         source = self._reply.source
         for run, asks in self._by_run():
             counts = [0] * len(AnswerSource)

@@ -20,7 +20,7 @@ from gradewire_server.scoring.program_runner import ProgramRunner
 from gradewire_server.scoring.synthetic import WritingSettings
 
 _MAX_CHARACTERS: Final = 4_096
-"""The results of longer items are not remembered."""
+"""The results of items with more characters are not remembered."""
 _MAX_REQUESTS: Final = 1_024
 ENTRY_BYTES: Final = 1_600
 """The maximum size of an entry without its texts."""
@@ -248,7 +248,7 @@ class Scorer:
             )
 
     def recall(self, items: Sequence[Item], requests: Sequence[MetricRequest | Failure], *, emit: Emit) -> Emitted:
-        """Emit all remembered results, and return their indices. Request at most RECALLED_AT_ONCE results."""
+        """Emit all remembered results and return their indices. Pass at most RECALLED_AT_ONCE (item, request) pairs."""
         if not (mine := self._remembered(requests)):
             return set()
         return {pair for index, item in enumerate(items) for pair in _recalled(mine, index, item, emit)}

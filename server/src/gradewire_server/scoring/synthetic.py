@@ -205,7 +205,7 @@ class ShownTexts:
 
 
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
-    """Return a flaw if the sentence repeats the prompt's instructions or examples, or None.
+    """Return a flaw if the sentence repeats the prompt's instructions or examples; otherwise return None.
 
     The sentence must not be blank or have more than MAX_WORDS words.
     """
@@ -224,9 +224,10 @@ def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str
 
 
 def is_about(sentence: str, question: str, reference: str) -> bool:
-    """Return True if the sentence has a content word of the question that is not in the reference.
+    """Return True if, apart from the reference's words, the sentence and the question share a content word.
 
-    Words match if one word is a prefix of the other word. If the question has no such word, return True.
+    Words match if they are equal, or if a word of at least `_LEAST_STEM_LETTERS` letters begins the other word. If the
+    reference contains all of the question's content words, return True.
     """
     answer = set(split_words(_head(reference)))
     asked = _content(split_words(_head(question))) - answer

@@ -93,7 +93,7 @@ class RedisConfig:
     write_timeout_s: PositiveSeconds = 2.0
     """Timeout for writing one chunk. No score waits for a write."""
     slow_s: PositiveSeconds = 0.15
-    """Maximum time to read a chunk. The circuit breaker counts a slower read as a failure, but its values are used."""
+    """Maximum time to read a chunk. A slower read's values are used, but the circuit breaker counts a failure."""
     failures_to_open: Count = 5
     """Number of failures within `failure_window_s` that open the circuit breaker."""
     failure_window_s: PositiveSeconds = 10.0
@@ -203,7 +203,7 @@ class ComputeConfig:
 
     @property
     def lone_thread_count(self) -> int:
-        """Number of threads for a run when no other run is active. It is at most `worker_count`."""
+        """Number of threads, at most `worker_count`, for a run when no other run is active."""
         return min(self.lone_run_threads or self.worker_count, self.worker_count)
 
 

@@ -74,7 +74,7 @@ class EmbeddedJudgeConfig:
 
     Raise it if the machine has spare cores; otherwise lower workers to free some."""
     nice: Annotated[int, Field(ge=0, le=19)] = 10
-    """Nice level of the judge's process. It gives encoders priority."""
+    """Nice level of the judge's process, so that encoders have priority."""
     max_item_tokens: Annotated[Count, Setting("judge_max_item_tokens")] = 2048
     """Maximum number of tokens per item that the judge reads. Longer predictions are shortened.
 

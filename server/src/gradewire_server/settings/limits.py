@@ -30,7 +30,7 @@ class Deadlines:
     judge_s: PositiveSeconds = 3600.0
     """Timeout for a judge's answers in a stream without a deadline.
 
-    It is long because a judge takes seconds, and a whole window of items may wait for it."""
+    The timeout is long, because a judge takes seconds for an item, and a whole window of items may wait."""
 
 
 @dataclass(frozen=True, slots=True, config=group("Limits"))
@@ -65,7 +65,7 @@ class Capacity:
     max_stream_bytes: Bytes = 256 * MIB
     """Maximum memory for all streams, as large as `max_bytes`.
 
-    One stream gets at most an eighth. A message counts until its last result is sent."""
+    One stream gets at most an eighth of this memory. A message counts until its last result is sent."""
     max_streams: Count = 1024
     """Maximum number of open streams. The server refuses another stream with RESOURCE_EXHAUSTED."""
     max_wait_s: Annotated[PositiveSeconds, Setting("max_wait_s")] = 1.0

@@ -102,7 +102,7 @@ class Settings:
 
     @classmethod
     def load_share(cls, count: int, **values: Any) -> Self:
-        """Load the settings of one of `count` processes, with its share of the limits; otherwise like `load`."""
+        """Load the settings of one of `count` processes, with its share of the limits. For `values`, see `load`."""
         return cls._of(share_of(_read(values), count), count)
 
     @classmethod
@@ -143,7 +143,7 @@ class Settings:
         return process_count(self.given)
 
     def printable(self) -> dict[str, Any]:
-        """Return every setting as a TOML value, with stars for secrets and "" for unset ones."""
+        """Return every setting as a TOML value, with stars for secrets and "" for unset settings."""
         return {each.name: printable(self.given[each.name], secret=each.secret) for each in every_setting()}
 
     def to_toml(self) -> str:
@@ -170,7 +170,7 @@ def _read(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _problems(given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield contradictions between settings, then missing libraries that they need."""
+    """Yield contradictions between settings, then missing libraries that the settings need."""
     has_cert = given["tls_cert"] is not None
     if has_cert != (given["tls_key"] is not None):
         yield "set both tls_cert and tls_key, or neither"

@@ -50,7 +50,7 @@ _KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number
 class Setting:
     """A mark in a field's annotation that lets users set the field.
 
-    The first paragraph of the field's docstring is its help, the second says when to change it.
+    The first paragraph of the field's docstring is the help. The second paragraph says when to change the setting.
 
     Attributes:
         name: The TOML key (``redis_url``). The flag (``--redis-url``) and the variable are derived from it.
@@ -93,7 +93,7 @@ def _split(value: Any) -> Any:
 
 
 def _split_tokens(value: Any) -> Any:
-    """Split like `_split`, but raise ValueError for a blank string: an empty secret must not leave the server open."""
+    """Split like `_split`, but raise ValueError for a blank string, so that no empty token leaves the server open."""
     found = _split(value)
     if isinstance(value, str) and not found:
         raise ValueError(_BLANK_PROBLEM)
@@ -125,7 +125,7 @@ def _expand(path: Path | None) -> Path | None:
 
 
 def blank_is_none(value: Any) -> Any:
-    """Return None for a blank string, so that it switches an optional setting off."""
+    """Return None for a blank string, so that a blank value switches an optional setting off."""
     return None if isinstance(value, str) and not value.strip() else value
 
 

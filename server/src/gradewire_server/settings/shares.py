@@ -21,7 +21,7 @@ _MACHINE_SHARE: Final = 0.75
 """Share of the machine's memory for the server if no container sets a limit. The rest is for the system, the disk cache
 and the judge's worker."""
 _PARTS: Final = 8
-"""Number of equal parts of a process's memory, without its fixed memory. Vectors, requests and streams get one each."""
+"""Number of equal parts of a process's memory beyond its fixed memory. Vectors, requests and streams each get one."""
 _MAX_SHARE_BYTES: Final = 256 * MIB
 _LEAST_SHARE_BYTES: Final = 16 * MIB
 _PROCESS_BYTES: Final = 384 * MIB
@@ -45,7 +45,7 @@ _DIVIDED_BYTES: Final = (
 
 
 def usable_memory(files: tuple[Path, ...] = _CGROUP_FILES) -> int:
-    """Return the bytes that this process may use: the container's limit, or else a share of the machine's memory."""
+    """Return how many bytes this process may use: its container's limit, or a share of the machine's memory."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in files:
         try:
@@ -63,7 +63,7 @@ def _share_bytes(limit: int) -> int:
 
 
 def gateway_bytes(limit: int) -> int:
-    """Return the HTTP gateway's share of a memory limit, which includes its child process for large JSON."""
+    """Return the HTTP gateway's share of a memory limit, including the gateway's child process for large JSON."""
     return min(_MAX_GATEWAY_BYTES, int(limit * _GATEWAY_SHARE))
 
 
@@ -75,7 +75,7 @@ def with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def capacity_of(whole: Capacity, limit: int, count: int) -> Capacity:
-    """Return the capacity of one of `count` processes that has this memory limit."""
+    """Return one process's capacity if there are `count` processes, each with the memory limit `limit`."""
     most = _share_bytes(limit)
     return replace(
         whole,

@@ -120,7 +120,7 @@ class RewardsConfig:
     max_failure_rate: Annotated[Share, Setting("rewards_max_failure_rate")] = 1.0
     """Fail a caller's requests above this share of failed rewards. 1 means never.
 
-    It counts the caller's last 512 rewards. Lower it to stop a training run that would learn from too few samples."""
+    The caller's last 512 rewards count. Lower it to stop a training run that would learn from too few samples."""
     slime_key: Annotated[str, Setting("rewards_slime_key")] = ""
     """Name of the reward in replies to slime, equal to slime's --reward-key.
 
@@ -142,7 +142,7 @@ class HttpApiConfig:
     names: Annotated[Names, Setting("http_api_names")] = ()
     """Accept only HTTP API requests that are addressed to these host names.
 
-    Set it for a public name. If empty, the API accepts loopback names on a loopback address, otherwise any name."""
+    Set it for a public name. If empty, the API accepts loopback names on a loopback address, and any name otherwise."""
     max_requests: Annotated[Count, Setting("http_api_max_requests")] = 128
     """Maximum number of HTTP API requests in progress. Further requests get status 429.
 

@@ -55,8 +55,8 @@ class KeySpace:
     """The keys for one namespace, one model and one kind of entry.
 
     In the process, an entry's name is a hash of the space's prefix and the text. Stores outside the process use
-    `stored`, with a readable prefix. `layer` is the layer of token vectors with special tokens; otherwise, it is 0.
-    `input_prefix` is the text that the model requires before its input.
+    `stored`, with a readable prefix. For token vectors with special tokens, `layer` is their layer; for all other
+    entries, `layer` is 0. `input_prefix` is the text that the model requires before its input.
     """
 
     __slots__ = ("_seed", "kind", "prefix")
@@ -250,7 +250,7 @@ def with_sentence(blob: bytes, sentence_blob: bytes) -> bytes:
 
 
 def is_complete(payload: bytes, dims: int) -> bool:
-    """Return True if a token blob without its last two bytes has the length that its header states."""
+    """Return True if `payload`, a token blob without its last two bytes, has the length that its header states."""
     count = int.from_bytes(payload[:_COUNT_BYTES], "little")
     return len(payload) == _COUNT_BYTES + count * (12 + 2 * dims) + 2 * dims
 

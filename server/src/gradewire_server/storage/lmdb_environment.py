@@ -1,4 +1,4 @@
-"""LMDB environments that survive damaged files, with checks for truncation while they are open."""
+"""LMDB environments that survive damaged files, and that check for truncated files while open."""
 
 import contextlib
 import fcntl
@@ -263,8 +263,8 @@ class WatchedEnvironment:
         """Raise TruncatedError if the file has shrunk or is not open. Call this regularly during a long scan."""
         if self._file is None:
             raise TruncatedError(self)
-        # Read both values before the file's size: meanwhile, another thread may record a larger size, and another
-        # process may have grown the file since the last check. LMDB writes pages before the meta page that uses them.
+        # Read both values before the file's size. They rise when another thread or process lets the file grow, so if
+        # read later, they could exceed an intact file's size. LMDB writes pages before the meta page that uses them.
         largest = self._largest_bytes
         try:
             largest = max(largest, _required_bytes(self._file))

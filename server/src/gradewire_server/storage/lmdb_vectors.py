@@ -109,7 +109,7 @@ class Generations:
             found = _scan(self._directory.path)
             mine = next(iter(self._open))
             newest = max([mine, *(number for number, _ in found)])
-            if newest == mine:  # otherwise another process has already rotated
+            if newest == mine:  # if not, another process has already rotated
                 (self._directory.path / _name(newest + 1)).mkdir(exist_ok=True)
             for _, path in _scan(self._directory.path)[_KEPT:]:
                 shutil.rmtree(path)

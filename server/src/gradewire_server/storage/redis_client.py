@@ -142,7 +142,7 @@ class RedisClient:
             _log.warning("redis at %s does not answer yet (%s)", self.address, error)
 
     async def get(self, keys: Sequence[bytes]) -> list[object]:
-        """Return the keys' values. On a cluster, this fetches them slot by slot.
+        """Return the keys' values. On a cluster, fetch the values slot by slot.
 
         Raises:
             RedisAwayError: There is no answer, or the answer has a wrong number of values.
@@ -177,7 +177,7 @@ class RedisClient:
         """Return a hash's field count, or 0 if the hash does not exist; raise the same errors as `get`."""
 
         async def work() -> int:
-            return int(await self._client.hlen(key))  # so that a wrong type is a server error
+            return int(await self._client.hlen(key))  # a wrong type then counts as a server error
 
         return await self._read(work)
 
@@ -194,7 +194,7 @@ class RedisClient:
         return await self._read(work)
 
     async def hash_get(self, key: bytes, fields: Sequence[bytes]) -> list[object]:
-        """Return a hash's values by field; raise the same errors as `get`."""
+        """Return a hash's values in the order of `fields`; raise the same errors as `get`."""
         return await self._read_each(lambda: self._client.hmget(key, fields), len(fields))
 
     async def hash_set(self, key: bytes, values: Mapping[bytes, bytes]) -> None:
@@ -257,7 +257,7 @@ class RedisClient:
                 _log.warning("redis at %s refuses a %s (%s)", self.address, operation, type(error).__name__)
             self._refused_before_s[operation] = time.monotonic() + _PAUSE_AFTER_REFUSAL_S
             raise RedisRefusedError(type(error).__name__) from error
-        except Exception as error:  # a broken server can make the client raise any error; count all as misses
+        except Exception as error:  # a broken server can make the client raise any error; count each as a miss
             self._breaker.failed()
             raise RedisAwayError(type(error).__name__) from error
         self._refused_before_s.pop(operation, None)

@@ -183,7 +183,7 @@ class RedisPrepared(PreparedStore):
         names = list(values)
         for start in range(0, len(names), _SENTENCE_KEYS):
             chunk = names[start : start + _SENTENCE_KEYS]
-            # Read before and after the write, like in `write`.
+            # Read before and after the write, as in `write`.
             there = zip(chunk, await self._client.hash_get(group, chunk), strict=True)
             wanted = {name: self._mac.put(group + name, values[name]) for name in chunk}
             missing = {name: wanted[name] for name, value in there if value != wanted[name]}

@@ -183,4 +183,4 @@ def test_its_public_face_says_what_it_is() -> None:
     assert (status.name, status.kind, status.precision, status.state) == ("m", "judge", "remote", "built")
     assert any("backend decisions" in remark for remark in status.remarks)
     assert any("writes no text and sees no demonstrations" in remark for remark in status.remarks)
-    assert any("Only its name identifies" in remark for remark in status.remarks)
+    assert any("Only the judge's name identifies" in remark for remark in status.remarks)

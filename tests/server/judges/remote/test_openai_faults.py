@@ -391,6 +391,6 @@ async def test_its_public_face_is_its_name() -> None:
     assert len(status.digest) == 64
     other = OpenAIJudges(RemoteJudgeConfig("http://127.0.0.1:1/v1", "n"), Counted()).listed()[0]
     assert other.digest != status.digest
-    assert any("Only its name identifies" in remark for remark in status.remarks)
+    assert any("Only the judge's name identifies" in remark for remark in status.remarks)
     with pytest.raises(JudgeUnavailableError, match="judge_remote_model"):
         await source.open("n")

@@ -16,7 +16,7 @@ from gradewire_server.judges.prompt_texts import TEMPLATES, Markup, first_stop
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _CHARACTERS_PER_TOKEN: Final = 16
-"""The maximum number of characters per token. Longer texts are cut or refused. Real texts have 3 to 5."""
+"""A text may have this many characters for each token of the limit. Real texts have 3 to 5 for each token."""
 _KEPT_FIXED: Final = 64
 _KEPT_LABELS: Final = 64
 
@@ -43,7 +43,7 @@ class LabelTokens:
 
 
 def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: Sequence[str]) -> LabelTokens:
-    """Return the options' tokens after `opening` and a space, or alone if `opening` is empty.
+    """Return the tokens that the options have after `opening` and a space. If `opening` is empty, omit the space.
 
     Raises:
         PromptError: There are fewer than two options, or the first different token does not distinguish all options.
@@ -236,8 +236,8 @@ class TextEnd:
         self._text = text
         self._ends = ends
         self._stop = [each for each in stop if each]
-        # A character has at most four tokens of one byte each. This many tokens contain the longest stop and one more
-        # token.
+        # A character has up to four bytes, and each byte may be a token. So the last `_tail` tokens always contain the
+        # longest stop and one more character.
         self._tail = 4 * max(map(len, self._stop), default=0) + 4
 
     def reached(self, ids: Sequence[int]) -> bool:

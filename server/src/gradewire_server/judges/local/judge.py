@@ -45,7 +45,7 @@ from gradewire_server.judges.worker.messages import OpenModel, RowResult
 from gradewire_server.settings.judge import EmbeddedJudgeConfig
 
 _log = logging.getLogger(__name__)
-_NEEDS_GGUF: Final = "is only built as int8, which is for x86 processors, and needs the form gguf"
+_NEEDS_GGUF: Final = "is built only as int8 for x86 processors, but this processor needs the form gguf"
 _NEEDS_LLAMA: Final = "runs as gguf here, but llama.cpp is not installed (or cannot be loaded)"
 _INSTALL: Final = "pip install 'gradewire[judge]'"
 _CLOSED: Final = Failure(Status.UNAVAILABLE, "the judge is being closed")
@@ -58,7 +58,7 @@ _WARM_UP: Final = Generate("", JudgePrompt((Turn(Role.SYSTEM, "Answer."),), "Rea
 class EmbeddedJudge(Judge):
     """A judge on this machine. Only for the event loop that created the judge.
 
-    `supervisor` must be started. `close` closes the supervisor too.
+    `supervisor` must be started. `close` also closes `supervisor`.
     """
 
     def __init__(

@@ -128,7 +128,7 @@ class DecisionServer(Server):
     @override
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         asked = [decision_question(question) for question in questions]
-        form = self._form  # meanwhile, a probe may find a different format
+        form = self._form  # a probe may find a different format during the request
         reply = await self._send(asked, form)
         error = errors.error_of(reply, self._model, _WANTED)
         if error is not None:

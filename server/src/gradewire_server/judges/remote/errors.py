@@ -52,7 +52,7 @@ _ABOUT_ONE_PICTURE: Final = re.compile(
 
 
 class RemoteFault(StrEnum):
-    """Types of errors, which are also the retry counter's reasons."""
+    """The types of errors. Their values are also the retry counter's reasons."""
 
     RATE_LIMITED = "rate_limited"
     UNREACHABLE = "unreachable"
@@ -133,7 +133,7 @@ def unreadable(what: str) -> RemoteError:
 
 
 def server_at(address: str) -> str:
-    """Return a phrase with the server's address, which contains no key."""
+    """Return a phrase with the server's address. An address contains no key."""
     return f"the judge's server at {address}"
 
 

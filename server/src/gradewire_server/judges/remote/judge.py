@@ -94,7 +94,7 @@ def _read_text(need: Generate, answer: Answer, *, truncated: bool) -> Generated:
 
 
 class RemoteJudge(Judge):
-    """A judge on a server, whose connections `close` closes too."""
+    """A judge on a server. `close` also closes the connections to the server."""
 
     def __init__(
         self, status: ModelStatus, server: Server, config: RemoteJudgeConfig, telemetry: JudgeTelemetry
@@ -173,7 +173,7 @@ class RemoteJudge(Judge):
             return _CLOSED
 
     async def _send(self, questions: Sequence[Question], deadline_s: float | None) -> list[Answered | None]:
-        """Send questions. None in the result means that one of several questions must be sent again alone."""
+        """Send questions. If there are several, None in the result marks a question that must be sent again alone."""
         if len(questions) == 1:
             return [await self._send_one(questions[0], deadline_s)]
         try:
@@ -321,7 +321,7 @@ def _status(backend: str, config: RemoteJudgeConfig) -> ModelStatus:
         sees_images=config.sees_images == "yes",
         remarks=(
             f"Runs on a separate server (backend {backend}).",
-            "Only its name identifies its scores, because gradewire does not know the server's weights for this name.",
+            "Only the judge's name identifies its scores, because gradewire does not know the server's weights.",
             *thinks,
         ),
     )

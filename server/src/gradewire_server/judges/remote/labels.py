@@ -47,8 +47,8 @@ def announced_label(text: str, options: Sequence[str], opening: str, *, whole: b
     A verdict is certain if the reply contains no other label, and if the reply begins with the label, or if the label
     follows words like "The verdict:" or the opening's words. The label must end a clause. Markup is ignored.
 
-    `opening` is the requested beginning of the reply, or "" if the judge continued from this beginning. If `whole` is
-    False, the reply was cut off, and a second label may have followed.
+    `opening` is the beginning that the judge was asked to write, or "" if the judge continued a given beginning. If
+    `whole` is False, the reply was cut off, and a second label may have followed.
     """
     markup = "".join(set(MARKUP).difference(*options))
     plain = _plain(text, markup)
@@ -216,8 +216,8 @@ class Labels:
     def read_text(self, text: str, *, whole: bool) -> LabelReading | Failure:
         """Return probability 1 for the label in an answer's text.
 
-        Use the label that equals the text, the only label that starts with a text that was cut off, or the announced
-        label (`announced_label`).
+        Use the label that equals the text or, if `whole` is False, the only label that begins with the text. If no
+        label fits, use the announced label (`announced_label`).
         """
         if self._several is not None and self._several.match(text):
             return UNREADABLE
@@ -251,7 +251,7 @@ class Labels:
         return self._has_article and token.strip() == "a"
 
     def _possible(self, text: str) -> set[int]:
-        """Return the indices of labels that start with the text, or with which the text starts."""
+        """Return the indices of labels that have the text as a prefix, and of labels that are prefixes of the text."""
         plain = _plain_label(text)
         return {
             index

@@ -42,9 +42,9 @@ _COMPLETIONS: Final = "chat/completions"
 _MODELS: Final = "models"
 _MOST_LESSONS: Final = 6
 _LARGE_BYTES: Final = 128 << 10
-"""The minimum total size of images to write a request on a thread. 12 MB would block the event loop for 0.1 s."""
+"""A request with images of this total size or more is written on a thread. Writing 12 MB takes 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
-"""Statuses that may mean refused images, such as 500 from llama.cpp, or 404 from gateways to models without vision."""
+"""Statuses that may mean that images are refused. llama.cpp returns 500, and gateways to models without vision 404."""
 
 
 class DialectLearner:
@@ -232,7 +232,7 @@ class OpenAIServer(Server):
         await self._client.close()
 
     async def _teaches(self, reply: Reply, error: RemoteError, dialect: Dialect) -> bool:
-        """Return True if a refusal was about the dialect, which this method has then changed."""
+        """Check whether a refusal was about the dialect. Return True if the dialect has changed as a result."""
         if not _may_name_a_feature(reply, error):
             return False
         self._client.note_refusal(_log, logging.WARNING, f"judge {self._model}: its server rejects a request", reply)

@@ -137,8 +137,8 @@ class RequestQueue:
 
     Args:
         send: Function that sends questions in one request, with their latest deadline in `time.monotonic()` seconds,
-            and returns one answer per question. Instead of an answer, None means that one of several questions must be
-            sent again alone.
+            and returns one answer per question. If there are several questions, None instead of an answer means that
+            this question must be sent again alone.
     """
 
     def __init__(self, max_in_flight: int, questions_per_request: int, send: SendQuestions) -> None:

@@ -107,7 +107,7 @@ class Server(Protocol):
     async def ask(self, questions: Sequence[Question]) -> Sequence[Answer | RemoteError]:
         """Send questions with one subject in one request; raise RemoteError if the whole request failed.
 
-        If you cancel this call, the request is cancelled too.
+        If you cancel this call, the request is also cancelled.
 
         Returns:
             An answer or an error for each question. The answers' token counts add up to the request's count.

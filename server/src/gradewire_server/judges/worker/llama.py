@@ -89,7 +89,7 @@ class LlamaCore(Core):
         # The bias towards labels hides the labels' mass, so compute one token again without a bias.
         held = self._slots[slot]
         free = dict(self._complete(slot, held.tokens, n_probs=_TOP))
-        # The last token is now a separate piece, unlike in rows, so nothing may continue from here.
+        # The last token was now computed alone. Rows are never split like this, so no row may continue from here.
         self._slots[slot] = _Held(held.prefix, (*held.past, ()))
         if not held.prefix:
             self._slots.move_to_end(slot, last=False)
