@@ -45,8 +45,8 @@ class ServerOptions:
     Attributes:
         models: Names of the models to load; () means all models in the repository that need no GPU.
         host: Address to listen on. Triton has no authentication, so use the loopback or a firewall.
-        poll_s: Seconds between checks of the repository, from which Triton then loads all models. With 0, Triton loads
-            and unloads models only on request.
+        poll_s: Seconds between checks of the repository, for a server that loads all models and follows changes. With
+            0, Triton loads and unloads models only on request.
     """
 
     repository: Path
@@ -249,7 +249,7 @@ class TritonProcess:
         self._running.wait()
 
     def clean(self) -> None:
-        """Kill a leftover server in this directory and its stubs, and remove the shared memory."""
+        """Kill any remaining server of this state directory and its stubs, and remove their shared memory."""
         for program in (_SERVER, _STUB):
             for pid in _owners(self._shm_prefix, program):
                 with suppress(ProcessLookupError):

@@ -69,7 +69,7 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
 def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
     """Write all layers, starting from the tensor `embedded`; return the name of the last layer's output.
 
-    `layout` determines the rows. The model's `token_layers` become outputs.
+    `layout` determines whether tensors contain rows for padding. The model's `token_layers` become outputs.
     """
     # The last layer has no next residual, so its bias is zero.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]

@@ -64,7 +64,7 @@ def _excluded(model: CatalogModel) -> set[str]:
     names = _setting(model, "excluded")
     unknown = sorted(set(names) - _products(model)) if isinstance(names, tuple) else [names]
     if unknown:
-        raise BuildError(f"{model.name}: excluded names unknown products: {', '.join(map(str, unknown))}")
+        raise BuildError(f"{model.name}: excluded contains unknown products: {', '.join(map(str, unknown))}")
     return set(names)
 
 

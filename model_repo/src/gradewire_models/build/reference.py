@@ -20,7 +20,7 @@ Array64 = NDArray[np.float64]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
-# Tokens in a piece's question, reference and answer: none, few, and up to the limit.
+# The numbers of tokens in a piece's question, reference and answer: 0, a few, and up to the limit.
 _GRADER_LENGTHS: Final = (
     (0, 1, 1),
     (7, 1, 1),

@@ -67,9 +67,9 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Rewrite config.pbtxt and warm-up files if they differ or `copies` sets a value; return True if rewritten.
+    """Rewrite config.pbtxt and warm-up files if they are outdated or `copies` sets a value; return True if rewritten.
 
-    Copies and threads stay unchanged unless `copies` sets them. All other manual changes are lost.
+    The numbers of copies and threads stay unchanged unless `copies` sets them. All other manual changes are lost.
 
     Raises:
         OSError: A file is not readable or writable.

@@ -110,7 +110,7 @@ def _base(name: str, bases: Models) -> CatalogModel:
 
 
 def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
-    """Return the model that `base` becomes with `adapter`; `values` contains the fields that differ.
+    """Return the model that `base` becomes with `adapter`; `values` contains the fields that differ from the base's.
 
     Raises:
         TypeError: `values` has an unknown field.

@@ -151,7 +151,7 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
                 path,
                 opset=_OPSET,
                 input_shapes={"sequence_length": min(_EXAMPLE_TOKENS, max_tokens)},
-                disable_dynamic_axes_fix=True,  # the fix runs the graph to find the axes that `complete` sets anyway
+                disable_dynamic_axes_fix=True,  # to find dynamic axes, it would run the graph, but `complete` sets them
                 model_kwargs={"output_hidden_states": True} if earlier_layers else None,
             )
         # torch's tracer and each architecture's code raise errors of many types.
@@ -297,7 +297,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
 
 
 def _how_far(model: Any, ids: Ids) -> str:
-    # RoBERTa and similar models accept fewer tokens than their settings say, by the padding id plus one.
+    # RoBERTa and similar models accept fewer tokens than their settings say; the difference is the padding id plus one.
     for tokens in range(len(ids) - 1, max(0, len(ids) - _NEAR), -1):
         try:
             with torch.inference_mode():

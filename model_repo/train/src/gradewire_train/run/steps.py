@@ -27,7 +27,7 @@ _PLAIN_EVERY = 20
 
 @contextmanager
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a request to stop and call `notify`; a second Ctrl-C has its usual effect.
+    """Treat the first Ctrl-C as a request to stop, and call `notify` then; a second Ctrl-C has its usual effect.
 
     Yield a function that returns True after a request to stop. Outside the main thread, which alone can handle signals,
     the function always returns False.
@@ -68,7 +68,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The step with the model's weights, and `Checkpoint.curve`. An unfinished run leaves a checkpoint."""
+    """The step whose weights the model now has, and `Checkpoint.curve`. An unfinished run leaves a checkpoint."""
 
     best_step: int
     curve: list[dict[str, float]]

@@ -81,11 +81,11 @@ class Synset:
         return _COARSE.search(self.definition) is not None
 
     def linked(self, *symbols: str) -> tuple[Key, ...]:
-        """Return the keys of the synsets linked with one of these symbols."""
+        """Return the keys of the synsets to which this synset has a link with one of these symbols."""
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
     def antonyms(self) -> tuple[tuple[Key, int], ...]:
-        """Return the first word's antonyms: synset key and position of the word in the synset, from 1; 0 means all."""
+        """Return the first word's antonyms: each synset's key, and the word's position in it, from 1 (0: all words)."""
         return tuple(
             (_key(part, offset), int(ends[-2:], 16))
             for symbol, offset, part, ends in self._quadruples()

@@ -44,7 +44,7 @@ class Band:
         return self.lower <= probability <= self.upper
 
     def towards(self, other: "Band", share: float) -> "Band":
-        """Move each end outwards by `share` of its distance to a wider band's end."""
+        """Move each end outwards to the end of the wider band `other`, by `share` of the distance."""
         return Band(
             lower=self.lower - share * max(0.0, self.lower - other.lower),
             upper=self.upper + share * max(0.0, other.upper - self.upper),

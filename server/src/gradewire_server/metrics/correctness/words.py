@@ -299,7 +299,11 @@ def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[...
 
 
 def _begins(word: str, begin: str, other: str) -> bool:
-    """Return True if both words begin with the same letters: at least four, and all but the shorter word's last."""
+    """Return True if two words are equal or share their first letters.
+
+    They must share at least four letters, and all letters of the shorter word except possibly its last. `begin`
+    contains the letters of `word` to share if `other` is not shorter.
+    """
     return word == other or other.startswith(
         begin if len(other) >= len(word) else word[: max(_MIN_EQUAL_LETTERS, len(other) - 1)]
     )

@@ -210,7 +210,7 @@ class _Parser:
             self._steps.append(("number", float(sign.text.replace(",", ""))))
         elif sign.kind == "constant" or sign.text == "e":
             self._steps.append(("number", math.pi if sign.kind == "constant" else math.e))
-        else:  # "ab" is a times b
+        else:  # "ab" means "a times b"
             self._names.update(sign.text)
             self._steps.extend((letter, 0.0) for letter in sign.text)
             self._steps.extend([("*", 0.0)] * (len(sign.text) - 1))
@@ -314,7 +314,7 @@ class Relation:
         return bool(self.names & reference.names)
 
     def equals(self, reference: "Relation") -> bool:
-        """Return True if both relations are equal, or multiples of each other."""
+        """Return True if the two relations are equal, or multiples of each other."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
         ours, theirs = self.left.minus(self.right).values, reference.left.minus(reference.right).values
