@@ -36,8 +36,8 @@ _TEXTS_BEFORE_ANSWER = 2
 def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
     """Return `encoder` as a float32 ONNX graph for a CPU. The same weights give the same graph.
 
-    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], with at most `model.max_tokens` tokens, at
-    least one of them real. The mask is 1 for a text's tokens and 0 for padding at the end of a row. Outputs:
+    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], with at most `model.max_tokens` tokens, of
+    which at least one is real. The mask is 1 for a text's tokens and 0 for padding at the end of a row. Outputs:
     ``sentence_embedding``, float32 [batch, dims], the mean over a text's tokens, scaled to unit length;
     ``token_embeddings`` and ``token_embeddings_layer_N``, float32 [batch, tokens, dims], the last and the chosen
     earlier layers (rows for padding are unspecified).

@@ -131,7 +131,7 @@ def adapter_files(kind: str) -> tuple[str, ...]:
 
 
 def shipped_adapter(name: str) -> Path:
-    """Return the directory of an adapter in gradewire's package, which may be missing."""
+    """Return the directory of an adapter in gradewire's package; the directory may be missing."""
     return Path(__file__).with_name("adapters") / name
 
 

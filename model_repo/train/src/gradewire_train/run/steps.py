@@ -27,7 +27,7 @@ _PLAIN_EVERY = 20
 
 @contextmanager
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Treat the first Ctrl-C as a request to stop, and call `notify` then; a second Ctrl-C has its usual effect.
+    """Call `notify` on the first Ctrl-C, which only requests a stop; a second Ctrl-C has its usual effect.
 
     Yield a function that returns True after a request to stop. Outside the main thread, which alone can handle signals,
     the function always returns False.

@@ -41,7 +41,7 @@ def usual_directory() -> Path:
 
 
 class Word(NamedTuple):
-    """A word or phrase in WordNet's spelling, and its count with this meaning in tagged texts, which is usually 0."""
+    """A word or phrase in WordNet's spelling, and its count with this meaning in tagged texts (usually 0)."""
 
     text: str
     met: int
@@ -54,8 +54,8 @@ class Synset:
     Attributes:
         topic: Number of the lexicographer's file, for example 5 for animals, 6 for artefacts, 18 for persons
             (lexnames(5WN)).
-        pointers: Links with four fields each: symbol ("@" means a broader synset), offset, part of speech, and the
-            positions of the two linked words in two hexadecimal digits each.
+        pointers: Links, as four fields per link: symbol ("@" means a broader synset), offset, part of speech, and four
+            hexadecimal digits with the positions of the two linked words.
         definition: The gloss without its examples.
     """
 

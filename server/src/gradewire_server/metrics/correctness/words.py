@@ -249,7 +249,7 @@ def spelling_features(
     `best` is SMILE's best reference, and `candidates` are references by recall, highest first.
 
     Returns:
-        `spelling_least`: the lowest similarity (by insertions and deletions) of an important word of the best reference
+        `spelling_least`: for the best reference's important words, the lowest similarity (by insertions and deletions)
         to the answer's closest word; NaN if the reference has no important words. `spelling_begin`: the weighted mean
         of the words' Jaro-Winkler similarities, for the best reference or the first candidate, whichever is higher.
         `spelling_within`: the highest similarity of a reference to a part of the answer.

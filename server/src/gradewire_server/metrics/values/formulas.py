@@ -299,7 +299,7 @@ class Relation:
 
     @property
     def solution(self) -> float | None:
-        """The value of the only variable in a relation like "x = 3/2"; otherwise None."""
+        """The value of the only variable in a relation like "x = 3/2"; None for other relations."""
         if self.operator != "=" or len(self.left.steps) != 1 or len(self.left.names) != 1:
             return None
         return self.right.constant

@@ -153,7 +153,7 @@ def coarser(value: Value, reference: Value) -> bool:
 
 
 def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float) -> bool:
-    """Return True if both numbers are equal, or if one number is in the requested thousands or millions."""
+    """Return True if the two numbers are equal, or if they are equal after multiplying one of them by `scale`."""
     if amount is None or wanted is None:
         return False
     if amount.equals(wanted):
