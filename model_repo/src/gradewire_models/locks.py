@@ -1,4 +1,4 @@
-"""Lock files that let only one process work at a time."""
+"""File locks, which let only one process at a time work."""
 
 import fcntl
 import os

@@ -32,7 +32,7 @@ _SERVER = b"tritonserver"
 _STUB = b"triton_python_backend_stub"
 
 _EXIT_TIMEOUT_S = 10
-"""Seconds that running requests get to finish when the server stops."""
+"""Maximum seconds for which a stopping server waits for running requests."""
 _POLL_S = 0.05
 _SHOWN_LINES = 12
 _EMULATED = ("onnxruntime", "vllm")
@@ -71,7 +71,7 @@ class ServerOptions:
 
 
 def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:
-    """Return the arguments for ``tritonserver``; the names of its shared memory files start with `shm_prefix`."""
+    """Return the arguments for ``tritonserver``; names of the server's shared memory files start with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
         if options.poll_s

@@ -72,7 +72,7 @@ class AdapterConfig:
 
     Attributes:
         peft_type: The only adapter type that can be merged.
-        r: The rank: the number of rows of one matrix, and of columns of the other matrix.
+        r: The rank, which is the number of one matrix's rows and of the other matrix's columns.
         lora_alpha: Scaling factor; the matrices' product is multiplied by lora_alpha / r.
         target_modules: Suffixes of the adapted layers' names.
         layers_to_transform: Adapted encoder layers, counted from 0; None for all layers.

@@ -1,4 +1,4 @@
-"""Check that a variant's scores differ from its base's only within limits."""
+"""Check that a variant's scores stay close to its base's scores."""
 
 import hashlib
 import json

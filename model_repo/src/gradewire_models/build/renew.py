@@ -46,8 +46,8 @@ _SHOWN_CHARACTERS = 300
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
     """Return how a model's config.pbtxt and warm-up files differ from the files that a build would write today.
 
-    Operators may change copies, GPUs, threads, queues, batching, and all parameters and fields that gradewire does not
-    write. `expected` is None for an exported model.
+    Ignore what operators may change: copies, GPUs, threads, queues, batching, and all parameters and fields that
+    gradewire does not write. `expected` is None for an exported model.
 
     Raises:
         OSError: A file is not readable.

@@ -86,7 +86,7 @@ def load_encoder(folder: EncoderFolder) -> Any:
 
 
 def padding_id(model: Any) -> int:
-    """Return the model's padding id, or 0 without one."""
+    """Return the model's padding id, or 0 for a model without a padding id."""
     padding = model.config.pad_token_id
     return 0 if padding is None or padding < 0 else int(padding)
 
@@ -151,7 +151,7 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
                 path,
                 opset=_OPSET,
                 input_shapes={"sequence_length": min(_EXAMPLE_TOKENS, max_tokens)},
-                disable_dynamic_axes_fix=True,  # to find dynamic axes, it would run the graph, but `complete` sets them
+                disable_dynamic_axes_fix=True,  # the fix would run the graph to find axes, which `complete` sets anyway
                 model_kwargs={"output_hidden_states": True} if earlier_layers else None,
             )
         # torch's tracer and each architecture's code raise errors of many types.

@@ -21,8 +21,8 @@ _BLOCK_ROWS = 8192
 # GGUF's numbers for token types.
 _CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
 
-# Words, between which BPE never merges: English contractions, letters with a leading character, single digits,
-# punctuation, line ends, white space.
+# BPE never merges tokens of different words. A word is an English contraction, letters with a leading character, a
+# single digit, punctuation, line ends or white space.
 _QWEN2_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )

@@ -8,7 +8,7 @@ from gradewire_train.texts.wording import capitalised, filled, question_style, s
 
 
 def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw a denial, "it is not X", or, if `right` is True, a correction that states the reference."""
+    """Draw a denial, "it is not X"; if `right` is True, draw a correction that states the reference."""
     if right:
         return corrected(rng, draw, right=True)
     said = any_of(rng, (draw.answer, *draw.same[:1]))
@@ -23,7 +23,7 @@ def corrected(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw an undecided answer, "A or B", or, if `right` is True, the reference with doubt or with a second name."""
+    """Draw an undecided answer, "A or B"; if `right` is True, state the reference with doubt or with a second name."""
     if right:
         if draw.same and rng.random() < 0.3:
             both = any_of(rng, GRADED["aliases"]).format(draw.answer, draw.same[0])
@@ -35,7 +35,7 @@ def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw a refusal, which may contain the reference, or, if `right` is True, the reference with doubt."""
+    """Draw a refusal, which may contain the reference; if `right` is True, state the reference with doubt."""
     if right:
         return _row(rng, draw, filled(rng.choice(GRADED["doubts"]), draw.answer), right=True)
     drawn = rng.random()
@@ -50,7 +50,7 @@ def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def off_topic(rng: PartRandom, draw: Draw, elsewhere: Draw, *, right: bool) -> Drawn:
-    """Draw an evasion or, if `right` is True, the reference after praise for the question.
+    """Draw an evasion; if `right` is True, state the reference after praise for the question.
 
     An evasion repeats the question, contains only praise and filler sentences, or answers the question `elsewhere`.
     """

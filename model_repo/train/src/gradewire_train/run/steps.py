@@ -55,7 +55,7 @@ class StepReport:
     """The progress after a step; step 0 is the base before training.
 
     Attributes:
-        figures: The loss and its terms, and after an evaluation the result of `Task.evaluate`.
+        figures: The loss and its terms and, after an evaluation, the result of `Task.evaluate`.
         remaining_s: Estimated remaining seconds; NaN before the first step.
     """
 
@@ -95,7 +95,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A run's existing directory, and the steps between evaluations (0 for no evaluation) and between checkpoints."""
+    """A run's existing directory, and the numbers of steps between evaluations (0: never) and between checkpoints."""
 
     directory: Path
     evaluate_every: int = 100

@@ -149,7 +149,7 @@ def described(rng: Random, draw: Draw) -> Example:
 
     The first negative is the same sentence with a wrong answer. The second negative is usually the bare wrong answer,
     so that the encoder learns to score answers with and without a sentence alike. In some examples, the second negative
-    is a refusal. In others, the positive prefers the answer to the wrong answer, and the first negative is the reverse.
+    is a refusal. In others, the positive prefers the answer to a wrong answer, and the first negative says the reverse.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1, "Generated descriptions".
     """

@@ -164,7 +164,10 @@ class ConformalForm(_Form):
 
 
 class LinearForm(_Form):
-    """Log-odds per unit of each feature. A value is clipped to `low` and `high`; `missing` replaces a missing value."""
+    """Log-odds per unit of each feature, with a range for each feature's values.
+
+    A value is clipped to the range from `low` to `high`; `missing` replaces a missing value.
+    """
 
     fields_of_equal_length = ("weight", "low", "high", "missing")
 

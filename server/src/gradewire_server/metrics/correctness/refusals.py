@@ -114,7 +114,7 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
 
 
 def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Return True if the text after a refusal answers the question after all; it begins in the refusal's sentence."""
+    """Return True if `behind`, the text after a refusal, answers the question; it begins in the refusal's sentence."""
     if _TURN.search(behind[0]):
         return True
     return any(

@@ -310,7 +310,7 @@ def _begins(word: str, begin: str, other: str) -> bool:
 
 
 def _within(text: str, whole: str) -> float:
-    """Return the similarity, 0 to 1, of a text to the answer's closest part; without letters, it is 0 or 1."""
+    """Return the similarity, 0 to 1, of a text to the answer's closest part; 0 or 1 for a text without letters."""
     if any(map(str.isalpha, text)):
         return fuzz.partial_ratio(text, whole) / 100
     return float(f" {text} " in f" {whole} ")

@@ -85,7 +85,7 @@ class Auto:
         return _decided(cheap, judged, band, _parts(cheap, judged, band, fit, sampled=sampled))
 
     def prepare(self, entry: ReferenceEntry, parameters: AutoParameters) -> Preparation:
-        """Check the question, and prepare like `correctness`."""
+        """Check the question, and request what `correctness` needs."""
         failure = check_question(entry.question)
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 

@@ -409,7 +409,7 @@ def _is_unit_of_number(run: Sequence[Sign], text: str) -> bool:
 
 
 def _is_mathematical(run: Sequence[Sign]) -> bool:
-    """Return True if letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
+    """Return True if the run's letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
     signs = {sign.text for sign in run}
     if signs & {"^", "*", "+"} and (len(run) > 2):
         return True

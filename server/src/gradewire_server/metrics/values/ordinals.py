@@ -96,7 +96,7 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Parse the number at a token, if it belongs to the name before it: "Apollo 11", "World War Two", "WWII"."""
+    """Parse the number at a token if a name precedes the number: "Apollo 11", "World War Two", "WWII"."""
     token = tokens[at]
     war = _WORDS["abbreviated_wars"].get(token.lower)
     if war:
