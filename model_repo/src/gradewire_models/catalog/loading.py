@@ -160,7 +160,7 @@ def _checked(model: CatalogModel) -> CatalogModel:
     if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
         raise ValueError(f"bertscore has layers that are not outputs; use only {sorted(having)}")
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
-        raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
+        raise ValueError("sources must not be empty, and files must pin model.safetensors and tokenizer.json")
     return model
 
 

@@ -23,7 +23,7 @@ def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[s
     wanted = tasks_wanted(only, without)
     left = [example for example in examples if example.task in wanted]
     if not left:
-        raise TrainingError("only and without exclude all examples")
+        raise TrainingError("only, without: these settings exclude all examples")
     return left
 
 

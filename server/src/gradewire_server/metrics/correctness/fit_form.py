@@ -214,7 +214,7 @@ class DistanceForm(_Form):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if len(set(self.shape)) < len(self.shape):
-            raise ValueError("a name occurs in shape twice")
+            raise ValueError("a name occurs twice in shape")
         if len(self.scale) != len(self.shape) or any(len(row) != len(self.shape) for row in self.rows):
             raise ValueError("the length of scale or a row differs from the length of shape")
         if self.nearest > len(self.rows):
