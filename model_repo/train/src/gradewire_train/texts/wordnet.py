@@ -32,7 +32,7 @@ Key = str
 
 
 def usual_directory() -> Path:
-    """Return the directory of WordNet's own programs: $WNSEARCHDIR, $WNHOME/dict, or Debian's directory."""
+    """Return the directory that WordNet's own programs use: $WNSEARCHDIR, $WNHOME/dict, or Debian's directory."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):
