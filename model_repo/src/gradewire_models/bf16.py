@@ -43,7 +43,7 @@ def pad(texts: Sequence[NDArray[np.integer]], length: int = 0) -> tuple[NDArray[
 def bf16_instruction(cpu_info: Path = CPU_INFO) -> str:
     """Return the name of the processor's bf16 instructions, from the processor's flags (Linux on x86).
 
-    OpenVINO also reports BF16 on processors that only emulate bf16, which is slower than fp32.
+    OpenVINO also reports BF16 on processors that only emulate bf16. Emulated bf16 is slower than fp32.
 
     Raises:
         Bf16UnavailableError: OpenVINO is not installed, or the processor has no bf16 instructions.

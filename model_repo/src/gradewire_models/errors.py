@@ -33,7 +33,7 @@ class DownloadError(BuildError):
 
 
 class DigestMismatchError(BuildError):
-    """Raised when a file's SHA-256 differs from the catalog."""
+    """Raised when a file's SHA-256 differs from the digest in the catalog."""
 
 
 class VerificationError(BuildError):

@@ -1,4 +1,4 @@
-"""Lock files that let only one process work at a time."""
+"""File locks, which let only one process at a time work."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
     """Hold the lock file `path` for the block. If another process holds the lock, call `notify` and wait.
 
-    The file is never deleted, because two processes could then lock two files with the same name.
+    The file is never deleted. After a deletion, two processes could lock two different files with the same name.
 
     Raises:
         OSError: The file cannot be opened.

@@ -50,7 +50,7 @@ def open_int8(path: Path, options: onnxruntime.SessionOptions) -> onnxruntime.In
         import onnx  # noqa: PLC0415 - most processors do not need this slow import
 
         # For exact products, ONNX Runtime makes the weights unsigned, and fails if several products share a zero point.
-        # A judge's products all share the zero point 0, which is the default, so remove it.
+        # A judge's products all share the zero point 0. This is the default, so remove the shared zero point.
         model = onnx.load(path, load_external_data=False)
         unused = {node.input.pop() for node in model.graph.node if _has_weight_zero(node)}
         for initializer in [value for value in model.graph.initializer if value.name in unused]:

@@ -32,7 +32,7 @@ _SERVER = b"tritonserver"
 _STUB = b"triton_python_backend_stub"
 
 _EXIT_TIMEOUT_S = 10
-"""Seconds that running requests get to finish when the server stops."""
+"""Maximum seconds for which a stopping server waits for running requests."""
 _POLL_S = 0.05
 _SHOWN_LINES = 12
 _EMULATED = ("onnxruntime", "vllm")
@@ -45,8 +45,8 @@ class ServerOptions:
     Attributes:
         models: Names of the models to load; () means all models in the repository that need no GPU.
         host: Address to listen on. Triton has no authentication, so use the loopback or a firewall.
-        poll_s: Seconds between checks of the repository, from which Triton then loads all models. With 0, Triton loads
-            and unloads models only on request.
+        poll_s: Seconds between checks of the repository, for a server that loads all models and follows changes. With
+            0, Triton loads and unloads models only on request.
     """
 
     repository: Path
@@ -71,7 +71,7 @@ class ServerOptions:
 
 
 def command_line(options: ServerOptions, *, backends: Path, shm_prefix: str) -> list[str]:
-    """Return the arguments for ``tritonserver``; the names of its shared memory files start with `shm_prefix`."""
+    """Return the arguments for ``tritonserver``; names of the server's shared memory files start with `shm_prefix`."""
     control = (
         ["--model-control-mode=poll", f"--repository-poll-secs={options.poll_s}"]
         if options.poll_s
@@ -249,7 +249,7 @@ class TritonProcess:
         self._running.wait()
 
     def clean(self) -> None:
-        """Kill a leftover server in this directory and its stubs, and remove the shared memory."""
+        """Kill any remaining server of this state directory and its stubs, and remove their shared memory."""
         for program in (_SERVER, _STUB):
             for pid in _owners(self._shm_prefix, program):
                 with suppress(ProcessLookupError):

@@ -163,7 +163,7 @@ def test_rounding_with_rows_in_view_errs_less_on_them() -> None:
         ({"smoothing": True}, "smoothing must be a number"),
         ({"outliers": 24}, "outliers must be a number from 0 to 23"),
         ({"excluded": ("layer_9.qkv",)}, "layer_9.qkv"),
-        ({"excluded": "layer_1.qkv"}, "excluded names unknown products"),
+        ({"excluded": "layer_1.qkv"}, "excluded contains unknown products"),
         ({"calibration_sha256": "0" * 64}, "calibration texts have SHA-256"),
     ],
 )

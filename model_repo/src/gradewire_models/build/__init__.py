@@ -1,1 +1,1 @@
-"""Build and verify models; needs onnx, onnxruntime and safetensors."""
+"""Build and verify models. This package needs onnx, onnxruntime and safetensors."""

@@ -52,7 +52,7 @@ Array = NDArray[np.float32]
 Low = NDArray[np.float64]
 
 MAX_ADAPTER_BYTES = 1 << 28
-"""Maximum bytes of an adapter file; with a usual rank, an adapter has a few MB."""
+"""Maximum size of an adapter file in bytes; an adapter of a usual rank has a few MB."""
 
 _TENSOR_PREFIX = "base_model.model."
 _TENSOR_TYPES = frozenset({"F16", "F32"})
@@ -72,11 +72,12 @@ class AdapterConfig:
 
     Attributes:
         peft_type: The only adapter type that can be merged.
-        r: The rank: the number of rows of one matrix, and of columns of the other matrix.
+        r: The rank, which is the number of one matrix's rows and of the other matrix's columns.
         lora_alpha: Scaling factor; the matrices' product is multiplied by lora_alpha / r.
         target_modules: Suffixes of the adapted layers' names.
         layers_to_transform: Adapted encoder layers, counted from 0; None for all layers.
-        init_lora_weights: Initialisation method. Other methods (pissa, olora, eva, …) also change the base's weights.
+        init_lora_weights: Initialisation method. Methods that also change the base's weights (pissa, olora, eva, …) are
+            not supported.
     """
 
     peft_type: Literal["LORA"]

@@ -64,9 +64,9 @@ def entering_rows(
     """Run the encoder on `texts` and yield the input rows of each layer's products.
 
     Yields:
-        A mapping for each layer from the last part of the product's name (``qkv``, ``attention_out``, ``up`` or
-        ``down``) to float64 [tokens of all texts, inputs]. The values include the next residual's bias if the graph
-        adds it to the product's input.
+        For each layer, the products' inputs, float64 [tokens of all texts, inputs], by the last part of the product's
+        name (``qkv``, ``attention_out``, ``up`` or ``down``). The inputs include the next residual's bias if the graph
+        adds this bias to them.
     """
     ids = np.concatenate(texts)
     places = np.concatenate([np.arange(len(text)) for text in texts])

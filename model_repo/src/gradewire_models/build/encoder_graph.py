@@ -36,8 +36,8 @@ _TEXTS_BEFORE_ANSWER = 2
 def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
     """Return `encoder` as a float32 ONNX graph for a CPU. The same weights give the same graph.
 
-    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], with at most `model.max_tokens` tokens, at
-    least one of them real. The mask is 1 for a text's tokens and 0 for padding at the end of a row. Outputs:
+    Inputs: ``input_ids`` and ``attention_mask``, int64 [batch, tokens], with at most `model.max_tokens` tokens, of
+    which at least one is real. The mask is 1 for a text's tokens and 0 for padding at the end of a row. Outputs:
     ``sentence_embedding``, float32 [batch, dims], the mean over a text's tokens, scaled to unit length;
     ``token_embeddings`` and ``token_embeddings_layer_N``, float32 [batch, tokens, dims], the last and the chosen
     earlier layers (rows for padding are unspecified).
@@ -69,7 +69,7 @@ def _write(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel) 
 def write_layers(nodes: Nodes, layout: Layout, encoder: Encoder, model: CatalogModel, embedded: str) -> str:
     """Write all layers, starting from the tensor `embedded`; return the name of the last layer's output.
 
-    `layout` determines the rows. The model's `token_layers` become outputs.
+    `layout` determines whether tensors contain rows for padding. The model's `token_layers` become outputs.
     """
     # The last layer has no next residual, so its bias is zero.
     biases = [part.bias for layer in encoder.layers for part in (layer.attention_out, layer.down)]

@@ -91,9 +91,10 @@ def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[
 
 
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
-    """Copy users' calibrations from the model in `standing` to its replacement in `made`; return all others.
+    """Copy users' calibrations from the model in `standing` to its replacement in `made`, where they still apply.
 
-    Only calibrations that were fitted on a model with the same digest are copied. `standing` may be missing or broken.
+    Copy only calibrations that were fitted on a model with the same digest, and return the users' calibrations that are
+    not copied. `standing` may be missing or broken.
 
     Raises:
         OSError: The description in `made` is not readable or writable.

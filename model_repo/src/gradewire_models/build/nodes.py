@@ -61,7 +61,7 @@ class RealRows:
         padded_rows: int64 [batch * tokens], each position's row among the real tokens; 0 for padding.
         head_rows: Names of three int64 [batch, heads, tokens] tensors: each query's, key's and value's row in [real
             tokens * 3 * heads, width].
-        token_rows: int64 [real tokens, heads], the row of each token's head in [batch * heads * tokens, width].
+        token_rows: int64 [real tokens, heads], the row of each token's heads in [batch * heads * tokens, width].
         score_bias: Bias of the attention scores; see `write_score_bias`.
     """
 

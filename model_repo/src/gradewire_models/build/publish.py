@@ -47,7 +47,7 @@ _NOT_HERE = {errno.ENOSYS, errno.EINVAL}
 
 @dataclass(frozen=True, slots=True)
 class FingerprintedGraph:
-    """The ONNX file of a graph with the output ``model_fingerprint``, whose value is `fingerprint`, never 0."""
+    """An ONNX file with the output ``model_fingerprint``. The output's value is `fingerprint`, which is never 0."""
 
     content: bytes
     fingerprint: int

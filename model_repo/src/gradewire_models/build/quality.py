@@ -1,4 +1,4 @@
-"""Check that a variant's scores differ from its base's only within limits."""
+"""Check that a variant's scores stay close to its base's scores."""
 
 import hashlib
 import json
@@ -62,7 +62,7 @@ def own_rows() -> AnswerRows:
 def read_rows(path: Path) -> AnswerRows:
     """Read JSON lines with ``question``, ``references`` and ``prediction``.
 
-    Of more than 500 rows, return 500, spread evenly.
+    If the file has more than 500 rows, return 500 rows that are spread evenly over the file.
 
     Raises:
         BuildError: The file is not readable, or a line lacks a field.

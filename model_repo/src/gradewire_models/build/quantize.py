@@ -42,8 +42,8 @@ _NBITS_ZERO_POINT = 128
 def round_with_gram(weight: Array64, rows: Array64) -> tuple[Codes, NDArray[np.float32]]:
     """Round weights one input at a time, and compensate each rounding error in the following inputs.
 
-    This minimises the product's error for `rows`. The update is that of GPTQ (Frantar et al. 2023), from the Cholesky
-    factor of the inverse Gram matrix of the inputs, starting with the largest inputs.
+    This minimises the product's error for `rows`. As in GPTQ (Frantar et al. 2023), the Cholesky factor of the inputs'
+    inverse Gram matrix determines the compensation. The largest inputs come first.
 
     Args:
         weight: float64 [inputs, outputs].
@@ -110,8 +110,8 @@ class Int8Settings:
     """Settings for quantizing an encoder.
 
     Attributes:
-        smoothing: Share, in [0, 1], of the size differences between input channels to move to the weights. If
-            `smoothing` and `outliers` are 0, the inputs are not centred either.
+        smoothing: Share, in [0, 1], of the size differences between input channels to move to the weights. Inputs are
+            centred unless both `smoothing` and `outliers` are 0.
         outliers: Number of a normalisation's largest output channels that stay in float32.
         hidden_outliers: Number of the largest channels between the feed-forward matrices that stay in float32.
         excluded: Names of products that stay in float32, for example ``"layer_1.down"``.

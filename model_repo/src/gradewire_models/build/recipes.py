@@ -64,7 +64,7 @@ def _excluded(model: CatalogModel) -> set[str]:
     names = _setting(model, "excluded")
     unknown = sorted(set(names) - _products(model)) if isinstance(names, tuple) else [names]
     if unknown:
-        raise BuildError(f"{model.name}: excluded names unknown products: {', '.join(map(str, unknown))}")
+        raise BuildError(f"{model.name}: excluded contains unknown products: {', '.join(map(str, unknown))}")
     return set(names)
 
 
@@ -84,7 +84,7 @@ def _number(model: CatalogModel, name: str, *, least: float, most: float) -> flo
 def make_graph(encoder: Encoder, model: CatalogModel, source: Path) -> onnx.ModelProto:
     """Return the graph of a base model, a variant or a grader, without its fingerprint.
 
-    `source` contains the published model.safetensors and tokenizer.json, and a grader's head.
+    `source` contains the published model.safetensors and tokenizer.json and, for a grader, the head.
 
     Raises:
         BuildError: A grader's head does not fit the encoder, the recipe's method is unknown, or a setting is invalid.

@@ -20,7 +20,7 @@ Array64 = NDArray[np.float64]
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
-# Tokens in a piece's question, reference and answer: none, few, and up to the limit.
+# The numbers of tokens in a piece's question, reference and answer: 0, a few, and up to the limit.
 _GRADER_LENGTHS: Final = (
     (0, 1, 1),
     (7, 1, 1),
@@ -212,7 +212,10 @@ def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> l
 def reference_logits(
     path: Path, model: CatalogModel, texts: Sequence[NDArray[np.int64]], starts: Sequence[int]
 ) -> Array64:
-    """Return each piece's logit, float64 [pieces], like `reference_vectors`; the head must be in the same directory."""
+    """Return each piece's logit, float64 [pieces], computed like the vectors in `reference_vectors`.
+
+    The file with the head must be next to the file `path`.
+    """
     head = load_file(path.with_name(HEAD_WEIGHTS))
     weight, bias = (head[name].astype(np.float64) for name in ("weight", "bias"))
     vectors = reference_vectors(path, model, texts, starts)

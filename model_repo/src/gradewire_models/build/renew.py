@@ -46,8 +46,8 @@ _SHOWN_CHARACTERS = 300
 def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[str]:
     """Return how a model's config.pbtxt and warm-up files differ from the files that a build would write today.
 
-    Operators may change copies, GPUs, threads, queues, batching, and all parameters and fields that gradewire does not
-    write. `expected` is None for an exported model.
+    Ignore what operators may change: copies, GPUs, threads, queues, batching, and all parameters and fields that
+    gradewire does not write. `expected` is None for an exported model.
 
     Raises:
         OSError: A file is not readable.
@@ -67,9 +67,9 @@ def find_differences(model: BuiltModel, expected: CatalogModel | None) -> list[s
 
 
 def renew(model: BuiltModel, expected: CatalogModel | None, copies: Copies = AS_IT_IS) -> bool:
-    """Rewrite config.pbtxt and warm-up files if they differ or `copies` sets a value; return True if rewritten.
+    """Rewrite config.pbtxt and warm-up files if they are outdated or `copies` sets a value; return True if rewritten.
 
-    Copies and threads stay unchanged unless `copies` sets them. All other manual changes are lost.
+    The numbers of copies and threads stay unchanged unless `copies` sets them. All other manual changes are lost.
 
     Raises:
         OSError: A file is not readable or writable.

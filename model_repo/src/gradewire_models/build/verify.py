@@ -28,7 +28,7 @@ Ids: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.float32]
 
 ERRORS_ONLY = 3
-"""Log level of onnxruntime without warnings, for graphs from other exporters."""
+"""The log level at which onnxruntime writes no warnings, for graphs that gradewire did not write itself."""
 
 _BATCH_TEXTS = 7
 _MAX_LENGTH_ERROR = 1e-5
@@ -202,7 +202,7 @@ def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[C
 
 
 def token_error(found: Rows, expected: Rows) -> float:
-    """Return the largest error of a component of token vectors, float32 [tokens, dims].
+    """Return the largest error of any component in token vectors, float32 [tokens, dims].
 
     The error is divided by the layer's root mean square if this is above 1, because values grow in layers without a
     final normalisation, for example in decoders.

@@ -54,7 +54,7 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """A layer normalisation's scale and shift, float32 [dims] each."""
+    """The scale and the shift of a layer normalisation; both are float32 [dims]."""
 
     scale: Array
     shift: Array
@@ -174,7 +174,7 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
     """Return the bucket of each distance ``key - query`` (T5, Raffel et al. 2020, section 2.1; also in MPNet).
 
     `buckets` must be a multiple of 4. Half of the buckets are for keys after the query, half for keys before the query.
-    In each half, the lower buckets are for one distance each, and the upper buckets grow logarithmically.
+    In each half, every lower bucket is for a single distance, and the upper buckets grow logarithmically.
     """
     half = buckets // 2
     exact = half // 2

@@ -102,7 +102,7 @@ def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
 
 
 def merge(below: Iterable[StoredCalibration], above: Iterable[StoredCalibration]) -> tuple[StoredCalibration, ...]:
-    """Return both collections, sorted by key; a calibration in `above` replaces one with the same key in `below`."""
+    """Join two collections, sorted by key; a calibration in `above` replaces one with the same key in `below`."""
     by_key = {each.key: each for each in (*below, *above)}
     return tuple(by_key[key] for key in sorted(by_key))
 

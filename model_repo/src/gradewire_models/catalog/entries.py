@@ -131,7 +131,7 @@ def adapter_files(kind: str) -> tuple[str, ...]:
 
 
 def shipped_adapter(name: str) -> Path:
-    """Return the directory of an adapter in gradewire's package, which may be missing."""
+    """Return the directory of an adapter in gradewire's package; the directory may be missing."""
     return Path(__file__).with_name("adapters") / name
 
 
@@ -151,8 +151,8 @@ class Limits:
         min_cosine: Minimum cosine between a sentence vector and its reference, in [-1, 1].
         max_token_error: Maximum error of a token vector's component, divided by the layer's root mean square if this is
             above 1.
-        max_batch_effect: Maximum difference in a component of a text's sentence vector between a run alone and a run in
-            a batch.
+        max_batch_effect: Maximum change in a component of a text's sentence vector if the text is in a batch instead of
+            alone.
     """
 
     min_cosine: float = 0.99999
@@ -199,7 +199,7 @@ class CatalogModel:
         position_offset: The first token's row in the position table.
         token_layers: See `EncoderMetadata.earlier_layers`.
         digest: Digest that a build must produce (`gradewire_models.repository.digest`); "" in an unfinished entry.
-        adapter: Adapter that is merged into the weights, with a grader's head.
+        adapter: Adapter that is merged into the weights; for a grader, the head is in the same directory.
         temperature: Divisor of a grader's logit.
     """
 

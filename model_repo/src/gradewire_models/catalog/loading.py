@@ -110,7 +110,7 @@ def _base(name: str, bases: Models) -> CatalogModel:
 
 
 def adapted_model(base: CatalogModel, adapter: AdapterSource, **values: Any) -> CatalogModel:
-    """Return the model that `base` becomes with `adapter`; `values` contains the fields that differ.
+    """Return the model that `base` becomes with `adapter`; `values` contains the fields that differ from the base's.
 
     Raises:
         TypeError: `values` has an unknown field.
@@ -160,7 +160,7 @@ def _checked(model: CatalogModel) -> CatalogModel:
     if model.bertscore and not {model.bertscore.layer, *model.bertscore.baselines} <= having:
         raise ValueError(f"bertscore has layers that are not outputs; use only {sorted(having)}")
     if not model.sources or not {"model.safetensors", "tokenizer.json"} <= set(model.files):
-        raise ValueError("sources, and files with model.safetensors and tokenizer.json, must be pinned")
+        raise ValueError("sources must not be empty, and files must pin model.safetensors and tokenizer.json")
     return model
 
 

@@ -114,7 +114,7 @@ class FieldError(ValueError):
         table: Values that pydantic read; None if pydantic read JSON.
 
     Attributes:
-        field: Path of the field with dots, for example ``"limits.min_cosine"``; "" for the table itself.
+        field: Dotted path of the field, for example ``"limits.min_cosine"``; "" for the table itself.
         said: Description of the error.
     """
 

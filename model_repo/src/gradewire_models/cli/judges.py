@@ -22,8 +22,8 @@ JUDGE_REPOSITORY_OPTION = click.option(
 FORM_OPTION = click.option(
     "--form",
     type=click.Choice([*FORMS, "both"]),
-    help="Build this form of a judge: int8, an ONNX graph for x86 processors, fastest with VNNI, or gguf, the "
-    "published file for llama.cpp. By default int8 on x86, otherwise gguf.",
+    help="Build this form of a judge: int8 (an ONNX graph for x86 processors, fastest with VNNI) or gguf (the "
+    "published file for llama.cpp). By default int8 on x86, otherwise gguf.",
 )
 
 

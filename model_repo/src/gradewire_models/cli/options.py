@@ -83,7 +83,7 @@ class MissingPackageError(click.ClickException):
 
 @contextmanager
 def without_traceback(*further: type[Exception]) -> Iterator[None]:
-    """Print only the message of a `ModelError` or a `further` error, and exit; also a decorator."""
+    """Print only the message of a `ModelError` or a `further` error, and exit. Use this as a context or decorator."""
     expected: tuple[type[Exception], ...] = (ModelError, *further)
     try:
         yield

@@ -86,7 +86,7 @@ def load_encoder(folder: EncoderFolder) -> Any:
 
 
 def padding_id(model: Any) -> int:
-    """Return the model's padding id, or 0 without one."""
+    """Return the model's padding id, or 0 for a model without a padding id."""
     padding = model.config.pad_token_id
     return 0 if padding is None or padding < 0 else int(padding)
 
@@ -151,7 +151,7 @@ def export_through_optimum(model: Any, outputs: Sequence[str], max_tokens: int) 
                 path,
                 opset=_OPSET,
                 input_shapes={"sequence_length": min(_EXAMPLE_TOKENS, max_tokens)},
-                disable_dynamic_axes_fix=True,  # the fix runs the graph to find the axes that `complete` sets anyway
+                disable_dynamic_axes_fix=True,  # the fix would run the graph to find axes, which `complete` sets anyway
                 model_kwargs={"output_hidden_states": True} if earlier_layers else None,
             )
         # torch's tracer and each architecture's code raise errors of many types.
@@ -297,7 +297,7 @@ def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], tex
 
 
 def _how_far(model: Any, ids: Ids) -> str:
-    # RoBERTa and similar models accept fewer tokens than their settings say, by the padding id plus one.
+    # RoBERTa and similar models accept fewer tokens than their settings say; the difference is the padding id plus one.
     for tokens in range(len(ids) - 1, max(0, len(ids) - _NEAR), -1):
         try:
             with torch.inference_mode():

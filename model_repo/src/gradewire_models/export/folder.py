@@ -38,7 +38,7 @@ _LICENCE_LINE = re.compile(r"^license:[ \t]*[\"']?([A-Za-z0-9.+-]+)", re.MULTILI
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# Files that an export reads: no pickles, other frameworks' weights or code.
+# Files that an export reads. It reads neither pickles nor code nor other frameworks' weights.
 _WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "README.md"]
 _UNWANTED = ["onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 

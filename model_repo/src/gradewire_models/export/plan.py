@@ -10,7 +10,7 @@ from gradewire_models.export.folder import POOLINGS, EncoderFolder, Pooling, Sou
 
 CPU_CLASS = "fp32-cpu"
 DEFAULT_MAX_TOKENS = 512
-"""The largest default for max_tokens: memory grows with the square of the tokens."""
+"""The largest default for max_tokens, because memory grows with the square of the number of tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
     """Describe the model to export; `dims` and `layers` are 0 until the weights are read.
 
     Raises:
-        ExportError: The folder lacks a setting that an option must set, or the name is invalid.
+        ExportError: The folder lacks a setting, so the caller must set an option, or the name is invalid.
     """
     origin, commit = source.origin, source.commit
     name = options.name or origin.rpartition("/")[2]

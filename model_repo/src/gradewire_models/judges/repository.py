@@ -30,7 +30,7 @@ class BuiltJudge:
             inputs and outputs, see docs/reference/judge-models.md.
         gguf_path: The GGUF file; None without this form.
         tokenizer_path: File tokenizer.json: byte-level BPE without padding, truncation or added tokens.
-        digests: By form, a SHA-256 of everything that determines an answer, 64 hex characters.
+        digests: For each form, the SHA-256 of everything that determines an answer, 64 hex characters.
     """
 
     name: str
@@ -95,7 +95,7 @@ def _describe(directory: Path) -> tuple[BuiltJudge, Description]:
         raise _broken(directory, str(error)) from error
     if described.name != directory.name:
         raise _broken(directory, f"{DESCRIPTION_FILE} describes {described.name!r}")
-    # The catalog's title and notes may be better if a newer release wrote them.
+    # Prefer the catalog's title and notes, because the catalog may be from a newer release than the description.
     entry = catalog_judges().get(described.name)
     return BuiltJudge(
         name=described.name,

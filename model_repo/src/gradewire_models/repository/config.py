@@ -31,7 +31,7 @@ _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 _REASON_CHARACTERS: Final = 200
 
 CONFIG_FILE = "config.pbtxt"
-# Raise this when this module's output changes. A build then rewrites only an existing model's config.pbtxt.
+# Raise this when this module's output changes. A build then rewrites the config.pbtxt of an existing model.
 CONFIG_VERSION = "6"
 FIRST_VERSION = "1"
 GRAPH_FILE = "model.onnx"

@@ -51,9 +51,9 @@ class Serving:
     """Triton's settings for a model.
 
     Attributes:
-        instances: Number of copies, per GPU for GPU models. Each copy keeps the graph in memory.
+        instances: Number of copies; for GPU models, the number on each GPU. Each copy keeps the graph in memory.
         threads: Threads for a copy's operators on a CPU. 0 means the backend's default: NVIDIA's backend uses all cores
-            for each copy, the emulated backend an equal share.
+            for each copy, and the emulated backend gives each copy an equal share of the cores.
         precision: Precision in TensorRT; without TensorRT, the graph determines the precision.
     """
 

@@ -23,7 +23,7 @@ def chosen(examples: Sequence[Example], only: Sequence[str], without: Sequence[s
     wanted = tasks_wanted(only, without)
     left = [example for example in examples if example.task in wanted]
     if not left:
-        raise TrainingError("only and without exclude all examples")
+        raise TrainingError("only, without: these settings exclude all examples")
     return left
 
 
@@ -46,7 +46,7 @@ def _tasks(names: Sequence[str], field: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Examples with only the negatives for training, and the token ids of every distinct text.
+    """Examples, with only those negatives that training uses, and the token ids of every distinct text.
 
     `plain` contains the distinct anchors and positives without their questions, sorted, for the loss's keep term.
     """
@@ -62,7 +62,7 @@ class Tokens:
 
 
 def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
-    """Tokenize each distinct text once, with at most `negatives` per example; fill `Tokens.plain` if `plain` is set."""
+    """Tokenize each distinct text once; keep at most `negatives` per example. Fill `Tokens.plain` if `plain` is set."""
     cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
     bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
     read = {text for example in cut for text in texts(example)}
@@ -82,9 +82,9 @@ def ids_by_text(
 
 
 class Batches:
-    """Batches of indices of texts with similar lengths, in a new order in every epoch, which depends on `seed`.
+    """Batches of indices of texts with similar lengths. The order depends on `seed` and is different in every epoch.
 
-    Each batch has `batch_size` indices, or all if there are fewer. `lengths` is int64 [texts].
+    Each batch has `batch_size` indices, or all indices if there are fewer. `lengths` is int64 [texts].
     """
 
     def __init__(self, lengths: NDArray[np.int64], *, batch_size: int, seed: int) -> None:

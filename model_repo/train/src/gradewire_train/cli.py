@@ -242,8 +242,8 @@ def _count(task: str, examples: list[Example]) -> None:
         type=click.Choice(["train", "eval"]),
         default="train",
         show_default=True,
-        help="Draw rows for training or for evaluation. The two parts share no name, noun or long sentence, but "
-        'formats of dates and numbers, and the few words for "yes", "no", "up" and "down".',
+        help="Draw rows for training or for evaluation. The two parts share no name, noun or long sentence. They share "
+        'the formats of dates and numbers, and the few words for "yes", "no", "up" and "down".',
     ),
     WORDNET_OPTION,
 )

@@ -70,8 +70,8 @@ class PooledEncoder(torch.nn.Module):  # type: ignore[misc]  # torch is not inst
 class Base:
     """The model that training starts from.
 
-    `origin` is a hub ID or a folder's name, `licence` an SPDX identifier or "". `weights_sha256` is the weights file's
-    digest, or the digest of several files' digests.
+    `origin` is a hub ID or a folder's name, and `licence` is an SPDX identifier or "". `weights_sha256` is the weights
+    file's digest or, for several files, the digest of their digests.
     """
 
     name: str
@@ -183,7 +183,7 @@ def _configuration(entry: CatalogModel, weights: Path) -> Any:
 
 
 def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> None:
-    """Make `encoder` trainable: a new adapter's matrices, or all weights with method "full".
+    """Make a new adapter's matrices in `encoder` trainable or, with method "full", all weights.
 
     Raises:
         TrainingError: No linear layer matches `targets` and `first_layer`.

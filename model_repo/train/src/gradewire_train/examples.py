@@ -22,7 +22,7 @@ GROUPS = MappingProxyType(
         "descriptions": ("descriptions",),
     }
 )
-"""The paper's pretraining tasks (section 4.1), each with our tasks for it."""
+"""The pretraining tasks in SFVE's paper (section 4.1), each with our corresponding tasks."""
 
 TASKS = tuple(task for tasks in GROUPS.values() for task in tasks)
 """The names of all tasks."""

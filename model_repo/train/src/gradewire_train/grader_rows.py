@@ -29,7 +29,8 @@ class GraderRow:
 
     Attributes:
         id: The row's ID; without an ID, the file and the line.
-        references: At least one reference, sorted by the share of its words that the answer contains, highest first.
+        references: References (at least one), sorted by the share of their words that the answer contains, highest
+            first.
         label: From 0 (wrong) to 1 (right); a mean over several annotators.
         source: The row's "dataset" or file, or `DRAWN` for drawn rows. Sources have equal weights.
         kind: Kind of a drawn row; "" for other rows. Kinds have equal weights.
@@ -93,9 +94,10 @@ def fold_of(question: str, folds: int) -> int:
 
 
 def weights(rows: Sequence[GraderRow], *, drawn_share: float) -> list[float]:
-    """Return the rows' weights, with a mean of 1: drawn rows get `drawn_share` of the total, other sources equal parts.
+    """Return the rows' weights, with a mean of 1; drawn rows get `drawn_share` of the total.
 
-    All kinds of drawn rows get equal weights. If all rows are drawn, or none are, `drawn_share` has no effect.
+    All kinds of drawn rows get equal parts of this share, and all other sources get equal parts of the rest. If all
+    rows are drawn, or no rows are drawn, `drawn_share` has no effect.
     """
     groups = Counter((row.source, row.kind) for row in rows)
     kinds = sum(source == DRAWN for source, _ in groups)

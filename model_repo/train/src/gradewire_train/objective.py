@@ -14,9 +14,9 @@ _NEVER = -1e9
 
 
 def group(examples: Sequence[Example]) -> tuple[Any, Any]:
-    """Find the candidates to compare with each example's positive in a batch.
+    """Find, for each example in a batch, the candidates that compete with its positive.
 
-    Excluded are candidates with the anchor's or positive's text, which would be punished for being right, and other
+    Exclude candidates with the text of the anchor or the positive, which would be punished for being right, and other
     examples' candidates for the same question, which may have the same meaning.
 
     Returns:
@@ -46,10 +46,10 @@ def group(examples: Sequence[Example]) -> tuple[Any, Any]:
 
 
 def contrastive(anchors: Any, candidates: Any, allowed: Any, *, temperature: float) -> Any:
-    """Return the mean over the examples of -log softmax of the positive among all allowed candidates.
+    """Return the examples' mean cross-entropy: -log of the positive's softmax among the allowed candidates.
 
-    Source: Ji, Si, Lin et al. 2024, eq. 6. The sum includes every example's positive and hard negatives, as in Gao, Yao
-    and Chen 2021 (SimCSE), eq. 5.
+    Source: Ji, Si, Lin et al. 2024, eq. 6. The softmax's sum includes every example's positive and hard negatives, as
+    in Gao, Yao and Chen 2021 (SimCSE), eq. 5.
 
     Args:
         anchors: float32 [examples, dims].

@@ -110,8 +110,8 @@ class Texts:
 class Recipe:
     """All settings that affect the weights, besides the user's files, which the model card lists.
 
-    `only` contains the tasks or groups to train on, `without` the tasks or groups to exclude. An empty `only` means
-    all.
+    `only` contains the tasks or groups to train on, and `without` contains the tasks or groups to exclude. An empty
+    `only` means all tasks.
     """
 
     training: Training = Field(default_factory=Training)

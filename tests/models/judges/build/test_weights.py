@@ -103,5 +103,5 @@ def test_the_file_reads_back_and_is_the_same_every_time(qwen2: TinyJudge, tmp_pa
 
 def test_an_unknown_way_of_cutting_words_is_refused(tmp_path: Path) -> None:
     write_gguf(tmp_path / "m.gguf", "qwen2", words="deepseek-coder")
-    with pytest.raises(BuildError, match="'deepseek-coder', which is not supported"):
+    with pytest.raises(BuildError, match="'deepseek-coder', which are not supported"):
         make_tokenizer(JudgeWeights(tmp_path / "m.gguf"))

@@ -384,7 +384,7 @@ def _write_feed_forward(nodes: JudgeNodes, name: str, hidden: str, weights: Laye
     gate = product(nodes, rounded, weights.gate, f"{name}.gate")
     scaled = nodes.op("Mul", gate, scales, name=f"{name}.gate_scaled")
     opened = nodes.op("QuickGelu", scaled, name=f"{name}.gate_open", domain=MICROSOFT, alpha=1.0)  # equals SiLU
-    # `up` is not multiplied by its scale yet. Rounding does not depend on the scale, so multiply both scales below.
+    # `up` is not multiplied by `scales` here. This does not change the rounded values, so `both` includes `scales`.
     passed = nodes.op("Mul", opened, product(nodes, rounded, weights.up, f"{name}.up"), name=f"{name}.passed")
     rounded, own_scales = quantize(nodes, passed, f"{name}.down_rounding")
     both = nodes.op("Mul", own_scales, scales, name=f"{name}.down_scales")

@@ -24,7 +24,7 @@ States: TypeAlias = dict[str, NDArray[np.float32]]
 NO_PREFIX_BIAS = np.float32(-1e30)
 
 MIN_CORRELATION = 0.97
-"""Minimum correlation between a token's logits and its logits in plain float32.
+"""Minimum correlation between a token's logits from the graph and its logits in plain float32.
 
 8-bit graphs of all tested judges reach 0.99; a graph with swapped rotary pairs stays below 0.9.
 """
@@ -42,7 +42,7 @@ class JudgeSession:
 
     def __init__(self, onnx_path: Path) -> None:
         options = cpu_session_options(1)
-        # Planning memory reuse takes seconds (quadratic in the nodes) and saves neither time nor memory.
+        # Planning memory reuse takes seconds (quadratic in the number of nodes) and saves neither time nor memory.
         options.enable_mem_reuse = False
         self._session = open_int8(onnx_path, options)
         shapes = {value.name: value.shape for value in self._session.get_inputs()}
@@ -59,9 +59,9 @@ class JudgeSession:
     ) -> tuple[Logits, States]:
         """Run a batch: each text's new tokens, after a shared prefix and the text's past tokens.
 
-        `past` contains the keys and values of all past tokens, text after text, and `past_lengths` each text's number
-        of past tokens. Return the logits of each text's last token, float32 [texts, vocabulary], and the keys and
-        values of all past and new tokens, text after text.
+        `past` contains the keys and values of all past tokens, text after text. `past_lengths` contains each text's
+        number of past tokens. Return the logits of each text's last token, float32 [texts, vocabulary], and the keys
+        and values of all past and new tokens, text after text.
         """
         lengths = [len(text) for text in texts]
         before = list(past_lengths) or [0] * len(lengths)
@@ -151,7 +151,7 @@ def _check_tokenizer(judge: BuiltJudge, golden: Golden) -> Check:
     same = [tokenizer.encode(text).ids == ids.tolist() for text, ids in zip(TEXTS, golden.ids, strict=True)]
     tokenizer.encode_special_tokens = True
     plain = not set(tokenizer.encode(TEXTS[0]).ids) & set(judge.eos_ids)
-    detail = f"{sum(same)} of {len(same)} texts give the same ids as at the build; chat tokens in a text "
+    detail = f"{sum(same)} of {len(same)} texts give the same ids as during the build; chat tokens in a text "
     detail += "can be read as plain text" if plain else "cannot be read as plain text"
     return Check("tokenizer", passed=all(same) and plain, detail=detail)
 

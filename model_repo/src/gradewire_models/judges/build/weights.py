@@ -21,8 +21,8 @@ _BLOCK_ROWS = 8192
 # GGUF's numbers for token types.
 _CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
 
-# Words, between which BPE never merges: English contractions, letters with a leading character, single digits,
-# punctuation, line ends, white space.
+# BPE never merges tokens of different words. A word is an English contraction, letters with a leading character, a
+# single digit, punctuation, line ends or white space.
 _QWEN2_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
@@ -201,8 +201,9 @@ class JudgeWeights:
 def make_tokenizer(weights: JudgeWeights) -> Tokenizer:
     """Return a byte-level BPE tokenizer with the file's vocabulary, merges and special tokens.
 
-    The tokenizer returns the same ids as llama.cpp, without normalisation or a first token. It recognises special
-    tokens in a text; for a user's text, set ``encode_special_tokens = True`` to treat them as plain text.
+    The tokenizer returns the same ids as llama.cpp. It does not normalise a text or put a special token before it. It
+    recognises special tokens in a text; for a user's text, set ``encode_special_tokens = True`` to treat them as plain
+    text.
 
     Raises:
         BuildError: The file's vocabulary is not byte-level BPE, or splits words in an unsupported way.
@@ -240,4 +241,4 @@ def _words(kind: str) -> pre_tokenizers.PreTokenizer:
     if kind == "smollm":
         cut = pre_tokenizers.Digits(individual_digits=True)
         return pre_tokenizers.Sequence([cut, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
-    raise BuildError(f"the GGUF file splits words like {kind!r}, which is not supported")
+    raise BuildError(f"the GGUF file splits words by the rules {kind!r}, which are not supported")

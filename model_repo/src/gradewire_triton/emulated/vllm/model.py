@@ -197,7 +197,7 @@ def _images(request: Any) -> list[bytes]:
 
 
 def _with_images(prompt: str, images: Sequence[bytes]) -> str:
-    """Replace each image's placeholder in the prompt by words, which differ between images."""
+    """Replace each image's placeholder in the prompt with words that differ between images."""
     parts = prompt.split(IMAGE_PLACEHOLDER)
     if len(parts) != len(images) + 1:
         raise ValueError(f"the prompt has {len(parts) - 1} placeholders for {len(images)} images")

@@ -21,7 +21,7 @@ _TRIES: Final = 400
 _CLOSED: Final = frozenset({"count", "amount", "rank", "colour", "time_of_day"})
 """Kinds with the same few words in both parts, such as numbers and colours."""
 _TRAINED_ONLY: Final = frozenset({"colour"})
-"""Kinds with too few words for two parts, which only the training part has."""
+"""Kinds that only the training part has, because they have too few words for two parts."""
 Kind = Callable[..., Drawn | None]
 """A function that draws a row from a random generator and `right`, or returns None if the draw failed."""
 

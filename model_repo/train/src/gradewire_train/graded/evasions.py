@@ -8,7 +8,7 @@ from gradewire_train.texts.wording import capitalised, filled, question_style, s
 
 
 def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw a denial, "it is not X", which is wrong; a right answer is a correction that contains the reference."""
+    """Draw a denial, "it is not X"; if `right` is True, draw a correction that states the reference."""
     if right:
         return corrected(rng, draw, right=True)
     said = any_of(rng, (draw.answer, *draw.same[:1]))
@@ -16,14 +16,14 @@ def denied(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def corrected(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw a correction, "not A but B", which is right if B is the reference."""
+    """Draw a correction, "not A but B", in which the reference is B if `right` is True and A if `right` is False."""
     other = any_of(rng, draw.wrong)
     said, against = (draw.answer, other) if right else (other, draw.answer)
     return _row(rng, draw, capitalised(rng.choice(GRADED["corrections"]).format(said=said, wrong=against)), right=right)
 
 
 def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw an undecided answer, "A or B", which is wrong; a right answer voices doubt or adds a second name."""
+    """Draw an undecided answer, "A or B"; if `right` is True, state the reference with doubt or with a second name."""
     if right:
         if draw.same and rng.random() < 0.3:
             both = any_of(rng, GRADED["aliases"]).format(draw.answer, draw.same[0])
@@ -35,7 +35,7 @@ def hedged(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
-    """Draw a refusal, which is wrong even with the reference; a right answer gives the reference but voices doubt."""
+    """Draw a refusal, which may contain the reference; if `right` is True, state the reference with doubt."""
     if right:
         return _row(rng, draw, filled(rng.choice(GRADED["doubts"]), draw.answer), right=True)
     drawn = rng.random()
@@ -50,7 +50,10 @@ def refused(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn:
 
 
 def off_topic(rng: PartRandom, draw: Draw, elsewhere: Draw, *, right: bool) -> Drawn:
-    """Draw a repeated question, mere praise, or an answer to a different question; a right answer follows praise."""
+    """Draw an evasion; if `right` is True, state the reference after praise for the question.
+
+    An evasion repeats the question, contains only praise and filler sentences, or answers the question `elsewhere`.
+    """
     praise = rng.choice(GRADED["praise"][:10])
     stated = filled(f"{draw.statement}." if draw.statement else sentence(rng, ""), draw.answer)
     if right:
@@ -68,7 +71,7 @@ def off_topic(rng: PartRandom, draw: Draw, elsewhere: Draw, *, right: bool) -> D
 
 
 def long(rng: PartRandom, draw: Draw, *, right: bool) -> Drawn | None:
-    """Draw an answer in a text of 40 to 200 words that also answers different questions."""
+    """Draw a text of 40 to 200 words that states one answer, among filler sentences and mentions of other names."""
     if len(draw.wrong) < 2:
         return None
     said, others = draw.answer if right else draw.wrong[0], list(draw.wrong[1:3])

@@ -55,7 +55,7 @@ class Nouns:
         )
 
     def precise(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """Draw a narrower term than the reference's noun, which is right; a broader term or a sibling is wrong."""
+        """Draw a narrower term than the reference's noun; if `right` is False, draw a broader term or a sibling."""
         synset = rng.choice(self._concrete)
         name = synset.words[0].text
         if right:

@@ -35,7 +35,7 @@ class Part:
         return (_hashed(text)[0] < _EVAL_OF_256) == (self.name == "eval")
 
     def of(self, items: Sequence[T]) -> Sequence[T]:
-        """Return the items in this part, determined by a tuple's first text or a synset's first word."""
+        """Return the items in this part; a tuple's first text or a synset's first word determines the part."""
         if len(items) < _SHORTEST or _text(items[0]) is None:
             return items
         known = self._kept.get(id(items))

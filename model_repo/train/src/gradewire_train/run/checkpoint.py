@@ -20,7 +20,7 @@ class Checkpoint:
     """The state of a training run after a step.
 
     Only a run with the same `identity` may continue from a checkpoint. `best_step` is 0 before the first evaluation.
-    `curve` has a row for each step: step, loss, the loss's terms, and after an evaluation the selection's values.
+    `curve` has a row for each step: step, loss, the loss's terms and, after an evaluation, the selection's values.
     """
 
     identity: str

@@ -196,7 +196,10 @@ def _pieces(
 
 
 def _fullest(pieces: Pieces) -> Piece:
-    """Return the piece with the most question and reference tokens, to which the label most probably applies."""
+    """Return the piece whose part of the answer contains the most distinct tokens of the question and the reference.
+
+    A row has one label for the whole answer, which most probably applies to this piece.
+    """
     if len(pieces.pieces) == 1:
         return pieces.pieces[0]
 

@@ -20,7 +20,7 @@ from gradewire_train.texts import examples_digest
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The inputs of a training run, which keeps the last step if it has no `selection`."""
+    """The inputs of a training run. Without a `selection`, the run keeps the last step."""
 
     recipe: Recipe
     examples: Sequence[Example]

@@ -41,7 +41,7 @@ def remove_unfinished(directory: Path) -> None:
         OSError: A folder cannot be removed.
     """
     for workspace in directory.glob(f"{_PREFIX}*"):
-        # Keep a folder without a lock file or an inner folder, which is not ours or is just being created.
+        # A folder that lacks the lock file or the inner folder is not ours or is just being created, so keep it.
         with suppress(FileNotFoundError, NotADirectoryError), exclusive_if_free(workspace / _LOCK) as dead:
             if dead and (workspace / _FILES).is_dir():
                 shutil.rmtree(workspace)

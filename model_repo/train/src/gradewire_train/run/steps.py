@@ -27,7 +27,7 @@ _PLAIN_EVERY = 20
 
 @contextmanager
 def first_interrupt(notify: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a request to stop and call `notify`; a second Ctrl-C has its usual effect.
+    """Call `notify` on the first Ctrl-C, which only requests a stop; a second Ctrl-C has its usual effect.
 
     Yield a function that returns True after a request to stop. Outside the main thread, which alone can handle signals,
     the function always returns False.
@@ -55,7 +55,7 @@ class StepReport:
     """The progress after a step; step 0 is the base before training.
 
     Attributes:
-        figures: The loss and its terms, and after an evaluation the result of `Task.evaluate`.
+        figures: The loss and its terms and, after an evaluation, the result of `Task.evaluate`.
         remaining_s: Estimated remaining seconds; NaN before the first step.
     """
 
@@ -68,7 +68,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The step with the model's weights, and `Checkpoint.curve`. An unfinished run leaves a checkpoint."""
+    """The step whose weights the model now has, and `Checkpoint.curve`. An unfinished run leaves a checkpoint."""
 
     best_step: int
     curve: list[dict[str, float]]
@@ -95,7 +95,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A run's existing directory, and the steps between evaluations (0 for no evaluation) and between checkpoints."""
+    """A run's existing directory, and the numbers of steps between evaluations (0: never) and between checkpoints."""
 
     directory: Path
     evaluate_every: int = 100

@@ -26,9 +26,9 @@ def make_examples(
 ) -> list[Example]:
     """Return an encoder's training examples, task by task: examples from the user's files, then generated examples.
 
-    The user's questions are for the tasks candidates, synonyms and descriptions; the sentence pairs are for the task
-    nli. The same files, counts and seed always give the same examples. `wordnet` is the directory with WordNet's files,
-    by default `usual_directory`.
+    The user's questions become examples for the tasks ``candidates``, ``synonyms`` and ``descriptions``. The user's
+    sentence pairs become examples for the task ``nli``. The same files, counts and seed always give the same examples.
+    `wordnet` is the directory with WordNet's files, by default `usual_directory`.
 
     Raises:
         TrainingError: A WordNet file or a user's file cannot be read or used.

@@ -14,7 +14,7 @@ _MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL 
 _TOPICS = frozenset({_MOTION, _CONTACT, _CREATION, _CONSUMPTION, _BODY, _COMPETITION, _TALK, _SOCIAL})
 
 _USUAL = 5
-"""Minimum count in WordNet's tagged texts for most drawn adjectives."""
+"""Minimum count of an adjective in WordNet's tagged texts; 10 % of the draws ignore this limit."""
 
 
 class Activities:

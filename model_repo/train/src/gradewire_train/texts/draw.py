@@ -132,10 +132,10 @@ def contrasted(rng: Random, task: str, draw: Draw) -> Example:
 
 
 def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
-    """Return an example whose positive usually has more or less detail; a negative is `elsewhere`.
+    """Return an example whose positive usually has more or less detail than the anchor.
 
-    `elsewhere` is the answer to a different question. Source: Ji, Si, Lin et al. 2024, section 4.1, "Candidate
-    answers".
+    One negative is a wrong answer, the other is `elsewhere`, the answer to a different question. Source: Ji, Si, Lin et
+    al. 2024, section 4.1, "Candidate answers".
     """
     pool = draw.looser if draw.looser and rng.random() < 0.75 else draw.same or draw.looser
     positive = rng.choice(pool) if pool else draw.answer
@@ -145,10 +145,11 @@ def candidate(rng: Random, draw: Draw, elsewhere: str) -> Example:
 
 
 def described(rng: Random, draw: Draw) -> Example:
-    """Return an example whose positive is a sentence with the answer; a negative is the sentence with a wrong answer.
+    """Return an example whose positive is a sentence with the answer.
 
-    The second negative is usually the bare wrong answer, so that the encoder learns to score answers with and without a
-    sentence alike. In some examples, the second negative is a refusal or a sentence that swaps right and wrong.
+    The first negative is the same sentence with a wrong answer. The second negative is usually the bare wrong answer,
+    so that the encoder learns to score answers with and without a sentence alike. In some examples, the second negative
+    is a refusal. In others, the positive prefers the answer to a wrong answer, and the first negative says the reverse.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1, "Generated descriptions".
     """

@@ -44,7 +44,7 @@ def write_examples(examples: Iterable[Example], path: Path) -> None:
 def user_examples(
     files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
-    """Return examples from the user's files for the tasks in `only`; `counts` contains each task's maximum number.
+    """Return examples from the user's files for the tasks in `only`, at most as many for each task as `counts` says.
 
     Tasks without material are missing from the result. `lexicon`, for synonyms of answers, is called only if there are
     questions.
@@ -77,4 +77,5 @@ def _made(rng: Random, task: str, draws: Sequence[Draw]) -> Iterator[Example]:
             drawn = (rng.choice(draws).answer for _ in range(_TRIES))
             yield candidate(rng, draw, next((each for each in drawn if normal(each) not in right), draw.wrong[0]))
         elif task == "synonyms" and draw.same:
-            yield contrasted(rng, task, replace(draw, looser=()))  # the task candidates uses other annotators' answers
+            # Other annotators' answers are for the task "candidates".
+            yield contrasted(rng, task, replace(draw, looser=()))

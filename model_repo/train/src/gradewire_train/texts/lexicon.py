@@ -53,7 +53,7 @@ class Lexicon:
         return frozenset({word.lower(), *(mate.text.lower() for synset in synsets for mate in synset.words)})
 
     def siblings(self, synset: Synset, rng: Random, most: int) -> list[str]:
-        """Return at most `most` random words from sibling synsets that differ from `synset` (`differs`)."""
+        """Return at most `most` random words from sibling synsets; each word differs from `synset` (see `differs`)."""
         cousins = [key for parent in synset.linked(*_BROADER) for key in self.synset(parent).linked(*_NARROWER)]
         found: list[str] = []
         for _ in range(_TRIES * most if cousins else 0):
@@ -133,7 +133,10 @@ class Sentences:
         return Draw("", "", texts[0], tuple(same), (), tuple(texts[1 : 1 + _WRONG_GLOSSES]))
 
     def scene(self, rng: Random) -> Draw | None:
-        """Draw a short scene, reversed or with broader words; wrong answers contradict the scene, or replace a word."""
+        """Draw a short scene; wrong answers contradict the scene or replace a word.
+
+        Right answers have a different word order or a broader word.
+        """
         actor = rng.choice(self._met[_ANIMAL if rng.random() < 0.2 else _PERSON])
         thing = rng.choice(self._met[_ARTEFACT])
         active, turned, denied = rng.choice(ANSWERS["scenes"])

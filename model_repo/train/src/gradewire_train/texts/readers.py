@@ -215,7 +215,7 @@ def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
     """Return at most `most` questions, drawn at random from all files of questions.
 
     Each line has `question`, and `answer` or `answers` (for each annotator, a string or an object with `answer`). Other
-    fields are ignored. `files.columns` maps these names to the files' names.
+    fields are ignored. `files.columns` maps these names to the names in the files.
 
     Raises:
         TrainingError: A file or a line is invalid.

@@ -43,12 +43,12 @@ def capitalised(text: str) -> str:
 
 
 def with_article(noun: str) -> str:
-    """Return the noun with "a" or "an", chosen by its first letter, which is wrong for a few words."""
+    """Return the noun with "a" or "an"; the first letter determines the article, which is wrong for a few nouns."""
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def misspelt(rng: Random, text: str) -> str:
-    """Return the text with a misspelt word, or unchanged if all words are short; the first letter stays."""
+    """Return the text with a misspelt word, or unchanged if all words are short; the word keeps its first letter."""
     words = text.split(" ")
     long = [at for at, word in enumerate(words) if len(word) >= _SHORTEST_MISSPELT and word.isalpha()]
     if not long:

@@ -32,7 +32,7 @@ Key = str
 
 
 def usual_directory() -> Path:
-    """Return the directory of WordNet's own programs: $WNSEARCHDIR, $WNHOME/dict, or Debian's directory."""
+    """Return the directory that WordNet's own programs use: $WNSEARCHDIR, $WNHOME/dict, or Debian's directory."""
     if searched := os.environ.get("WNSEARCHDIR"):
         return Path(searched)
     if home := os.environ.get("WNHOME"):
@@ -41,7 +41,7 @@ def usual_directory() -> Path:
 
 
 class Word(NamedTuple):
-    """A word or phrase in WordNet's spelling, and its count with this meaning in tagged texts, which is usually 0."""
+    """A word or phrase in WordNet's spelling, and its count with this meaning in tagged texts (usually 0)."""
 
     text: str
     met: int
@@ -54,8 +54,8 @@ class Synset:
     Attributes:
         topic: Number of the lexicographer's file, for example 5 for animals, 6 for artefacts, 18 for persons
             (lexnames(5WN)).
-        pointers: Links with four fields each: symbol ("@" means a broader synset), offset, part of speech, and the
-            positions of the two linked words in two hexadecimal digits each.
+        pointers: Links, as four fields per link: symbol ("@" means a broader synset), offset, part of speech, and four
+            hexadecimal digits with the positions of the two linked words.
         definition: The gloss without its examples.
     """
 
@@ -81,11 +81,11 @@ class Synset:
         return _COARSE.search(self.definition) is not None
 
     def linked(self, *symbols: str) -> tuple[Key, ...]:
-        """Return the keys of the synsets linked with one of these symbols."""
+        """Return the keys of the synsets to which this synset has a link with one of these symbols."""
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
     def antonyms(self) -> tuple[tuple[Key, int], ...]:
-        """Return the first word's antonyms: synset key and position of the word in the synset, from 1; 0 means all."""
+        """Return the first word's antonyms: each synset's key, and the word's position in it, from 1 (0: all words)."""
         return tuple(
             (_key(part, offset), int(ends[-2:], 16))
             for symbol, offset, part, ends in self._quadruples()

@@ -114,7 +114,7 @@ class CorrectnessInputs:
 def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
     """Request SMILE's needs for a checked item, and read a long answer in pieces.
 
-    Embed windows in context and omit the question, which saves most of SMILE's cost
+    Embed windows in context, and omit the question. Together, these two choices save most of SMILE's cost
     (benchmarks/latency/correctness_cost.py).
     """
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_SENTENCE_WEIGHT)

@@ -24,7 +24,7 @@ VERDICT: Final = 0.5
 # Keep these constants and RULED_OUT equal to their copies in gradewire_stats.calibration.evaluate_fit.
 _MISTAKEN_FROM: Final = 0.5
 _MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c, the band contains the share (c - 1/2) 5/4 of wrong verdicts, for example half at 0.9."""
+"""At confidence c, the band contains the share 5/4 (c - 1/2) of wrong verdicts, for example half of them at 0.9."""
 
 ID_CHARACTERS: Final = 12
 _FIT_NAME: Final = re.compile("[0-9a-f]{8,64}")
@@ -44,7 +44,7 @@ class Band:
         return self.lower <= probability <= self.upper
 
     def towards(self, other: "Band", share: float) -> "Band":
-        """Move each end outwards by `share` of its distance to a wider band's end."""
+        """Move each end outwards to the end of the wider band `other`, by `share` of the distance."""
         return Band(
             lower=self.lower - share * max(0.0, self.lower - other.lower),
             upper=self.upper + share * max(0.0, other.upper - self.upper),
@@ -115,9 +115,10 @@ class CorrectnessFit:
         return ItemPosition(distance, rows.far_share(distance))
 
     def __call__(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> float:
-        """Return p(right), 0 to 1, for the metric's features at a position; None means near the fitted rows.
+        """Return p(right), 0 to 1, for the metric's features.
 
-        If a rule calls the answer wrong, p(right) is at most RULED_OUT.
+        Without a `position`, the item counts as near the fitted rows. If a rule calls the answer wrong, p(right) is at
+        most RULED_OUT.
         """
         learnt = self._learnt(features, position)
         return min(learnt, RULED_OUT) if self._ruled_out(features) else learnt

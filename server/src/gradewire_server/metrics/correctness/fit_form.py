@@ -164,7 +164,10 @@ class ConformalForm(_Form):
 
 
 class LinearForm(_Form):
-    """Log-odds per unit of each feature. A value is clipped to `low` and `high`; `missing` replaces a missing value."""
+    """Log-odds per unit of each feature, with a range for each feature's values.
+
+    A value is clipped to the range from `low` to `high`; `missing` replaces a missing value.
+    """
 
     fields_of_equal_length = ("weight", "low", "high", "missing")
 
@@ -211,7 +214,7 @@ class DistanceForm(_Form):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if len(set(self.shape)) < len(self.shape):
-            raise ValueError("a name occurs in shape twice")
+            raise ValueError("a name occurs twice in shape")
         if len(self.scale) != len(self.shape) or any(len(row) != len(self.shape) for row in self.rows):
             raise ValueError("the length of scale or a row differs from the length of shape")
         if self.nearest > len(self.rows):

@@ -98,7 +98,7 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
 
 
 def _has_commas(text: str, least: int) -> bool:
-    # Most answers contain too few separators. Counting substrings first takes a twentieth of the time.
+    # Most answers contain too few separators. Counting substrings first takes a twentieth of the pattern's time.
     return sum(map(text.count, (",", "and", "und", "then", ")", "."))) >= least <= len(_COMMA.findall(text))
 
 

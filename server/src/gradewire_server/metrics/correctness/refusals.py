@@ -13,7 +13,7 @@ _COUNTED_PHRASES: Final = re.compile(
     r"|unclear|clarify|more information|no information|not specified|not (?:clear|known|available|sure))\b"
 )
 _IN_EACH_REFUSAL: Final = ("i ", "i'm", "as an ai", "unknown", "unclear", "clarify", "information", "not ")
-"""Substrings for a first search, which is ten times as fast. Each refusal contains at least one substring."""
+"""Substrings for a first search, ten times as fast as the pattern. Each refusal contains at least one substring."""
 
 _CANNOT: Final = (
     r"(?:can ?not|can't|could not|couldn't|(?:am |are |is |was )?(?:unable|not able|impossible|not possible)"
@@ -76,9 +76,9 @@ def refusal_features(question: FeatureText, references: Sequence[FeatureText], a
     """Return features for an answer that refuses; the best reference is the first.
 
     Returns:
-        `refusals`: the number of phrases of refusal or ignorance. `refused`: 1 if the answer begins with a claim that
-        the answer cannot be known, found or given, and does not answer later (see docs/reference/correctness.md);
-        otherwise 0.
+        `refusals`: the number of phrases of refusal or ignorance. `refused`: 1 if the text begins with a claim that the
+        requested fact cannot be known, found or given, and does not state the fact later (see
+        docs/reference/correctness.md); otherwise 0.
     """
     said = plain(answer.raw)
     phrases = len(_COUNTED_PHRASES.findall(said)) if _holds_one(_IN_EACH_REFUSAL, said) else 0
@@ -114,7 +114,7 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
 
 
 def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Return True if the text after a refusal answers after all; `behind` begins in the refusal's sentence."""
+    """Return True if `behind`, the text after a refusal, answers the question; it begins in the refusal's sentence."""
     if _TURN.search(behind[0]):
         return True
     return any(

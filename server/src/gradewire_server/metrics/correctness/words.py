@@ -249,7 +249,7 @@ def spelling_features(
     `best` is SMILE's best reference, and `candidates` are references by recall, highest first.
 
     Returns:
-        `spelling_least`: the lowest similarity (by insertions and deletions) of an important word of the best reference
+        `spelling_least`: for the best reference's important words, the lowest similarity (by insertions and deletions)
         to the answer's closest word; NaN if the reference has no important words. `spelling_begin`: the weighted mean
         of the words' Jaro-Winkler similarities, for the best reference or the first candidate, whichever is higher.
         `spelling_within`: the highest similarity of a reference to a part of the answer.
@@ -299,14 +299,18 @@ def _closeness(words: Sequence[str], answer: Sequence[str], scorer: Callable[...
 
 
 def _begins(word: str, begin: str, other: str) -> bool:
-    """Return True if both words begin with the same letters: at least four, and all but the shorter word's last."""
+    """Return True if two words are equal or share their first letters.
+
+    They must share at least four letters, and all letters of the shorter word except possibly its last. `begin`
+    contains the letters of `word` to share if `other` is not shorter.
+    """
     return word == other or other.startswith(
         begin if len(other) >= len(word) else word[: max(_MIN_EQUAL_LETTERS, len(other) - 1)]
     )
 
 
 def _within(text: str, whole: str) -> float:
-    """Return the similarity, 0 to 1, of a text to the answer's closest part; without letters, it is 0 or 1."""
+    """Return the similarity, 0 to 1, of a text to the answer's closest part; 0 or 1 for a text without letters."""
     if any(map(str.isalpha, text)):
         return fuzz.partial_ratio(text, whole) / 100
     return float(f" {text} " in f" {whole} ")

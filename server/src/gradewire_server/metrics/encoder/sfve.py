@@ -92,7 +92,7 @@ class Sfve:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Request the vectors of the references, each after the question, like `score`."""
+        """Request the vectors of the references, each after the question, as in `score`."""
         stop_at(_check_question(entry.question))
         model, question = parameters.model, _end_of(entry.question)
         vectors = yield from expect(ask(Embed(model, _texts(question, entry.references), Tier.REFERENCE)))

@@ -18,7 +18,7 @@ from gradewire_server.metrics.matching.exact_match import ExactMatch
 _RANGE: Final = 2.0**64
 
 CONFIDENCE_OF_FITS: Final = 0.5
-"""The confidence that `auto` requests from `correctness`, at which UNCERTAIN marks only denials ("It is not Paris")."""
+"""The confidence that `auto` requests from `correctness`. At 0.5, UNCERTAIN marks only denials ("It is not Paris")."""
 _EXACT_MATCH: Final = ExactMatch()
 
 
@@ -85,7 +85,7 @@ class Auto:
         return _decided(cheap, judged, band, _parts(cheap, judged, band, fit, sampled=sampled))
 
     def prepare(self, entry: ReferenceEntry, parameters: AutoParameters) -> Preparation:
-        """Check the question, and prepare like `correctness`."""
+        """Check the question, and request what `correctness` needs."""
         failure = check_question(entry.question)
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 

@@ -56,7 +56,7 @@ from gradewire_server.metrics.text.words import MAX_WORDS
 
 
 def winner_of(probabilities: tuple[float, float, float]) -> Winner:
-    """Return the answer that is more probable than the other answer and than a tie; otherwise a tie."""
+    """Return the answer that is more probable than the other answer and than a tie; if neither is, return a tie."""
     a, b, tie = probabilities
     if a > b and a > tie:
         return Winner.A

@@ -21,7 +21,7 @@ class LaveParameters(BinaryParameters):
 
     Raises:
         ParameterError: A value is invalid (see `PromptParameters`), `reference_filter` is out of range, or the prompt
-            lacks the demonstrations.
+            lacks the requested demonstrations.
     """
 
     metric: ClassVar[str] = "lave"

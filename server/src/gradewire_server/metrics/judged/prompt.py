@@ -100,8 +100,8 @@ def without_praise(text: str, delimiters: Delimiters, references: Sequence[str],
     - ratings, with or without the prompt's openings ("The student's answer is yes", "score: 10/10").
 
     An answer that consists of only one such word stays ("Right."). Text also stays if all its words are in the shown
-    references or in `words_of_choice`. If the question asks for a score or a grade, numbers after that word stay, too.
-    Without labels, nothing changes. A second call changes nothing.
+    references or in `words_of_choice`. Numbers after "score", "grade" and the like stay if the question contains this
+    word. If the prompt has no labels, nothing changes. A second call changes nothing.
     """
     if not delimiters.labels or _one_word(delimiters).fullmatch(folded(text)):
         return text

@@ -44,9 +44,9 @@ class Closeness:
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
     """Sort lower-case aliases by closeness to an answer, using each alias's first 256 characters.
 
-    Compare, in this order, an alias's shares of content words, of all words, and of three-letter runs (in words with
-    letters beyond ASCII) that the prediction contains. Runs help in languages that inflect words or have no blanks
-    between them.
+    Compare, in this order, the shares of an alias's content words, of all its words, and of its three-letter runs (in
+    words with letters beyond ASCII) that the prediction contains. Runs help in languages that inflect words or have no
+    blanks between words.
     """
     lowered = prediction.casefold()
     said = set(split_words(lowered))

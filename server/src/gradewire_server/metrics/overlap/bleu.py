@@ -46,7 +46,7 @@ def _tokenize(text: str) -> str:
     try:
         tokens: str = _tokenizer(text)
     finally:
-        # Each cache would keep up to 65,536 texts of any length.
+        # Without this, each of sacrebleu's two caches would keep up to 65,536 texts of any length.
         Tokenizer13a.__call__.cache_clear()
         TokenizerRegexp.__call__.cache_clear()
     return tokens

@@ -55,7 +55,8 @@ def ngrams(words: Sequence[str]) -> Counter[Ngram]:
 def document_frequencies(documents: Sequence[Sequence[str]]) -> dict[Hashable, int]:
     """Return the number of documents with each n-gram; one entry's references are a document.
 
-    N-grams in only one document are omitted. They are most of a corpus, and weigh the same as unknown n-grams.
+    N-grams in only one document are omitted. Most n-grams of a corpus are of this kind, and they weigh the same as
+    unknown n-grams.
     """
     # Find n-grams in several documents by their hashes, which need a tenth of the memory.
     hashes = array("q")

@@ -77,7 +77,7 @@ def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment
 
 
 def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dict[str, None]:
-    """Return the stems of prediction words that are free in an alignment that also has free reference words."""
+    """Return the stems of the prediction's free words, from all alignments that leave words of the reference free."""
     taken = [alignment.taken for alignment in alignments if alignment.free]
     if not taken:
         return {}
@@ -86,7 +86,7 @@ def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dic
 
 
 def align_synonyms(prediction: IndexedWords, alignments: Sequence[Alignment], synonyms: Synonyms) -> list[Alignment]:
-    """Pair free words of the prediction and the reference that are synonyms, in each alignment."""
+    """Pair, in each alignment, free words of the prediction and of the reference that are synonyms."""
     wanted = frozenset(chain.from_iterable(alignment.free for alignment in alignments))
     reached: defaultdict[str, list[str]] = defaultdict(list)
     for word, found in synonyms.items():

@@ -52,8 +52,8 @@ _SIGNS: Final = re.compile(
     r"|[\[\]{},=]",
     re.DOTALL,
 )
-"""A pattern for the signs to count, and for strings and comments, in which signs do not count. The pattern never
-backtracks."""
+"""A pattern for brackets, commas and equals signs, which are counted, and for strings and comments, in which these
+signs do not count. The pattern never backtracks."""
 _MAX_VALUES: Final = 2000
 _MAX_MESSAGE_CHARACTERS: Final = 160
 

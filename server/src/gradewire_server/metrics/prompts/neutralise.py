@@ -14,7 +14,7 @@ from typing import Final
 from gradewire_server.metrics.text.folding import folded, seen
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of a text's characters that a judge sees."""
+"""Maximum number of characters that a judge sees of a text."""
 
 _ROLES: Final = ("system", "user", "assistant", "human", "instruction", "instructions", "input", "output", "response")
 _TAG: Final = re.compile(r"[<\uff1c](?=[^\W\d]|0x|[/!|\uff5c<\uff1c\[])")

@@ -14,7 +14,7 @@ from gradewire_server.metrics.prompts.template import Template
 SYNTHETIC: Final = "synthetic"
 COMPARE: Final = "compare"
 EXTRACT: Final = "extract"
-"""The variant of a comparison file that extracts a verdict from a reason."""
+"""The variant that extracts a verdict from a reason, in a prompt file for comparisons."""
 PAIR_SETS: Final = ("pairs",)
 DEMONSTRATION_SETS: Final = ("short", "long", "binary")
 """Demonstration sets. If a file lacks a set, the first existing set replaces it."""

@@ -46,7 +46,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template. Each line is a sequence of pieces: literal text, and the field after the text or None."""
+    """A template. Each line is a sequence of pieces: literal text, and the field after the text (None: no field)."""
 
     lines: tuple[tuple[tuple[str, str | None], ...], ...]
 

@@ -30,8 +30,8 @@ class WordsInContext:
     Attributes:
         sums: float32[tokens + 1, dims]; row i is the sum of the first i token vectors.
         bounds: intp[words + 1], the index of each word's first token.
-        read: intp[words + 1]; element i counts the words that have a token among the first i words. Words beyond the
-            encoder's limit have no token.
+        read: intp[words + 1]; element i says how many of the first i words have a token. Words beyond the encoder's
+            limit have no token.
     """
 
     sums: NDArray[np.float32]
@@ -107,7 +107,7 @@ def possibly_closest(
 SHORTLIST = 3
 """Number of windows of each length to embed out of context."""
 NEAR_TIE = 1e-3
-"""Maximum difference in cosine at which a window after the shortlist is embedded, too."""
+"""Maximum difference in cosine from the last window of the shortlist at which a further window is also embedded."""
 
 
 def needs_ranking(texts: SmileTexts) -> bool:

@@ -22,7 +22,7 @@ class Windows:
         by_length: The windows by length in words, in order of first position. If a reference is longer than the
             prediction, its window is the whole prediction.
         words: Number of words used from the prediction.
-        truncated: True if not all words or windows are used.
+        truncated: True if some words or windows are not used.
     """
 
     by_length: dict[int, tuple[str, ...]]

@@ -58,9 +58,13 @@ def words_of_piece(spans: NDArray[np.int32], tokens: TokenVectors, begin: int) -
 class Pieces(ABC):
     """The pieces of an answer that have been read so far.
 
-    The argument `keywords` contains the vectors of `texts.open_keywords`, float32[open, dims], and the argument
-    `sentences` the vectors of all sentences, float32[references, dims]; all rows have length 1. The attribute
-    `sentences` contains the largest cosine of each reference's sentence with a piece.
+    Args:
+        texts: The texts to compare.
+        keywords: The vectors of `texts.open_keywords`, float32[open, dims], rows of length 1.
+        sentences: The vectors of all references' sentences, float32[references, dims], rows of length 1.
+
+    Attributes:
+        sentences: The largest cosine of each reference's sentence with a piece.
     """
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
@@ -210,7 +214,7 @@ def _end_of_read_text(tokens: TokenVectors, begin: int) -> int:
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """Return where the word at position `at` begins (above `after`), or `at` if the beginning is too far away."""
+    """Return the position, above `after`, at which the word at `at` begins; `at` if the beginning is too far away."""
     at = max(at, after + 1)
     for place in range(at, max(after, at - _MAX_WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():

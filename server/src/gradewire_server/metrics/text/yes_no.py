@@ -65,7 +65,7 @@ def asks_yes_or_no(question: str) -> bool:
 
 
 def _whole(words: list[str]) -> bool | None:
-    """Return the verdict of words that contain nothing but a verdict; otherwise None."""
+    """Return the verdict if the words contain nothing but a verdict, otherwise None."""
     if not words:
         return None
     if words[0] in _LEADING:

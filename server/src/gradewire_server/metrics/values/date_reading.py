@@ -53,7 +53,7 @@ _BEFORE_MONTHS: Final = frozenset(_WORDS["before_months"].split())
 
 
 def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
-    """Return the year at an index: a four-digit number from 1000 to 2099, or "FY22"; otherwise None."""
+    """Return the year at an index (a four-digit number from 1000 to 2099, or "FY22"), or None if there is no year."""
     year = integer_at(tokens, at)
     if year is not None and lower_at(tokens, at - 1) == "fy" and adjacent(tokens, at) and len(tokens[at].text) == 2:
         return 2000 + year  # "FY22"

@@ -36,7 +36,7 @@ class Time:
         return apart == 0 or (apart == _HALF_DAY and not (self.half_known and reference.half_known))
 
     def contradicts(self, reference: "Time") -> bool:
-        """Return True if both times differ."""
+        """Return True if the two times differ."""
         return not self.equals(reference)
 
 
@@ -151,7 +151,7 @@ class Date:
         return begin if begin == end else None
 
     def equals(self, reference: "Date", asked: DatePrecision, asked_years: frozenset[int]) -> bool:
-        """Return True if this date of an answer equals the reference's date or lies in it.
+        """Return True if this date, which is from an answer, equals the reference's date or lies within it.
 
         A reference that is more precise than `asked` counts as its year or month. An answer may omit the year if the
         question contains the reference's year (`asked_years`).
@@ -172,7 +172,7 @@ class Date:
         return self.ranged and any(lower <= year * _YEAR and (year + 1) * _YEAR - 1 <= upper for year in years)
 
     def coarser_than(self, reference: "Date") -> bool:
-        """Return True if this date of an answer, such as a year, contains the reference's date."""
+        """Return True if this date, which is from an answer, contains the reference's date, for example as its year."""
         if self.days is None or self.ranged or reference.days is None or reference.ranged:
             return False
         return self.days[0] <= reference.days[0] and reference.days[1] <= self.days[1]

@@ -210,7 +210,7 @@ class _Parser:
             self._steps.append(("number", float(sign.text.replace(",", ""))))
         elif sign.kind == "constant" or sign.text == "e":
             self._steps.append(("number", math.pi if sign.kind == "constant" else math.e))
-        else:  # "ab" is a times b
+        else:  # "ab" means "a times b"
             self._names.update(sign.text)
             self._steps.extend((letter, 0.0) for letter in sign.text)
             self._steps.extend([("*", 0.0)] * (len(sign.text) - 1))
@@ -299,7 +299,7 @@ class Relation:
 
     @property
     def solution(self) -> float | None:
-        """The value of the only variable in a relation like "x = 3/2"; otherwise None."""
+        """The value of the only variable in a relation like "x = 3/2"; None for other relations."""
         if self.operator != "=" or len(self.left.steps) != 1 or len(self.left.names) != 1:
             return None
         return self.right.constant
@@ -314,7 +314,7 @@ class Relation:
         return bool(self.names & reference.names)
 
     def equals(self, reference: "Relation") -> bool:
-        """Return True if both relations are equal, or multiples of each other."""
+        """Return True if the two relations are equal, or multiples of each other."""
         if self.operator != reference.operator or self.names != reference.names:
             return False
         ours, theirs = self.left.minus(self.right).values, reference.left.minus(reference.right).values
@@ -409,7 +409,7 @@ def _is_unit_of_number(run: Sequence[Sign], text: str) -> bool:
 
 
 def _is_mathematical(run: Sequence[Sign]) -> bool:
-    """Return True if letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
+    """Return True if the run's letters are variables: "2x", "a + b", "x^2", but not "w/o" and "I - a"."""
     signs = {sign.text for sign in run}
     if signs & {"^", "*", "+"} and (len(run) > 2):
         return True

@@ -125,10 +125,10 @@ def says(value: Value, reference: Value, question: Question) -> bool:
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
-    """Return True if an equal value means the opposite.
+    """Return True if an answer's value means the opposite of the reference's value, although the two are equal.
 
-    One date may follow "before" and the other date "after". Or the answer states a fall although the question asks for
-    a rise (or the reverse), and the reference has no direction.
+    For example, one date follows "before" and the other date follows "after". Or the answer states a fall although the
+    question asks for a rise (or the reverse), and the reference has no direction.
     """
     if value.side * reference.side < 0:
         return True
@@ -153,7 +153,7 @@ def coarser(value: Value, reference: Value) -> bool:
 
 
 def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float) -> bool:
-    """Return True if both numbers are equal, or if one number is in the requested thousands or millions."""
+    """Return True if the two numbers are equal, or if they are equal after multiplying one of them by `scale`."""
     if amount is None or wanted is None:
         return False
     if amount.equals(wanted):
@@ -300,7 +300,7 @@ class ValueMatcher:
 
     @cached_property
     def _joined(self) -> tuple[Value, ...]:
-        """The answer's values if "1, 776" is one number; empty if the answer contains no such number."""
+        """The answer's values if numbers like "1, 776" count as one number; empty if the answer has no such number."""
         written = plain(self._answer)
         joined = _PARTED.sub(",", written)
         return () if joined == written else values_of(joined)
@@ -346,7 +346,10 @@ class ValueMatcher:
         return Outcome.MISSING
 
     def _replaces(self, value: Value, wanted: Value) -> bool:
-        """Return True if an equal value answers the question, and is not denied, opposed or about something else."""
+        """Return True if a value equal to `wanted` answers the question.
+
+        It must not be denied, opposed or about something else.
+        """
         if value.denied and not wanted.denied and not self._question_of.denies:
             return False
         if opposed(value, wanted, self._question_of):

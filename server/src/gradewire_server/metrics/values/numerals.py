@@ -110,7 +110,7 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the factor from scale words at an index ("million", "k"; otherwise 1), and the index after these words."""
+    """Return the factor of the scale words at an index ("million", "k"), 1 without them, and the index after them."""
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1

@@ -96,7 +96,7 @@ def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Parse a name's number, which begins at a token: "Apollo 11", "World War Two", "WWII"."""
+    """Parse the number at a token if a name precedes the number: "Apollo 11", "World War Two", "WWII"."""
     token = tokens[at]
     war = _WORDS["abbreviated_wars"].get(token.lower)
     if war:
@@ -156,7 +156,7 @@ def _roman(tokens: Sequence[Token], at: int, name: str, value: int) -> tuple[Ord
 
 
 def _name(tokens: Sequence[Token], at: int) -> str:
-    """Return the lower-case word that the next token numbers, such as "apollo" before "11"; otherwise ""."""
+    """Return the lower-case token if it is a name before a number, such as "apollo" before "11", or "" if it is not."""
     if not 0 <= at < len(tokens) - 1 or not tokens[at].word or tokens[at + 1].start - tokens[at].end > 1:
         return ""
     token = tokens[at]

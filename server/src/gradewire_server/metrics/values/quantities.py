@@ -90,7 +90,7 @@ class Quantity:
         return value if self.unit is None else value * self.unit.factor + self.unit.offset
 
     def equals(self, reference: "Quantity") -> bool:
-        """Return True if this quantity of an answer equals the reference's."""
+        """Return True if this quantity, which is from an answer, equals the reference's quantity."""
         # Different bounds never agree, but an answer may omit "more than".
         if reference.bound and self.bound and reference.bound != self.bound:
             return False
@@ -101,7 +101,7 @@ class Quantity:
         return any(_same(reference, reading) for reading in self._readings(reference))
 
     def contradicts(self, reference: "Quantity") -> bool:
-        """Return True if both quantities differ, but are in the same family."""
+        """Return True if the two quantities differ, but are in the same family."""
         return reference.family == self.family and not self.equals(reference)
 
     def _readings(self, reference: "Quantity") -> "list[Quantity]":

@@ -88,7 +88,7 @@ def side(text: str, start: int) -> int:
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
-    """Return a clause's lower-case words if the clause adds this value to another ("another £5"); otherwise None."""
+    """Return the lower-case words of a value's clause; None if it does not add to another value ("another £5")."""
     before = text[max(0, start - _CLAUSE_CHARACTERS) : start]
     if _ADDITION.search(before) is None:
         return None
@@ -105,7 +105,7 @@ class Value:
 
     Attributes:
         text: The value's text in plain form.
-        whole: True if the text contains nothing else.
+        whole: True if the answer or reference contains nothing but this value.
         noun: The lower-case word after a number without a unit: "eyes" in "eight eyes"; may be empty.
         side: For a date, -1 after "before", 1 after "after", otherwise 0.
         denied: True if the text denies the value: "not in 1999".

@@ -39,7 +39,7 @@ class Locant:
     marks: tuple[str, ...]
 
     def equals(self, reference: "Locant") -> bool:
-        """Return True if both are the same substance."""
+        """Return True if the two names mean the same substance."""
         return self == reference
 
     def contradicts(self, reference: "Locant") -> bool:
@@ -134,11 +134,11 @@ class Symbol:
     key: str
 
     def equals(self, reference: "Symbol") -> bool:
-        """Return True if both are the same sign."""
+        """Return True if the two signs are the same."""
         return self.key == reference.key
 
     def contradicts(self, reference: "Symbol") -> bool:
-        """Return True if both are different signs of the same family."""
+        """Return True if the two signs are different, but of the same family."""
         return self.stem == reference.stem and self.key != reference.key
 
 

@@ -160,7 +160,7 @@ def read_number(text: str) -> tuple[float, float]:
 
 
 def roman_value(word: str) -> int | None:
-    """Return the value, 1 to 3,999, of a correct Roman numeral in capitals; None otherwise ("IIX", "Mix", "")."""
+    """Return the value, 1 to 3,999, of a correct Roman numeral in capitals; None for other words ("IIX", "Mix", "")."""
     if not word or _ROMAN.fullmatch(word) is None:
         return None
     values = [_ROMAN_DIGITS[letter] for letter in word]
@@ -173,7 +173,7 @@ def lower_at(tokens: Sequence[Token], at: int) -> str:
 
 
 def number_at(tokens: Sequence[Token], at: int) -> float | None:
-    """Return the value of a token in digits; otherwise None."""
+    """Return the value of the token at an index, or None if the token is missing or not in digits."""
     return tokens[at].number if 0 <= at < len(tokens) else None
 
 

@@ -30,7 +30,7 @@ class Unit:
         return Unit(self.dimension, self.factor * factor)
 
     def power(self, exponent: int) -> "Unit":
-        """Return the unit to a power: 2 for "square metre"."""
+        """Return the unit to the power of `exponent`: 2 for "square metre"."""
         return Unit(tuple((base, power * exponent) for base, power in self.dimension), self.factor**exponent)
 
     def times(self, other: "Unit") -> "Unit":
