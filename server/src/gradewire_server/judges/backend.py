@@ -55,7 +55,7 @@ class Judge(UniformJudges, Protocol):
         """Return the reason why the judge cannot answer now, or "" if the judge works."""
 
     async def close(self) -> None:
-        """Fail queued needs (UNAVAILABLE) and release all resources."""
+        """Answer all queued needs with UNAVAILABLE, and release all resources."""
         return
 
 

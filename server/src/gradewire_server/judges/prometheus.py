@@ -44,7 +44,7 @@ class JudgeTelemetry:
         def counter(name: str, what: str, labels: tuple[str, ...] = ()) -> Counter:
             return Counter(f"gradewire_judge_{name}", what, labels, registry=registry)
 
-        self._answers = counter("answers", "Answers to metrics, by kind and source of the answer.", _KIND_SOURCE)
+        self._answers = counter("answers", "Judge answers that metrics received, by kind and source.", _KIND_SOURCE)
         self._failures = counter("failures", "Needs that failed, by status.", ("status",))
         self._queue_s = histogram("queue_seconds", "Time a computed answer waited for its first run.", _SECONDS)
         self._inference_s = histogram("inference_seconds", "Time of computing an answer.", _SECONDS, ("kind",))

@@ -79,7 +79,7 @@ class TenantTelemetry:
             self._calls(caller.tenant, code).inc()
 
     def sent(self, caller: Caller, size_bytes: int) -> None:
-        """Count a received message's text tokens."""
+        """Count the text tokens of a message from the caller, estimated from its size."""
         if caller.tenant:
             self._tokens(caller.tenant).inc(text_tokens(size_bytes))
 

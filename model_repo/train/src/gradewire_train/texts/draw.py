@@ -45,7 +45,7 @@ class Draw:
 def normal(text: str) -> str:
     """Return the text for comparisons: case-folded, without articles, accents and punctuation.
 
-    Signs between digits and a minus before a digit stay, so "1.5" and "15" differ.
+    A sign between two digits stays, and so does a minus before a digit, so "1.5" and "15" differ.
     """
     folded = unicodedata.normalize("NFKD", text.casefold())
     bare = "".join(character for character in folded if not unicodedata.combining(character))

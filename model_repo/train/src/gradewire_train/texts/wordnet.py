@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from gradewire_train import TrainingError
 
 ADVICE: Final = (
-    "set the directory with --wordnet or in WNSEARCHDIR (Debian: apt-get install wordnet-base installs to "
-    "/usr/share/wordnet)"
+    "set the directory with --wordnet or in WNSEARCHDIR (Debian's package wordnet-base installs the "
+    "files to /usr/share/wordnet)"
 )
 _DEBIAN: Final = Path("/usr/share/wordnet")
 _PARTS: Final = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}

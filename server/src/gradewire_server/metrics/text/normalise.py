@@ -80,7 +80,7 @@ def antonym_table() -> Mapping[str, frozenset[str]]:
 
 
 def opposites_of(word: str) -> frozenset[str]:
-    """Return the antonyms of a lower-case word, and the word with or without a negating prefix.
+    """Return the antonyms of a lower-case word, and the word with a negating prefix added or removed.
 
     "hot" has "cold", and "polar" has "nonpolar", but "form" does not have "uniform".
     """
