@@ -86,7 +86,7 @@ def is_of_numbers(listed: Sequence[Any]) -> bool:
 
 
 def unpacked_object(cell: str) -> dict[Any, Any] | None:
-    """Return the JSON object or printed dict in a cell, or None if the object contains no answer's text.
+    """Parse a cell with an answer's JSON object or printed dict. Return None for other cells.
 
     Raises:
         ValueError: The object cannot be parsed. The message continues a sentence that starts with the field's name.

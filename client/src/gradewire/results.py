@@ -276,7 +276,7 @@ class MetricScore:
     retry_after_s: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a flat dict for JSON with score and status, and with other fields and parts that are not empty."""
+        """Return a flat dict for JSON with the score, the status, and all other fields and parts that are not empty."""
         row: dict[str, Any] = {"score": self.score, "status": str(self.status)}
         if self.message:
             row["message"] = self.message

@@ -57,7 +57,7 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
     """Store a user's fit with a built model.
 
     Raises:
-        InvalidRequest: The model has a different digest, is missing or cannot be written, or a value is invalid.
+        InvalidRequest: The model is missing or cannot be written, its digest is not `digest`, or a value is invalid.
     """
     place = _repository(repository)
     with invalid_request(ModelError, ValueError):

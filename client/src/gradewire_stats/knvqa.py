@@ -81,8 +81,8 @@ def knvqa_table(
         seed: Seed for the draws.
 
     Returns:
-        The table. An evaluator's statistics and the human statistics next to them use only rows with a verdict from
-        this evaluator.
+        The table. Each evaluator's line contains the evaluator's statistics and the human statistics. Both use only the
+        rows with a verdict from this evaluator.
 
     Raises:
         MissingScipyError: scipy is not installed.

@@ -139,7 +139,7 @@ def has_long_run(text: str) -> bool:
 
 
 def byte_count(text: str) -> int:
-    """Return a text's size in UTF-8 bytes, or its character count if that alone exceeds every limit."""
+    """Return a text's size in UTF-8 bytes, or the number of characters if this number already exceeds every limit."""
     exact = not text.isascii() and len(text) <= _EXACT_CHARACTERS
     return len(text.encode(errors="surrogatepass")) if exact else len(text)
 

@@ -55,11 +55,11 @@ class Json:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def read(self, caller: Hashable, data: Buffer, kind: type[Message], at: str = "") -> bytes:
-        """Return a JSON message in protobuf's format; raise the ProblemErrors of `read_message`."""
+        """Convert a message from JSON to protobuf's binary format; raise the ProblemErrors of `read_message`."""
         return await self.convert(caller, data, partial(_read, kind=kind, at=at))
 
     async def write(self, caller: Hashable, data: bytes, kind: type[Message], hold: Callable[[int], None]) -> bytes:
-        """Return a protobuf message in JSON, on one line. If the message is large, call `hold` with its size."""
+        """Convert a protobuf message to JSON on one line. If the message is large, call `hold` with its size."""
         if len(data) >= _LARGE_BYTES:
             hold(len(data))
         return await self.convert(caller, data, partial(_write, kind=kind))

@@ -150,7 +150,7 @@ def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None,
 
 
 def _named_twice(value: Any, kind: Descriptor) -> Fault | None:
-    """Return the first field that is set under both of its names, in a message without other faults."""
+    """Return the first field that is set under both of its names. The message must have no other fault."""
     fields = _messages_of(kind)
     given: dict[str, str] = {}
     for name, held in value.items():

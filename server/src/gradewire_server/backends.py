@@ -53,7 +53,7 @@ class Stores:
     warning: str = ""
 
     def degraded(self) -> tuple[str, ...]:
-        """Return the problems with stores that may make scoring slower."""
+        """Return the problems with stores. Scoring may be slower because of these problems."""
         return tuple(filter(None, (self.warning, self.vectors.degraded() if self.vectors else "")))
 
 

@@ -153,7 +153,7 @@ class Running(NamedTuple):
 
 
 class BackgroundCalls:
-    """A client's calls and the loop that runs them, created at first use, and again in a forked child."""
+    """A client's calls, and the loop that runs them. Both are created at first use, and again in a forked child."""
 
     def __init__(self, make_calls: Callable[[], ClientCalls]) -> None:
         self._make_calls = make_calls

@@ -235,7 +235,7 @@ def optional_tables(result: AgreementResult) -> Iterator[Table]:
 
 
 def headline_by_model(result: AgreementResult) -> Iterator[Table]:
-    """Yield the tables by model that are always shown if an evaluator replaces annotators."""
+    """Yield the tables by model. They are always shown if an evaluator replaces annotators."""
     if result.accuracies is not None:
         yield from accuracy_headline(result.accuracies, result.people)
     if result.labelled.against is not None:

@@ -69,7 +69,7 @@ def _worker_capacity(sizes: Counter[int], share: Fraction) -> int:
 
 _PART_ROWS: Final = 1024
 _JUDGED_PART_ROWS: Final = 32
-"""Rows per part with a judge, which may need seconds per row."""
+"""Number of rows in a part if the run needs a judge, because a judge may need seconds per row."""
 
 
 def usual_part_rows(*, judged: bool) -> int:

@@ -28,13 +28,13 @@ _ALL = "all"
 
 
 def headline_tables(result: CompareResult) -> Iterator[Table]:
-    """Yield the tables to show by default, with groups and changed rows only for the chooser."""
+    """Yield the tables to show by default. Tables of groups and of changed rows are only for the chooser."""
     for side in result.sides:
         yield from _tables(side, [result.chooser], _TEXT_CHARACTERS)
 
 
 def all_tables(result: CompareResult, *, characters: int = _TEXT_CHARACTERS) -> Iterator[Table]:
-    """Yield all tables, with groups and changed rows for every metric. Cut cells to `characters` characters."""
+    """Yield all tables, with groups and changed rows for every metric. Cut each cell to `characters` characters."""
     for side in result.sides:
         yield from _tables(side, list(side.overall.outcomes), characters)
 

@@ -295,7 +295,7 @@ def _check_questions(matching: Matching) -> None:
 
 
 def _has_more_text(row: Row) -> bool:
-    """Return True if a row contains more than its number, so that row numbers may match by coincidence."""
+    """Return True if a row has an id or several fields. Rows with the same number may then be unrelated."""
     return row.has_id or len(row.item or {}) > 1
 
 

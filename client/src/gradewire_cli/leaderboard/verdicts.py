@@ -92,7 +92,11 @@ class Verdicts:
 
 
 def questionable(pairs: Iterable[JudgedPair], *, most: int) -> list[JudgedPair]:
-    """Return up to `most` pairs: contradicting orders first, then missing verdicts, then probabilities near 0.5."""
+    """Return up to `most` pairs that a person should check.
+
+    Pairs whose two orders contradict each other come first, then pairs without a verdict, then pairs with a probability
+    near 0.5.
+    """
 
     def doubt(pair: JudgedPair) -> tuple[int, float]:
         apart = abs(pair.probability_a - 0.5)

@@ -191,7 +191,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """All shown answers, starting with answers on which most metrics disagree with annotators.
+    """All shown answers, sorted by the number of metrics that disagree with annotators, largest number first.
 
     Attributes:
         totals: Number of disagreeing rows by metric, direction and evidence.

@@ -44,7 +44,10 @@ class FoundWindow:
 
 
 def find_window(text: str, window: str) -> FoundWindow | None:
-    """Return the first passage of `text` (in NFC) that normalises to `window`, else the most similar one, or None."""
+    """Return the first passage of `text` (in NFC) that normalises to `window`.
+
+    If there is no such passage, return the most similar passage, or None if no passage is similar.
+    """
     words, spans = _bare_words(text)
     wanted = window.split()
     if not words or not wanted or len(wanted) > len(words):

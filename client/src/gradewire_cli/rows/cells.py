@@ -340,7 +340,7 @@ class CellNotes:
     def _truth_values(self, column: _Column) -> str:
         if not self.reading.only_texts or not column.texts or not _TRUTH.issuperset(column.texts):
             return ""
-        return 'truth values are read as the words "True" and "False". Write these words as in the references'
+        return 'truth values are read as the words "True" and "False". Use the same words in the references'
 
     def _missing(self, column: _Column) -> str:
         words = sorted(_MAYBE_MISSING.intersection(column.texts).difference(self.reading.missing))

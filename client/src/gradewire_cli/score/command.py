@@ -121,7 +121,7 @@ class Output:
 
     @property
     def is_whole(self) -> bool:
-        """True if --resume finds a finished table without unfinished rows next to it."""
+        """True with --resume if the table exists and no rows of an unfinished run are next to it."""
         if self.path is None or self.rows is None or not self.resume:
             return False
         return self.path != self.rows and self.path.exists() and not any(map(Path.exists, files_of(self.rows)[:2]))

@@ -184,8 +184,8 @@ class PairEngine:
 
     Attributes:
         journal: The file with one record (line) per pair, or None to store nothing.
-        take: A function called with each valid record's line number (from 1) and content, records of earlier
-            runs first.
+        take: A function that is called with each valid record's line number (from 1) and content. Records of earlier
+            runs come first.
         judged: Number of pairs with a choice so far in the latest call of `judge`.
     """
 

@@ -192,7 +192,7 @@ class RowScorer:
     ) -> None:
         """Score rows lazily, and pass them to `take` in order, batch by batch.
 
-        `progress` is called with the number of finished rows, including rows that were finished `already`.
+        `progress` is called with the number of finished rows, including the `already` rows that were finished before.
 
         Raises:
             GradewireError: The server is down or refuses the call. Batches that were passed before stay valid.

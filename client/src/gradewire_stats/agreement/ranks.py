@@ -56,7 +56,7 @@ class Ordering:
         return summed
 
     def midranks(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return every row's midrank within the resample, from 1, float64[resamples, rows]."""
+        """Return float64[resamples, rows], every row's midrank within each resample. Ranks start at 1."""
         totals = self.totals(weights)
         ranks = np.cumsum(totals, axis=1) - (totals - 1) / 2
         return ranks[:, self.group]

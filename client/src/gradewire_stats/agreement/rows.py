@@ -163,7 +163,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class NumberedRows:
-    """A table with numbered questions, from which samples are taken.
+    """A table with numbered questions, for drawing samples of rows.
 
     Attributes:
         clusters: int[rows], each row's question.

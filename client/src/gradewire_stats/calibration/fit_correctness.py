@@ -148,14 +148,14 @@ def probability_map(
         weights: float64[rows], 0 or more. None means equal weights.
 
     Raises:
-        ValueError: Answers with higher log-odds are not right more often.
+        ValueError: Answers with higher log-odds are right no more often than the others.
     """
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - the extra `calibrate`, and slow
 
     curve = LogisticRegression(C=_WEAK_PRIOR).fit(log_odds[:, None], right, weights)
     slope, shift = float(curve.coef_[0, 0]), float(curve.intercept_[0])
     if slope <= 0:
-        raise ValueError("on held-out rows, answers with higher scores are not right more often, so no fit is possible")
+        raise ValueError("no fit is possible: held-out answers with higher scores are right no more often than others")
     steps = round(_MOST_LOG_ODDS / _STEP)
     logits: NDArray[np.float64] = np.arange(-steps, steps + 1, dtype=np.float64) * _STEP
     probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-logits))
@@ -177,12 +177,18 @@ def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
 
 
 def held_out(rows: LabelledFeatures, folds: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return float64[rows], log-odds from models fitted on the other folds, NaN if those folds have a single class."""
+    """Return float64[rows], each row's log-odds from a model fitted on the other folds.
+
+    A row's value is NaN if all rows in the other folds are right, or all are wrong.
+    """
     return _by_the_others(rows, (folds == fold for fold in range(int(folds.max()) + 1)))
 
 
 def left_out_log_odds(rows: LabelledFeatures) -> NDArray[np.float64]:
-    """Return float64[rows], log-odds from models fitted on other sources and without the row's question."""
+    """Return float64[rows], each row's log-odds from a model fitted on the other sources.
+
+    The fit leaves out all rows with the row's question.
+    """
     return _by_the_others(rows, (inside for _, inside in left_out_sources(rows)))
 
 
@@ -222,7 +228,7 @@ def fit_correctness(
     Args:
         rows: Result of `checked`.
         provenance: `metric_version`, `model`, `model_digest` and any other values for the fit to store unchanged.
-        with_transfer: Leave sources out to test the fit. The test takes most of the time.
+        with_transfer: Test the fit on each source in turn, without that source's rows. The tests take most of the time.
 
     Raises:
         ValueError: The features do not predict the labels, or there are more sources than MOST_SOURCES.

@@ -48,7 +48,7 @@ class DistanceBand:
     """Evidence about items near the fitted rows, or about items far from the fitted rows.
 
     Attributes:
-        probabilities: float64[rows], after the map, for rows that their model has not seen.
+        probabilities: float64[rows], mapped probabilities, each from a model that has not seen the row.
         right: bool[rows], human labels, with both classes.
         weights: float64[rows], 0 or more.
     """
@@ -72,7 +72,8 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weigh
         The keys `features`, `base` and `trees` of the form, which `log_odds` needs.
 
     Raises:
-        ValueError: A model does not have two classes and these columns, or has categorical features.
+        ValueError: A model has categorical features, does not have two classes, or has more or fewer columns than
+            `features`.
     """
     share = weight / len(models)
     base = 0.0

@@ -112,7 +112,7 @@ class _Ratio:
             self.drawn.append(np.where(below > 0, taken @ self.above / below, np.nan))
 
     def free(self, strata: NDArray[np.intp]) -> int:
-        """Return `free_clusters` of the questions, but faster, because questions are distinct."""
+        """Return the same number as `free_clusters`, but in less time, because the questions are distinct."""
         return len(self.questions) - max(0, len(np.unique(strata[self.questions])) - 1)
 
 

@@ -47,11 +47,11 @@ class ScoredAnswer(Protocol):
 
     @property
     def score(self) -> float | None:
-        """The score, or None."""
+        """The score, or None if there is no score."""
 
     @property
     def correct(self) -> bool | None:
-        """The verdict, or None."""
+        """The verdict, or None if there is no verdict."""
 
     @property
     def status(self) -> str:

@@ -192,7 +192,7 @@ def _reach(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def connected(points: NDArray[np.float64], played: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return bool[draws], True if wins connect all models that played, in both directions."""
+    """Return bool[draws], True if every model that played has a chain of wins to every other model that played."""
     both = played[:, :, None] & played[:, None, :]
     return np.asarray((_reach(points > 0) | ~both).all(axis=(1, 2)))
 
@@ -225,8 +225,8 @@ class ControlledFit:
     Attributes:
         ratings: float64[1 + draws, models] on Elo's scale, NaN for a model without a match, and for all models in a
             draw whose likelihood has no maximum.
-        effects: float64[1 + draws, controls], an answer's gain in log-odds of winning: from a relative difference in
-            words of one standard deviation ("length"), or from being shown first ("position").
+        effects: float64[1 + draws, controls], an answer's gain in log-odds of winning. For "length", this is the gain
+            from a `length_difference` of 1. For "position", this is the gain from being shown first.
         regularised: True if wins over all matches do not connect the models (see `Strengths`).
     """
 

@@ -110,8 +110,8 @@ class Int8Settings:
     """Settings for quantizing an encoder.
 
     Attributes:
-        smoothing: Share, in [0, 1], of the size differences between input channels to move to the weights. Inputs are
-            centred unless both `smoothing` and `outliers` are 0.
+        smoothing: Share of the differences in size between input channels that is moved to the weights, from 0 to 1.
+            Inputs are centred unless both `smoothing` and `outliers` are 0.
         outliers: Number of a normalisation's largest output channels that stay in float32.
         hidden_outliers: Number of the largest channels between the feed-forward matrices that stay in float32.
         excluded: Names of products that stay in float32, for example ``"layer_1.down"``.

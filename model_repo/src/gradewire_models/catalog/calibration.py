@@ -95,7 +95,7 @@ def read_calibration(values: Mapping[str, Any]) -> StoredCalibration:
     """Read a calibration from a record with the tables `parameters` and `figures`.
 
     Raises:
-        ValueError: A field is missing, unknown, of a wrong type, or has an invalid value.
+        ValueError: A field is missing or unknown, or a value is invalid.
     """
     metric = values.get("metric")
     return read_table(StoredCalibration, {**values, "metric": current(metric)} if isinstance(metric, str) else values)

@@ -103,7 +103,9 @@ class EncoderMetadata:
 
 @dataclass(frozen=True, slots=True)
 class AdapterSource:
-    """An adapter's directory, and the SHA-256 of each file by name: PEFT's two files, and a grader's head.
+    """An adapter's directory, and the SHA-256 of each of its files by file name.
+
+    The files are PEFT's two files and, for a grader, also the head.
 
     For `base` and `text_form`, see `AdapterMetadata`.
     """

@@ -169,8 +169,8 @@ def load_catalog(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogModel]:
     """Return the catalog's models by name: base models in the file's order, then variants, then models with an adapter.
 
     Raises:
-        CatalogError: The file is not readable, a field is missing, unknown or of a wrong type, a name or digest is
-            malformed, or the number of defaults is not one.
+        CatalogError: The file is not readable; a field is missing or unknown, or has a wrong type; a name or digest is
+            malformed; or there is not exactly one default.
     """
     raw = read_toml(path, "the model catalog")
     if not isinstance(raw.get("model"), list):

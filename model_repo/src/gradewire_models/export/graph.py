@@ -37,7 +37,7 @@ class Completion:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The bare encoder's output for each output of the complete graph that contains token vectors."""
+        """The names of the bare encoder's outputs for token vectors, by the names of the complete graph's outputs."""
         earlier = {layer_output(layer): f"{HIDDEN_STATES}.{layer}" for layer in self.token_layers}
         return {TOKENS_OUTPUT: LAST_HIDDEN_STATE, **earlier}
 

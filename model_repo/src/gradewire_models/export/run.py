@@ -1,4 +1,4 @@
-"""Export an encoder into a repository and verify it, either completely or not at all."""
+"""Export an encoder into a repository, and verify the exported model. A failure leaves the repository unchanged."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

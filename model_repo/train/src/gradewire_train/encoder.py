@@ -183,7 +183,7 @@ def _configuration(entry: CatalogModel, weights: Path) -> Any:
 
 
 def prepare(encoder: TrainedEncoder, training: Training | GraderTraining) -> None:
-    """Make a new adapter's matrices in `encoder` trainable or, with method "full", all weights.
+    """Make all weights of `encoder` trainable if the method is "full"; otherwise, add an adapter and make it trainable.
 
     Raises:
         TrainingError: No linear layer matches `targets` and `first_layer`.
@@ -252,7 +252,7 @@ def set_weights(model: Any, weights: Mapping[str, Any]) -> None:
 
 
 def save_trained(encoder: TrainedEncoder, training: Training | GraderTraining, directory: Path) -> None:
-    """Write the trained weights to `directory`; create it if missing.
+    """Write the trained weights to `directory`. Create the directory if it is missing.
 
     The result is an adapter in PEFT's format with float16 matrices or, with method "full", a folder in
     sentence-transformers' format for ``gradewire models export``.

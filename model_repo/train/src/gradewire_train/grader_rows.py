@@ -116,7 +116,9 @@ def _row(line: _Line, where: str, file: str) -> GraderRow:
     labels = line.labels or (line.label,)
     grades = [label for label in labels if label is not None]
     if not grades:
-        raise TrainingError(f"{where}: label must be from 0 (wrong) to 1 (right), or labels a list of these numbers")
+        raise TrainingError(
+            f"{where}: label must be a number from 0 (wrong) to 1 (right), or labels must be a list of such numbers"
+        )
     return GraderRow(
         id=str(line.id or where),
         question=line.question,

@@ -112,7 +112,7 @@ class Selection:
         self._parts = np.array([row.part for row in rows])
 
     def scores(self, encoder: TrainedEncoder) -> NDArray[np.float64]:
-        """Return the rows' `sfve` scores, the largest cosine with a reference, float64 [rows]."""
+        """Return float64 [rows], each row's `sfve` score: the largest cosine of its answer with a reference."""
         vectors = _without_gradients(encoder, self._ids)
         return np.array([(vectors[references] @ vectors[prediction]).max() for prediction, references in self._pairs])
 

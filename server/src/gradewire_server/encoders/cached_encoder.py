@@ -152,7 +152,7 @@ class CachedEncoder:
     async def fetch(
         self, texts: Sequence[str], tiers: Sequence[Tier], *, kind: VectorKind, deadline_s: float | None
     ) -> VectorCall:
-        """Return a call whose `results` are the blobs of `texts`. All texts must be different."""
+        """Return a call whose `results` are the blobs of `texts`. The texts must be distinct."""
         call = VectorCall(len(texts), deadline_s=deadline_s)
         with spanned(CACHE, {CACHE_LEVEL: "memory", TEXTS: len(texts)}) as span:
             missing = await self._look_up(call, texts, tiers, kind)

@@ -23,7 +23,7 @@ from gradewire_server.domain.needs import GradedTexts
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
 """The length of a long text's head, in characters per token that the model reads. A word has about 5 characters."""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
-"""A word length above WordPiece's limit of 100. A word of this length is unknown, even if the word is cut."""
+"""A word length above WordPiece's limit of 100. A word that is cut to this length is still too long to be known."""
 _WORD_ENDS: Final = " \n\t\r"
 """Characters that always end a word. Some tokenizers silently drop other white space."""
 _LEAST_READ_CHARACTERS: Final = 32_768

@@ -44,7 +44,7 @@ class JudgeTelemetry:
         def counter(name: str, what: str, labels: tuple[str, ...] = ()) -> Counter:
             return Counter(f"gradewire_judge_{name}", what, labels, registry=registry)
 
-        self._answers = counter("answers", "Judge answers that metrics received, by kind and source.", _KIND_SOURCE)
+        self._answers = counter("answers", "Judges' answers that metrics received, by kind and source.", _KIND_SOURCE)
         self._failures = counter("failures", "Needs that failed, by status.", ("status",))
         self._queue_s = histogram("queue_seconds", "Time a computed answer waited for its first run.", _SECONDS)
         self._inference_s = histogram("inference_seconds", "Time of computing an answer.", _SECONDS, ("kind",))
@@ -58,7 +58,7 @@ class JudgeTelemetry:
         self._remote_tokens = counter("remote_tokens", "Tokens that a judge's server reported.", ("kind",))
         self._remote_cost = counter("remote_cost", "Price of the reported tokens, from the configured rates.")
         self._remote_unknown = counter(
-            "remote_unknown", "Answers without a reported token count, or without a configured price.", ("what",)
+            "remote_unknown", "Answers whose token count was not reported, or whose price is not configured.", ("what",)
         )
         self._remote_retries = counter("remote_retries", "Repeated requests to a judge's server.", ("reason",))
         self._remote_s = histogram("remote_request_seconds", "Time of one request to a judge's server.", _SECONDS)

@@ -30,7 +30,7 @@ _BULK_AHEAD_S: Final = 0.25
 """The amount of bulk work, in seconds, that is admitted at a time."""
 _ALLOWED_WAIT_S: Final = 0.1
 _ALLOWED_REQUESTS: Final = 8
-"""A small request may wait for `_ALLOWED_WAIT_S` or the duration of this many similar requests, if that is longer."""
+"""A small request may wait for the longer of `_ALLOWED_WAIT_S` and the duration of this many similar requests."""
 _MIN_IN_WORK_TOKENS: Final = 320
 """The number of tokens that small requests may always have in progress, because encoders need large batches."""
 
@@ -245,7 +245,7 @@ class LoopBacklog:
 
 
 class OverloadWatch:
-    """The duration of an overload, measured by refusals."""
+    """A measurement of how long an overload has lasted, based on the times of refusals."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -245,7 +245,7 @@ class Planner:
             raise InvalidRequestError(f"{path}.{name}", "grades pairs of answers, not items; call Judging.Compare")
         if name is None or metric is None:
             known = ", ".join(self._metrics)
-            raise InvalidRequestError(path, f"has no metric or an unknown metric; use one of {known}")
+            raise InvalidRequestError(path, f"has no metric, or has an unknown metric; use one of {known}")
         return self._plan(spec, metric, f"{path}.{name}")
 
     def _plan(self, spec: types_pb2.MetricSpec, metric: Metric[Any], path: str) -> MetricPlan:

@@ -43,7 +43,7 @@ _UNNAMED: Final = Failure(
     "and set reference_set to its name",
 )
 _EMPTY: Final = Failure(
-    Status.INVALID_INPUT, "references: at least one item must have valid references, because they are the corpus"
+    Status.INVALID_INPUT, "references: at least one item must have valid references, which form the corpus"
 )
 _NO_QUESTION: Final = Failure(
     Status.NOT_PREPARED,

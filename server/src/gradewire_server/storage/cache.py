@@ -256,10 +256,10 @@ class SecondLevel(Protocol):
 
 
 class WriteBehind:
-    """A queue of writes to an optional second level. After a write, the entry in memory records its stored tier.
+    """A queue of writes to an optional second level. After a write, the entry in memory records the stored tier.
 
     The queue has at most `max_pending` entries, with an average size of at most 2 KiB. The queue drops an entry that
-    does not fit. The entry's next hit queues it again.
+    does not fit. The next hit in memory queues the dropped entry again.
     """
 
     def __init__(

@@ -150,7 +150,7 @@ def round_vectors(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float16], ND
 
 
 def encode_blobs(vectors: NDArray[np.float16], truncated: NDArray[np.bool_]) -> list[bytes]:
-    """Return blobs of float16[n, dims], marked as not yet in a second level."""
+    """Return the blobs of float16[n, dims]. The blobs state that no second level stores them yet."""
     n, dims = vectors.shape
     rows = np.empty((n, dims + 1), np.uint16)
     rows[:, :dims] = vectors.view(np.uint16)
@@ -256,7 +256,7 @@ def is_complete(payload: bytes, dims: int) -> bool:
 
 
 def encode_logit(logit: float, *, truncated: bool, pieces: int) -> bytes:
-    """Return the blob of an answer's logit (1 to 127 pieces), marked as not yet in a second level."""
+    """Return the blob of an answer's logit (1 to 127 pieces). The blob states that no second level stores it yet."""
     return _BLOB.pack(logit, truncated * _LOGIT_TRUNCATED | pieces << _PIECES_SHIFT, Tier.WINDOW)
 
 

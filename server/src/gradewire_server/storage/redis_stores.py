@@ -205,7 +205,7 @@ class RedisPrepared(PreparedStore):
         return [value if isinstance(value, bytes) else None for value in values]
 
     async def _stored_entries(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None] | Failure:
-        """Return the stored values by key, or `ALREADY_HELD` if a key has a different answer."""
+        """Return the stored values by key, or `ALREADY_HELD` if a stored answer differs from the answer in `values`."""
         there = dict(zip(values, await self._stored(list(values)), strict=True))
         taken = any(differs(key, self._already_held(key, there[key]), value) for key, value in values.items())
         return ALREADY_HELD if taken else there

@@ -21,7 +21,7 @@ _LEVEL: Final = struct.Struct("=ddd")
 _DIGEST_BYTES: Final = 16
 _RECORD_BYTES: Final = _DIGEST_BYTES + _LEVEL.size
 _PATIENCE_S: Final = 0.001
-"""The maximum wait for the lock in seconds. After a timeout, do not wait again until the lock is acquired."""
+"""The maximum wait for the lock in seconds. After a timeout, the maximum is 0 until the lock has been acquired."""
 
 
 @dataclass(slots=True)

@@ -229,7 +229,7 @@ class Spool:
             taken.append(row)
             left -= len(row)
             if left < 0:
-                return [], f"the step's items need more than the {room} bytes that max_bytes leaves"
+                return [], f"the step's items need more than the {room} bytes that are left within max_bytes"
         return taken, ""
 
     def _over_limits(self, added: WaitingStep) -> Iterator[tuple[WaitingStep, str]]:

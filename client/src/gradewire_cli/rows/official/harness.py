@@ -304,7 +304,7 @@ def option_named(answer: Any, options: Sequence[str]) -> Any:
 
 
 def named_texts(target: Any) -> Any:
-    """Parse a target that is a list of strings written as a string. Return other targets unchanged."""
+    """Parse a string that contains a list of strings. Return other targets unchanged."""
     listed = unpacked_list(target) if isinstance(target, str) else None
     return target if listed is None or is_of_numbers(listed) else listed
 

@@ -34,7 +34,7 @@ MAX_UNPACKED_BYTES: Final = 1 << 36
 _LOCAL_HEADER_BYTES: Final = 30
 _CONVERT: Final = "convert the log to JSON: inspect log convert LOG --to json --output-dir DIR"
 _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Values of inspect's grades (correct, partial, incorrect, no answer) in inspect's means."""
+"""The numbers that inspect uses for its grades (correct, partial, incorrect, no answer) when it computes a mean."""
 _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
 _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -272,7 +272,7 @@ class _Texts:
         return self.of(of_user[-1].get("content")) if of_user else ""
 
     def pictures(self, asked: Any) -> list[str]:
-        """Return the pictures embedded in the input, without pictures named by path or URL."""
+        """Return the pictures that the input contains. Leave out pictures that are only named by a path or URL."""
         contents = [mapping(message).get("content") for message in (asked if isinstance(asked, list) else ())]
         parts = [mapping(part) for content in contents if isinstance(content, list) for part in content]
         named = [self.of(part["image"]) for part in parts if isinstance(part.get("image"), str)]
@@ -346,7 +346,7 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
 
 
 def _harness_of(content: bytes) -> str:
-    """Return the end of a message that names the harness of a JSONL file, or "" if it is unknown."""
+    """Return a message ending that names the harness of a JSONL file, or "" if the harness is unknown."""
     try:
         return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):

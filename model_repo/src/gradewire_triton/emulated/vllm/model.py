@@ -37,7 +37,7 @@ FLAGS = ("finish_reason", "cumulative_logprob", "logprobs", "num_input_tokens", 
 
 
 class TritonPythonModel:
-    """A model that accepts requests immediately and answers them when they are done; each slot runs one request."""
+    """A model that accepts requests immediately and sends the answers later. Each slot runs one request."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the weights.

@@ -74,7 +74,7 @@ class PartRandom(Random):
         return super().choice(self._own(seq, 1))
 
     def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
-        """Return items with repeats; with `weights`, use all items, because only lists without texts have weights."""
+        """Return items with repeats. With `weights`, use all items, because lists with weights contain no texts."""
         if weights is not None or cum_weights is not None:
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         return super().choices(self._own(population, 1), k=k)

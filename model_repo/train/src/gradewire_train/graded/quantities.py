@@ -194,7 +194,7 @@ def _change(rng: PartRandom, tenths: int, *, up: bool) -> str:
 
 
 def _money(rng: PartRandom, tenths: int) -> str:
-    """Return `tenths` tenths of a million dollars in a report's format."""
+    """Write an amount in dollars as reports do. `tenths` is the amount in tenths of a million dollars."""
     forms = GRADED["amounts"]
     if tenths >= 10_000:
         forms = (*forms, "${billions:.4g} billion" if tenths % 10 == 0 else "${billions:.4f} billion")

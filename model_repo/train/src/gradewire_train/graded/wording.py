@@ -77,7 +77,7 @@ def remarks(rng: PartRandom, count: int) -> list[str]:
 
 
 def references(rng: PartRandom, draw: Draw) -> tuple[str, ...]:
-    """Return the draw's answer, in a quarter of the cases with a second wording."""
+    """Return the draw's answer. In a quarter of the cases, also return a second wording."""
     more = [any_of(rng, draw.same)] if draw.same and rng.random() < 0.25 else []
     return (draw.answer, *more)
 

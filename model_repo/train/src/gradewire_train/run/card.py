@@ -110,8 +110,9 @@ def sfve_account(base: Base, recipe: Recipe, examples: Sequence[Example], outcom
         about=[
             f"# SFVE on {base.name}: {kind}",
             "",
-            'An encoder for the metric `sfve` of gradewire: the cosine of "Question: … Answer: …" of prediction',
-            f"and reference, at most {recipe.training.max_tokens} tokens. Scheme: Ji, Si, Lin et al. 2024,",
+            "An encoder for the metric `sfve` of gradewire: the cosine between the prediction and a reference, each",
+            f'written as "Question: … Answer: …", at most {recipe.training.max_tokens} tokens.',
+            "Scheme: Ji, Si, Lin et al. 2024,",
             '"Towards Flexible Evaluation for Generative Visual Question Answering".',
         ],
         data=f"Texts: {len(examples)} examples, SHA-256 `{sha256}`",

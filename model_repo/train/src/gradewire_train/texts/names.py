@@ -35,7 +35,7 @@ def title(rng: Random) -> str:
 
 
 def titled(rng: Random) -> Draw:
-    """Ask for a title, with or without an article, subtitle or quotation marks; wrong titles share at most one word."""
+    """Ask for a title, with or without an article, subtitle or quotation marks."""
     who = person_name(rng).usual
     answer = title(rng)
     question, statement = rng.choice(QUESTIONS["title"])

@@ -37,7 +37,7 @@ class People:
         self._by_class = _by_class(self._people)
 
     def known(self, rng: Random) -> Draw | None:
-        """Ask for the person in a definition: "Einstein", "Albert Einstein", "A. Einstein"."""
+        """Ask for the person in a definition. Right answers are "Einstein", "Albert Einstein" and "A. Einstein"."""
         person = rng.choice(self._people)
         gloss = re.sub(r"\([^)]*\)", "", person.definition).split(";")[0].strip()
         gloss = re.sub(r"^(a|an|the) ", "", gloss)
@@ -74,7 +74,7 @@ class Places:
         self._by_class = _by_class(self._places)
 
     def located(self, rng: Random) -> Draw | None:
-        """Ask for a place: "Milan", "Milan, Italy", "in Milan"; a looser answer is "Italy"."""
+        """Ask for a place. Right answers are "Milan", "Milan, Italy" and "in Milan"; a looser answer is "Italy"."""
         place = rng.choice(self._places)
         chain = self._chain(place)
         names = [word.text for word in place.words]

@@ -79,8 +79,8 @@ class PromptLimits:
     """Maximum prompt lengths in tokens.
 
     Attributes:
-        item: Maximum for the item's turn with the opening.
-        context: Maximum for the whole prompt with the answer.
+        item: Maximum for the item's turn together with the opening of the judge's turn.
+        context: Maximum for the whole prompt together with the answer.
     """
 
     item: int

@@ -44,7 +44,7 @@ _MOST_LESSONS: Final = 6
 _LARGE_BYTES: Final = 128 << 10
 """A request with images of this total size or more is written on a thread. Writing 12 MB takes 0.1 s."""
 _PICTURE_REFUSALS: Final = errors.BAD_REQUEST | {404, 415, 500}
-"""Statuses that may mean that images are refused. llama.cpp returns 500, and gateways to models without vision 404."""
+"""Statuses that may mean a refusal of images. llama.cpp returns 500, and gateways without vision models return 404."""
 
 
 class DialectLearner:

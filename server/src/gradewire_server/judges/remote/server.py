@@ -70,7 +70,7 @@ class UncountedTokens:
         self._tokens = self._tokens.plus(answer.tokens)
 
     def moved_into(self, answer: Answer) -> Answer:
-        """Return the answer with these tokens, so that all tokens that cost money are counted."""
+        """Move the collected tokens into an answer, and return this answer. All paid tokens are then counted."""
         tokens, self._tokens = self._tokens.plus(answer.tokens), NO_TOKENS
         return replace(answer, tokens=tokens)
 

@@ -44,7 +44,7 @@ class Band:
         return self.lower <= probability <= self.upper
 
     def towards(self, other: "Band", share: float) -> "Band":
-        """Move each end outwards to the end of the wider band `other`, by `share` of the distance."""
+        """Move each end outwards, by `share` of the distance to the end of the wider band `other`."""
         return Band(
             lower=self.lower - share * max(0.0, self.lower - other.lower),
             upper=self.upper + share * max(0.0, other.upper - self.upper),
@@ -163,7 +163,7 @@ def fit_id(text: str) -> str:
 
 
 def read_form(text: str, kind: type[F], *, version: int) -> F:
-    """Parse and check the JSON text of a stored fit; `kind` is its class.
+    """Parse and check the JSON text of a stored fit; `kind` is the class to return.
 
     Raises:
         FitError: The text is too long, does not follow the format, or is for a different version of the metric.

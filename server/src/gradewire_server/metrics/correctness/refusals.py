@@ -13,7 +13,7 @@ _COUNTED_PHRASES: Final = re.compile(
     r"|unclear|clarify|more information|no information|not specified|not (?:clear|known|available|sure))\b"
 )
 _IN_EACH_REFUSAL: Final = ("i ", "i'm", "as an ai", "unknown", "unclear", "clarify", "information", "not ")
-"""Substrings for a first search, ten times as fast as the pattern. Each refusal contains at least one substring."""
+"""Substrings for a first search, which is ten times as fast as the pattern. Each refusal contains at least one."""
 
 _CANNOT: Final = (
     r"(?:can ?not|can't|could not|couldn't|(?:am |are |is |was )?(?:unable|not able|impossible|not possible)"
@@ -114,7 +114,10 @@ def _refuses(question: FeatureText, references: Sequence[FeatureText], answer: s
 
 
 def _retracted(behind: Sequence[str], new: frozenset[str], question: FeatureText, *, loosely: bool) -> bool:
-    """Return True if `behind`, the text after a refusal, answers the question; it begins in the refusal's sentence."""
+    """Return True if the text after a refusal answers the question.
+
+    `behind` contains the rest of the refusal's sentence and the sentences after it.
+    """
     if _TURN.search(behind[0]):
         return True
     return any(

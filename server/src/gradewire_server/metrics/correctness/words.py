@@ -144,7 +144,7 @@ class FeatureText:
 
 
 def core_of(reference: FeatureText) -> FeatureText:
-    """Return a reference without parentheses and text after "or", unless nothing would be left."""
+    """Remove parentheses and text after "or" from a reference, unless nothing would be left."""
     text = _ASIDE.sub("", reference.raw)
     return reference if text == reference.raw or not text.strip() else FeatureText(text, folded_words(text))
 

@@ -63,12 +63,12 @@ def _end_from_word(text: str, size: int) -> str:
 
 
 class Sfve:
-    """The largest cosine between the prediction and a reference, both after the question."""
+    """The largest cosine between the prediction and a reference, each with the question before it."""
 
     info = MetricInfo(
         name="sfve",
         version=1,
-        description="Largest cosine between the sentence vectors of prediction and reference, both after the question.",
+        description="Largest cosine between the prediction and a reference, each embedded with the question before it.",
         minimum=-1.0,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         needs_model=True,
@@ -77,7 +77,7 @@ class Sfve:
 
     @scoring
     def score(self, item: Item, parameters: EncoderParameters, metadata: ModelMetadata) -> Program:
-        """Grade in one round, or in several rounds with a shorter question if the encoder cut a text."""
+        """Grade an item in one round. If the encoder cut a text, shorten the question and grade the item again."""
         del metadata
         stop_at(_check_question(item.question))
         model, question = parameters.model, _end_of(item.question)

@@ -365,7 +365,7 @@ class Compare(NothingToPrepare):
 
     @scoring
     def score(self, item: Item, parameters: CompareParameters, metadata: ModelMetadata) -> Program:
-        """Compare in one round for each step of the prompt's variant.
+        """Compare a pair's answers. Each step of the prompt's variant takes one round.
 
         Raises:
             TypeError: The item is not a pair.

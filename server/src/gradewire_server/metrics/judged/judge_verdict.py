@@ -16,7 +16,7 @@ from gradewire_server.metrics.judged.references import View
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdictParameters(BinaryParameters):
-    """The parameters of `judge_verdict`. The score is 1 or 0 or, with `expected`, the probability of "yes"."""
+    """The parameters of `judge_verdict`. The score is 1 or 0; with `expected`, it is the probability of "yes"."""
 
     metric: ClassVar[str] = "judge_verdict"
 

@@ -306,7 +306,10 @@ class JudgedMetric(Generic[P]):
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:
-        """Grade by rule, or in one round (two with the guard) for each step of the prompt's variant."""
+        """Grade an item by rule, or ask the judge.
+
+        The judge needs one round for each step of the prompt's variant, or two rounds with the guard.
+        """
         del metadata
         stop_at(check_judged(item))
         if parameters.view.image and not item.images:

@@ -1,4 +1,4 @@
-"""References for a judge, the rule for binary questions, and wrong keys for the guard."""
+"""Choose references for a judge, decide binary questions by rule, and make up wrong references for the guard."""
 
 import hashlib
 import re

@@ -19,7 +19,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def squad_normalise(text: str) -> str:
-    """Return the text in lower case, without ASCII punctuation and articles, with single spaces.
+    """Put the text into lower case, remove ASCII punctuation and articles, and leave single spaces.
 
     Keep the articles if there are no other words, and the punctuation if there are no words: "A" becomes "a", "?" stays
     "?".

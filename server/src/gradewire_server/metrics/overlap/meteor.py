@@ -77,7 +77,10 @@ def align_words(prediction: IndexedWords, reference: Sequence[str]) -> Alignment
 
 
 def free_stems(prediction: IndexedWords, alignments: Iterable[Alignment]) -> dict[str, None]:
-    """Return the stems of the prediction's free words, from all alignments that leave words of the reference free."""
+    """Return the stems of the prediction's words that at least one alignment leaves free.
+
+    Only alignments that also leave words of the reference free count.
+    """
     taken = [alignment.taken for alignment in alignments if alignment.free]
     if not taken:
         return {}

@@ -66,7 +66,7 @@ def without_markup(text: str) -> str:
 
 
 def cut_to_words(text: str, most: int) -> tuple[str, bool]:
-    """Return a text's first words, with single spaces between them, and True if the text has more.
+    """Return a text's first words, joined by single spaces, and True if the text was cut.
 
     The result has at most MAX_CHARACTERS characters.
     """

@@ -151,7 +151,7 @@ class Similarities:
 
 
 def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
-    """Return the keyword terms of references that equal a window, with the cosine 1."""
+    """Return the keyword terms of the references that equal a window. The cosine of these terms is 1."""
     return {index: Keyword(1.0, texts.keywords[index].text) for index in texts.held}
 
 

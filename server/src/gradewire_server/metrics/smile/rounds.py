@@ -53,7 +53,7 @@ class WordsInContext:
     def windows(self, length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """Return the start and vector of each window of `length` words: intp[windows] and float32[windows, dims].
 
-        Rows have length 1. Windows that the encoder did not read in full are skipped.
+        The vectors have length 1. Windows that the encoder did not read in full are skipped.
         """
         starts = np.flatnonzero(self.read[length:] - self.read[:-length] == length)
         vectors = self.sums[self.bounds[starts + length]] - self.sums[self.bounds[starts]]
@@ -107,7 +107,7 @@ def possibly_closest(
 SHORTLIST = 3
 """Number of windows of each length to embed out of context."""
 NEAR_TIE = 1e-3
-"""Maximum difference in cosine from the last window of the shortlist at which a further window is also embedded."""
+"""A further window is also embedded if its cosine is at most this much below that of the shortlist's last window."""
 
 
 def needs_ranking(texts: SmileTexts) -> bool:

@@ -31,7 +31,7 @@ _UNSPACED: Final = tuple(
     )
 )
 _VARIATION_SELECTORS: Final = range(0xE0100, 0xE01F0)
-"""The only combining marks with higher code points than the last letters."""
+"""Code points of the variation selectors, the only combining marks that come after the last letter."""
 
 MAX_REFERENCE_WORDS: Final = 8192
 """Maximum number of words in all references of an item or entry."""

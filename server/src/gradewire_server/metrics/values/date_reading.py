@@ -136,7 +136,7 @@ def quarter_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
 
 
 def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
-    """Return the date at a token, the date's first index and the index after it, or None."""
+    """Return the date at a token, the date's first index and the index after the date; None if there is no date."""
     found = _point(tokens, at)
     if found is None:
         return None

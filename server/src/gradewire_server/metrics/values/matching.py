@@ -346,9 +346,9 @@ class ValueMatcher:
         return Outcome.MISSING
 
     def _replaces(self, value: Value, wanted: Value) -> bool:
-        """Return True if a value equal to `wanted` answers the question.
+        """Return True if `value`, which equals `wanted`, answers the question.
 
-        It must not be denied, opposed or about something else.
+        `value` must not be denied, mean the opposite of `wanted`, or be about something else.
         """
         if value.denied and not wanted.denied and not self._question_of.denies:
             return False

@@ -246,7 +246,10 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
 
 
 def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
-    """Return an amount's first index and the currency before its number, or `at` and None."""
+    """Return an amount's first index, and the currency before the number at `at`.
+
+    If there is no such currency, return `at` and None.
+    """
     before = at - 1
     before -= lower_at(tokens, before) == "-" and lower_at(tokens, before - 1) in CURRENCY_SIGNS  # "$-5"
     bracket = lower_at(tokens, before) == "("

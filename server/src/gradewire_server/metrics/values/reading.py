@@ -154,7 +154,7 @@ _SPOKEN: Final = re.compile(
 
 
 def with_signs(text: str) -> str:
-    """Return the text with signs for relations in words: "x is at least 3" becomes "x >= 3"."""
+    """Replace relations in words with signs: "x is at least 3" becomes "x >= 3"."""
     if not any(word in text for word in _RELATED):
         return text
     return _SPOKEN.sub(lambda found: f"{found[1]} {_WORDS['relations'][found[2]]} ", text)

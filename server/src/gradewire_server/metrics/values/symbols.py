@@ -45,8 +45,8 @@ class Locant:
     def contradicts(self, reference: "Locant") -> bool:
         """Return True if the names mean different substances.
 
-        If one stem begins with the other, only different marks contradict, because "2-methyl propane" is parsed only up
-        to the blank.
+        If one stem begins with the other, the names contradict each other only if their marks differ, because
+        "2-methyl propane" is parsed only up to the blank.
         """
         begun = self.stem.startswith(reference.stem) or reference.stem.startswith(self.stem)
         return self != reference and (self.marks != reference.marks or not begun)

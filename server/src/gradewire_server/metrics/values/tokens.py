@@ -79,7 +79,7 @@ def plain(text: str) -> str:
 
 
 def _both_ends(text: str) -> str:
-    """Return the start and the end of a text, MAX_CHARACTERS in total, without partial words and numbers."""
+    """Return the start and the end of a text, MAX_CHARACTERS in total. Leave out words and numbers that are cut."""
     head, tail = text[: MAX_CHARACTERS - _TAIL - 1], text[-_TAIL:]
     return f"{_LAST_PIECE.sub('', head)}\n{_FIRST_PIECE.sub('', tail)}"
 

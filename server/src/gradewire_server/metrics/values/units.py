@@ -97,7 +97,7 @@ SYMBOLS: Final = MappingProxyType(_units_by_symbol())
 CURRENCY_SIGNS: Final = MappingProxyType(
     {sign: _money(currency) for currency, (sign, _) in _WORDS["currencies"].items() if sign}
 )
-"""The currencies by the sign before or after an amount."""
+"""The currencies by the sign that stands before or after an amount."""
 CURRENCIES: Final = MappingProxyType(
     {
         **{word: _money(currency) for currency, (_, words) in _WORDS["currencies"].items() for word in words.split()},
@@ -105,8 +105,8 @@ CURRENCIES: Final = MappingProxyType(
         "pence": _money("GBP", 0.01),
     }
 )
-"""The currencies by the lower-case word before or after an amount. "Pound" is a mass, unless the other amount in a
-comparison is in "£"."""
+"""The currencies by the lower-case word that stands before or after an amount. "Pound" is a mass, unless the other
+amount in a comparison is in "£"."""
 
 _SHARES: Final = phrases(_WORDS["shares"])
 _DEGREES: Final = frozenset(_WORDS["degrees"].split())
