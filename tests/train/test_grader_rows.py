@@ -40,7 +40,7 @@ def test_several_labels_are_a_soft_one_and_a_dataset_is_a_source(tmp_path: Path)
         ({"references": []}, "line 2: references must have at least 1 item, not "),
         ({"references": ["a", 3]}, "line 2: references.1 must be a valid string, not 3"),
         ({"label": 2}, "line 2: label must be less than or equal to 1, not 2"),
-        ({"label": None}, "line 2: label must be from 0"),
+        ({"label": None}, "line 2: label must be a number from 0"),
         ({"labels": [1, "0"]}, "line 2: labels.1 must be a valid number"),
         ({"prediction": "\ud800"}, "line 2: Invalid JSON: unexpected end of hex escape"),
     ],

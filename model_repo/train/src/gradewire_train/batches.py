@@ -46,9 +46,9 @@ def _tasks(names: Sequence[str], field: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Examples, with only those negatives that training uses, and the token ids of every distinct text.
+    """Examples, and the token ids of every distinct text. The examples contain only the negatives that training uses.
 
-    `plain` contains the distinct anchors and positives without their questions, sorted, for the loss's keep term.
+    `plain` is for the loss's keep term. It contains the sorted distinct anchors and positives, without questions.
     """
 
     examples: Sequence[Example]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from gradewire_server.domain.caller import Scope
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""The pattern for names of tenants and namespaces, without colons, which separate parts of cache keys."""
+"""The pattern for names of tenants and namespaces. It excludes colons, which separate the parts of cache keys."""
 USUAL_SCOPES: Final = frozenset({Scope.SCORE, Scope.PREPARE, Scope.JUDGE})
 """The default scopes: all scopes that reveal nothing about other tenants."""
 

@@ -72,7 +72,7 @@ class Nouns:
         return Drawn(question, (name,), wrapped(rng, "It is {}", said), "same", "same" if right else said)
 
     def definition(self, rng: PartRandom, *, right: bool) -> Drawn | None:
-        """Define a term by its reworded gloss; a wrong answer has a different term's gloss, or denies this gloss."""
+        """Define a term by its reworded gloss. A wrong answer uses another gloss, or denies the right gloss."""
         synset = rng.choice(self._defined)
         name, gloss = synset.words[0].text, synset.gloss
         if not owned(rng, self._lexicon, name) or normal(name) in normal(gloss):
