@@ -85,7 +85,7 @@ class Buckets:
         return [Bucket(count, length) for length in self._tokens for count in self._rows[length]]
 
     def cover(self, lengths: Sequence[int]) -> Iterator[Part]:
-        """Split texts into parts with one shape each, longest texts first. `lengths` are 1 to `max_tokens`."""
+        """Split texts into parts with one shape each, the longest texts first. `lengths` are 1 to `max_tokens`."""
         order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
         at = 0
         while at < len(order):

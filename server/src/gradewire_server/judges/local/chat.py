@@ -168,7 +168,7 @@ class ChatTokenizer:
         return PromptTokens(fixed, item, truncated)
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return the text of token IDs, without special tokens and with replacement characters for invalid bytes."""
+        """Return the text of token IDs without special tokens. Replacement characters stand for invalid bytes."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def shown(self, ids: Sequence[int]) -> str:
