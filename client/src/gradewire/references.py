@@ -50,7 +50,7 @@ class PrepareProgress:
     """The progress of a `prepare` call.
 
     Attributes:
-        entries_done: Number of entries prepared or failed.
+        entries_done: Number of entries that are prepared or have failed.
         entries_total: Number of entries in the call.
         cache_hits: Number of texts so far, by the source of their results.
         synthetic_answers_stored: Number of synthetic answers in the set so far, including answers stored earlier.

@@ -18,7 +18,7 @@ _SPECIAL: Final = 4
 class Piece:
     """An input sequence: 4 to `MAX_TOKENS` token ids, including special tokens.
 
-    The token type is 0 before the answer and 1 from its first token on. The index of this token is `answer_start`.
+    The token type is 0 before the answer, and 1 from index `answer_start` on, where the answer's first token is.
     """
 
     ids: tuple[int, ...]

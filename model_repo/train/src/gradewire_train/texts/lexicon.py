@@ -48,7 +48,7 @@ class Lexicon:
         return self.wordnet.senses.get(word.lower(), ())
 
     def mates(self, word: str) -> frozenset[str]:
-        """Return all words that share a sense with `word`, lower-cased, including `word`."""
+        """Return `word` and all words that share a sense with it, in lower case."""
         synsets = map(self.synset, self.keys_of(word))
         return frozenset({word.lower(), *(mate.text.lower() for synset in synsets for mate in synset.words)})
 
