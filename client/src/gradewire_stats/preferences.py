@@ -37,8 +37,7 @@ class StratumAgreement:
     """An evaluator's agreement on pairs with equally large majorities.
 
     Attributes:
-        stratum: Number of votes for the majority and number of all votes, for example "4/5", or "all" for all pairs
-            with a majority.
+        stratum: Votes for the majority out of all votes, for example "4/5"; "all" stands for all pairs with a majority.
         pairs: Number of pairs that the evaluator judged.
         ties: Number of judged pairs that the evaluator called a tie, so that a coin decided.
         reproduced: Share of the judged pairs on which the evaluator agrees with the majority, 0 to 1.

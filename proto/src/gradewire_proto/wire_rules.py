@@ -187,7 +187,7 @@ def split_pin(reference_set: str) -> tuple[str, str]:
 
 
 def entry_payload(question: str, references: Sequence[str]) -> bytes:
-    """Return a corpus entry in its stored format. Pass NFC texts, with distinct references in order."""
+    """Return a corpus entry in its stored format. Pass NFC texts, with distinct references in ascending order."""
     return json.dumps([question, *references], ensure_ascii=False).encode()
 
 

@@ -233,7 +233,7 @@ def people(result: Leaderboard) -> Iterator[Table]:
         return
     strata, systems = result.people.strata.evaluators[0].strata, result.people.systems
     yield Table(
-        "Annotators' majority votes reproduced, by size of the majority",
+        "Annotators' majority votes that evaluators reproduced, by size of the majority",
         ["", *(f"{stratum.stratum}\n{stratum.pairs} pairs" for stratum in strata), "ties"],
         [
             [each.evaluator, *(estimated(stratum.reproduced) for stratum in each.strata), count(each.strata[-1].ties)]

@@ -374,7 +374,7 @@ class ResultsFile:
     def finish(self) -> str:
         """Complete the file after its last row; raise InputError on failure.
 
-        Return a sentence on earlier results that match no input row and stay in FILE.resume, or "".
+        If earlier results match no input row and so stay in FILE.resume, return a sentence about them; otherwise "".
         """
         self._journal.finish()
         left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}

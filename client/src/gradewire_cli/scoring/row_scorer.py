@@ -47,7 +47,7 @@ class AdaptiveBatchSize:
         self._quick_s = min(_QUICK_S, self._slow_s / 2)
 
     def took(self, seconds: float, *, rows: int, computed: int) -> None:
-        """Adjust the size to a request's duration, unless most rows were cached and do not show the judge's speed."""
+        """Adjust the batch size to a request's duration, unless most rows were cached and so hide the judge's speed."""
         if not self._judged or 2 * computed < rows:
             return
         if seconds > self._slow_s:

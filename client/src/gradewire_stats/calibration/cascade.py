@@ -58,7 +58,7 @@ class CascadeRows:
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """float64[rows], scores by the cheap metrics: 1 for an exact match, otherwise the probability."""
+        """float64[rows], scores by the cheap metrics: 1 for an exact match, otherwise `probability`."""
         return np.where(self.exact, 1.0, self.probability)
 
     def where(self, kept: NDArray[np.bool_]) -> "CascadeRows":

@@ -112,7 +112,7 @@ def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[
 def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return float64[rows], the distances of `shapes` from the rows that `serialise_fit.neighbourhood` kept.
 
-    `stored` is the form's distance, and `shapes` is float64[rows, numbers].
+    `stored` is the entry "distance" of the fit's form, and `shapes` is float64[rows, numbers].
     """
     scaled, rows = shapes / np.array(stored["scale"]), np.array(stored["rows"])
     nearest = min(int(stored["nearest"]), len(rows))

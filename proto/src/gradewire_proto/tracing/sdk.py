@@ -177,7 +177,7 @@ class Tracing:
     def emit_results(
         self, call: OtelSpan, describe: Callable[[str, int | None, Any], Evaluation], *evaluated: str
     ) -> None:
-        """Emit an event for each result of a sampled call from now on.
+        """Start to emit an event for each result of a sampled call.
 
         The events' parent is the first valid traceparent in `evaluated`. If none is valid, the parent is the call.
         """

@@ -32,8 +32,8 @@ _CHARACTERS_AT_ONCE: Final = 65_536
 """The maximum number of characters in a library call for several texts. Such a call needs about 13 MiB of memory."""
 
 _ONE_BY_ONE: Final = 64
-"""The maximum number of texts to tokenize one by one. For a batch, the library starts threads, which takes ten times as
-long while encoder runs keep all cores busy.
+"""The maximum number of texts to tokenize one by one. For a batch, the library starts threads, so a batch takes ten
+times as long while encoder runs keep all cores busy.
 """
 _AROUND: Final = 2
 _MORE: Final = 1

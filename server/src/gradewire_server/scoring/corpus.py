@@ -87,7 +87,7 @@ def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_questi
 
 
 def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
-    """Return the number of texts that contain each token ID. For each text, `ids` has int32[tokens], not negative."""
+    """Return the number of texts that contain each token ID. `ids` has an array of non-negative IDs for each text."""
     if not ids:
         return {}
     texts = np.repeat(np.arange(len(ids), dtype=np.int64), [len(each) for each in ids])

@@ -41,7 +41,7 @@ MAX_REFERENCE_WORDS: Final = 16
 MAX_REFERENCE_CHARACTERS: Final = 200
 """A reference with more characters needs no sentence. This limit is for scripts without blanks."""
 MAX_SENTENCE_WORDS: Final = 48
-"""The maximum number of words in a sentence in addition to the words in the reference."""
+"""The maximum number of words by which a sentence may exceed its reference."""
 
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _QUESTION_MARKS: Final = "?\uff1f\u061f\u037e"

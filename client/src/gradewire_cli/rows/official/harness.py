@@ -1,4 +1,4 @@
-"""Read other programs' files (`--from`): harness logs, their fields, and choices named by letter."""
+"""Read the logs of evaluation harnesses (`--from`): their rows, their fields, and choices named by letter."""
 
 import itertools
 import os

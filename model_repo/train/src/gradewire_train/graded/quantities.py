@@ -172,7 +172,7 @@ def ledger(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def growth(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a change: "decreased 4.2 percent" for "fell by 4.2 %"; a wrong answer reverses it or changes the number."""
+    """Draw a change: "decreased 4.2 percent" for "fell by 4.2 %"; a wrong answer differs in direction or number."""
     item, firm = rng.choice(GRADED["ledger_items"]), rng.choice(GRADED["companies"])
     tenths, up = rng.randrange(3, 600), rng.random() < 0.5
     other, other_up = tenths, up

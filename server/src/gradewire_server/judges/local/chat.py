@@ -130,12 +130,16 @@ class ChatTokenizer:
         )
 
     def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
-        """Return the options' tokens after an opening; raise PromptError."""
+        """Return the options' tokens after an opening.
+
+        Raises:
+            PromptError: The opening is too long, or `find_labels` fails.
+        """
         self._check_characters(opening, "the judge's turn")
         return self._labels(opening, options)
 
     def opening(self, opening: str) -> tuple[int, ...]:
-        """Return the token IDs of an opening, which starts the judge's turn; raise PromptError."""
+        """Return the token IDs of the opening of the judge's turn; raise PromptError if the opening is too long."""
         self._check_characters(opening, "the judge's turn")
         return self._encode(opening) if opening else ()
 

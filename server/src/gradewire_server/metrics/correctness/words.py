@@ -302,7 +302,7 @@ def _begins(word: str, begin: str, other: str) -> bool:
     """Return True if two words are equal or share their first letters.
 
     They must share at least four letters, and all letters of the shorter word except possibly its last. `begin`
-    contains the letters of `word` to share if `other` is not shorter.
+    is the part of `word` that `other` must share if `other` is not shorter than `word`.
     """
     return word == other or other.startswith(
         begin if len(other) >= len(word) else word[: max(_MIN_EQUAL_LETTERS, len(other) - 1)]

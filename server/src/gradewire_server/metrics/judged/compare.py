@@ -295,7 +295,7 @@ def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRou
 
 
 def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool) -> Rounds[Failure | None]:
-    """Ask the judge all steps in both orders, then try to extract unreadable verdicts; return a failure or None.
+    """Ask the judge all steps in both orders, then try to extract missing verdicts; return a failure or None.
 
     If `shortens` is True, stop if an answer is too long, because the caller will ask again with shorter answers.
     """

@@ -288,7 +288,7 @@ class _Verdict:
     other_key_score: float | None = None
 
     def compare_with_key(self, other: "_Verdict") -> "_Verdict":
-        """Return this verdict; if the judge also believes a wrong key, make it "wrong" and lower its score."""
+        """Return this verdict; if the judge also believes a wrong key, make the verdict "wrong" and lower the score."""
         belief = other.score if other.yes_probability is None else other.yes_probability
         if belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)

@@ -228,7 +228,7 @@ def _is_long(word: str) -> bool:
 
 
 def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int | None) -> str:
-    """Return the name of the demonstration set for a question, preferably `kind`; "" means no demonstrations."""
+    """Return the demonstration set to use: `kind` if `file` has it, otherwise the first existing set; "" means none."""
     if not variant.demonstrations or shots == 0:
         return ""
     return next((name for name in (kind, *DEMONSTRATION_SETS) if name in file.demonstrations), "")
@@ -315,9 +315,10 @@ def check_judged(item: Item) -> Failure | None:
 
 
 def kind_of_question(item: Item, counted: CountedReferences) -> str:
-    """Return the demonstration set for a question: "binary", "short" if it is about an image, "long" if about a text.
+    """Return the demonstration set for a question: "binary" for a yes-or-no question, otherwise "short" or "long".
 
-    A question is about an image if the item has captions or its references are annotators' votes.
+    "short" is for a question about an image, where the item has captions or its references are annotators' votes.
+    "long" is for a question about a text.
     """
     if is_binary(counted):
         return "binary"

@@ -32,8 +32,8 @@ class Closeness:
     Attributes:
         places: The aliases' indices, the closest alias first.
         shared: True if the closest alias shares a word with the answer. Otherwise, the order means nothing.
-        share: The largest share, 0 to 1, of an alias's words (without articles and the like) or letter runs in the
-            answer.
+        share: The largest share of any alias, 0 to 1. An alias's share is the part of its words (without articles and
+            the like), or of its letter runs, that the answer contains, whichever is larger.
     """
 
     places: Sequence[int]
@@ -274,10 +274,10 @@ def _is_in_every_text(word: str) -> bool:
 def other_key(item: Item) -> tuple[str, ...]:
     """Return wrong references for this question, as if they belonged to a different question.
 
-    A wrong reference is a number, a name or a thing, like the most frequent reference, and shares no word with the
-    question and the references. For a yes-or-no question, the wrong reference is the opposite verdict. Votes are
-    replaced with the same number of references. The prediction has no influence, because an attacker may have written
-    it.
+    If possible, a wrong reference has the kind of the most frequent reference (number, name or thing), and shares no
+    word with the question or the references. For a yes-or-no question, the wrong reference is the opposite verdict.
+    Votes are replaced with the same number of wrong references. The prediction has no influence, because an attacker
+    may have written it.
     """
     counted = count_references(item.references)
     if is_binary(counted):

@@ -116,7 +116,8 @@ class ClosestPiece(Pieces):
     def keywords(self) -> dict[int, Keyword]:
         """Return the keyword terms of the references in `texts.open_references`, by index.
 
-        If no window of a length was read in full, the closest piece is used as the first window.
+        If no window of a reference's length was read in full, the term has the text of the first window and
+        the cosine of the closest piece.
         """
         found = {}
         words = self._texts.words.words

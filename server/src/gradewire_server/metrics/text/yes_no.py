@@ -40,8 +40,8 @@ def leading_verdict(text: str) -> bool | None:
     - The whole text is a word or phrase like "true", "false", "never", "not really", "of course not".
     - The whole text is a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any".
 
-    "No data", "No one knows", "Sure! ...", "It might" and "It is a cat" have no verdict, nor has a text with more than
-    300 characters, a question mark, a slash, or letters beyond ASCII.
+    "No data", "No one knows", "Sure! ...", "It might" and "It is a cat" have no verdict. Texts with a question mark, a
+    slash, letters beyond ASCII or more than 300 characters have no verdict either.
     """
     if len(text) > _MOST_CHARACTERS:
         return None

@@ -87,7 +87,7 @@ class Question:
 
     @classmethod
     def of(cls, question: str) -> "Question":
-        """Return the values and hints of a question, which may be empty."""
+        """Return a question's values and hints. `question` may be empty."""
         begin = question[:MAX_QUESTION]
         fineness = _ASKED.search(begin)
         scale = _SCALES_ASKED.search(begin)
