@@ -213,7 +213,7 @@ def digest_entries(entries: Iterable[EntryTexts]) -> str:
 
 
 def current(text: str) -> str:
-    """Replace a metric's former name at the start of a name, identifier, label or column."""
+    """Replace a metric's former name with its current name at the start of a name, identifier, label or column."""
     found = _FORMER.match(text)
     return text if found is None else FORMER_NAMES[found[1]] + text[found.end() :]
 

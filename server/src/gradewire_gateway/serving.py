@@ -143,7 +143,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         return self.conn.our_state in {h11.IDLE, h11.DONE}
 
     def _watch_head(self) -> None:
-        """Limit the time between requests, in which the rest of the last body and the next head must arrive."""
+        """Limit the time between requests. In this time, the rest of the last body and the next head must arrive."""
         if self._is_between_requests():
             self._head_timer = self._head_timer or self.loop.call_later(self.bounds.head_s, self.transport.abort)
             return

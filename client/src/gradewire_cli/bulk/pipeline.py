@@ -155,7 +155,7 @@ class FileReader:
 def file_readers(
     source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
 ) -> list[FileReader]:
-    """Return a reader for each file, which skips the answered parts in `found`."""
+    """Return one reader for each file. The readers skip the answered parts in `found`."""
     return [
         FileReader(
             source=source,

@@ -224,8 +224,8 @@ def _picture(value: Any) -> str:
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
     """Return a key for a row's question, or "" if the ID, the image and the question are all missing.
 
-    The key is made from the ID. If there is no ID, it is made from the image and the question or, if there is no image
-    either, from the question and the references. `values` has the row's question and references.
+    The key is made from the ID; without an ID, from the image and the question; with neither ID nor image, from the
+    question and the references. `values` has the row's question and references.
     """
     if identifier.strip():
         return _digest(["id", identifier])

@@ -162,7 +162,7 @@ def _band(conformal: Mapping[str, Any], confidence: float) -> tuple[float, float
 
 
 def _value(ranks: Mapping[str, Any], beyond: float, none: float) -> float:
-    """Return the quantile beyond which at most the share `beyond` of rows lies, or `none` if there are too few rows."""
+    """Return the quantile beyond which at most the share `beyond` of rows lies; `none` if there are too few rows."""
     most = int(beyond * (ranks["count"] + 1) + _ROUNDING_ERROR)
     row = int(np.searchsorted(ranks["ranks"], most, side="right")) - 1
     return float(ranks["values"][row]) if row >= 0 else none

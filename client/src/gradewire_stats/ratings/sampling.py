@@ -75,7 +75,7 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
         seed: Seed for the order of instructions.
 
     Returns:
-        Distinct pairs that are not in `judged`, fewer than `at_most` if no informative pairs are left.
+        Distinct pairs that are not in `judged`. There are fewer than `at_most` if no informative pairs are left.
     """
     open_ = _OpenInstructions(pool, judged, seed)
     strengths = np.nan_to_num(bradley_terry(counts).values[0])

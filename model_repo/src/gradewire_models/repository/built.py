@@ -39,7 +39,7 @@ _MAX_NAME_BYTES = 255
 
 _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
-"""Each broken directory's last warning, to log it only once."""
+"""The last warning about each broken directory, so that each warning is logged only once."""
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 

@@ -21,7 +21,7 @@ from gradewire_models.repository.grader_input import (
 from gradewire_server.domain.needs import GradedTexts
 
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
-"""The length of a long text's head, in characters per token that the model reads. A word has about 5 characters."""
+"""A long text's head has this many characters for each token that the model reads. A word has about 5 characters."""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
 """A word length above WordPiece's limit of 100. A word of this length is unknown, even if the word is cut."""
 _WORD_ENDS: Final = " \n\t\r"

@@ -176,7 +176,7 @@ class StorageTelemetry:
         self.set_breaker(BreakerState.CLOSED)
 
     def expose(self, memory: SegmentedLru) -> None:
-        """Expose the in-process cache's size and evictions, read at each scrape."""
+        """Expose the in-process cache's size and evictions, which are read at each scrape."""
         self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
         self._gauge("memory_entries", "Entries in the in-process cache.", lambda: len(memory))
         self.registry.register(

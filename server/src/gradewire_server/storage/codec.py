@@ -18,7 +18,7 @@ VectorKind: TypeAlias = int
 
 SENTENCE: Final[VectorKind] = -1
 WORDS: Final[VectorKind] = 0
-"""The last layer's token vectors without special tokens. Layer numbers from 1 on include special tokens."""
+"""The last layer's token vectors without special tokens. Kinds from 1 on are layers with special tokens."""
 
 Blobs: TypeAlias = Mapping[VectorKind, bytes]
 """A text's blobs by kind. SENTENCE is always present, because every pass computes the sentence vector."""

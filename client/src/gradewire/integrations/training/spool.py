@@ -192,7 +192,7 @@ class Spool:
         return sorted(latest.values(), key=lambda scores: (scores.step, scores.name))
 
     def counts(self) -> Counter[StepState]:
-        """Return the number of steps by state, counted since the directory was created."""
+        """Return the number of steps in each state since the directory was created."""
         with self._changed:
             return self._counts + Counter({StepState.NOT_SCORED: len(self._waiting)})
 

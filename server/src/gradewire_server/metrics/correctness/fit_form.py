@@ -232,7 +232,7 @@ class DistanceForm(_Form):
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
-        """The indices in INPUT_KIND of the names in `shape`."""
+        """The index in INPUT_KIND of each name in `shape`."""
         return np.array([INPUT_KIND.index(name) for name in self.shape], dtype=np.intp)
 
     def distance(self, input_kind: Floats) -> float:

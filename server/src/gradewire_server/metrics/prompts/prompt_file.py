@@ -29,7 +29,7 @@ _ASKED: Final = frozenset({"question", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """The requirements for a step: it has either generated text, or labels whose values are in a range.
+    """The requirements for a step, which has either generated text or labels with values in a range.
 
     Each of `values_used` must have a label; `described` describes these values in messages. If `values_used` is empty,
     all values in the range are allowed.
