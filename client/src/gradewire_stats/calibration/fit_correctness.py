@@ -32,7 +32,7 @@ from gradewire_stats.calibration.quality import (
 from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, fit_form, neighbourhood, scales, tree_form
 
 _PENALTY: Final = 30.0
-"""Penalty on squared weights of standardised features, chosen by leaving sources out."""
+"""Penalty on squared weights of standardised features. The value was chosen by leaving sources out."""
 _EDGES: Final = (1.0, 99.0)
 """Percentiles at which features are clipped."""
 _LEAST_SPREAD: Final = 1e-6
@@ -201,8 +201,8 @@ class CorrectnessFitResult:
 
     Attributes:
         fit: The JSON document that a model stores.
-        quality: Quality of the probabilities held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15
-            bins of equal mass).
+        quality: Quality of the probabilities for questions outside the fit: `accuracy`, `pearson`, `auc`, `brier` and
+            `ece` (15 bins of equal mass).
         transfer: For each source, the quality of a fit on the other sources. Empty if there is only one source.
     """
 

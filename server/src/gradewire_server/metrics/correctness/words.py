@@ -108,7 +108,7 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=_MAX_CACHED_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
-    """Return the lemmas of a text's first folded words, with digits instead of number words."""
+    """Return the lemmas of the folded text's first words, with digits instead of number words."""
     lemma, digits = lemmatizer(), _DIGITS.get
     words = split_words(_ORDINAL_DIGITS.sub(r"\1", folded(text)))[:MAX_WORDS] or text.split()[:MAX_WORDS]
     return tuple(digits(word) or lemma(word, word) for word in words)

@@ -190,7 +190,7 @@ def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """Parse the rest of "three quarters" or "two-thirds" after the first number."""
+    """Parse a fraction after its numerator `value`: "quarters" in "three quarters", "-thirds" in "two-thirds"."""
     at += lower_at(tokens, at) == "-"
     denominator = _DENOMINATORS.get(lower_at(tokens, at))
     if denominator is None or (lower_at(tokens, at) in ORDINALS and value != 1) or value >= denominator * 10:
