@@ -165,7 +165,7 @@ _ACCEPTED_AT_ONCE: Final = 4
 
 
 class _Server(uvicorn.Server):
-    """A server that queues more new connections than it accepts at once. asyncio has only one setting for both."""
+    """A server that queues more new connections than it accepts at once. asyncio has one setting for both numbers."""
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -85,7 +85,7 @@ class Unfinished:
 
 
 def resident_bytes() -> int:
-    """Return this process's resident memory without file pages, which the system can reclaim; 0 if unknown."""
+    """Return this process's resident memory except file pages, because the system can reclaim these; 0 if unknown."""
     try:
         descriptor = os.open(_STATM, os.O_RDONLY)
     except OSError:

@@ -93,7 +93,7 @@ class Cost:
 
 @dataclass(slots=True, eq=False)
 class ProgramRun(Generic[K, R]):
-    """A program between two rounds. `answers` has placeholders for missing answers, which `missing` counts."""
+    """A program between two rounds. `answers` has a placeholder for each missing answer; `missing` counts them."""
 
     key: K
     program: Generator[tuple[Need, ...], tuple[Answer, ...], R]
