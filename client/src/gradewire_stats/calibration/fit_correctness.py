@@ -1,7 +1,7 @@
 """Fit the metric `correctness`: a model of the features, a map from log-odds to probabilities, and a band.
 
-Maps and bands are fitted on rows that their model has not seen, held out by question and by source. The stored model is
-fitted on all rows. Its log-odds are the mean of boosted trees and a linear model.
+Maps and bands are fitted on rows that their model has not seen. These rows are held out by question and by source. The
+stored model is fitted on all rows. Its log-odds are the mean of boosted trees and a linear model.
 """
 
 from collections import Counter

@@ -321,8 +321,8 @@ def missing_features(
 ) -> dict[str, float]:
     """Return the shares of the best reference's words that an answer contains, by the words' role.
 
-    Only words that the question lacks count; a share without such words is NaN. `parts` are the reference's parts,
-    `said` the answer's words with their other forms, and `asked` the question's words.
+    Only words that the question lacks count; a share without such words is NaN. `parts` are the reference's parts.
+    `said` contains the answer's words and other forms of these words, and `asked` contains the question's words.
 
     Returns:
         `head_recall`: 1 if the answer contains the head of the reference's phrase. `modifier_recall`: the share of all
