@@ -40,7 +40,7 @@ def asks_judge(label: str) -> bool:
 
 @dataclass(slots=True)
 class PaidTokens:
-    """Tokens that judges read and wrote. `rows` counts rows with known tokens, `unknown_rows` all other rows."""
+    """Tokens that judges read and wrote. `rows` counts rows with known tokens, and `unknown_rows` counts all others."""
 
     rows: int = 0
     unknown_rows: int = 0

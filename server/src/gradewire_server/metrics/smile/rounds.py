@@ -116,7 +116,7 @@ def needs_ranking(texts: SmileTexts) -> bool:
 
 
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
-    """Return the windows of each length that are closest in context to a reference, in order of position.
+    """Return, for each length, the windows that are closest in context to a reference, sorted by position.
 
     If a length has more than SHORTLIST windows, return the closest SHORTLIST windows, and the windows within NEAR_TIE
     of these. Skip windows that the encoder did not read in full; if no window is left, return the first SHORTLIST

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters in which to look for values. In a longer text, three quarters of them are at the
-start, and one quarter is at the end."""
+"""Maximum number of characters in which to look for values. In a longer text, three quarters of these are at
+the start, and one quarter is at the end."""
 MAX_TOKENS: Final = 8_192
 DIGITS: Final = frozenset("0123456789")
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
