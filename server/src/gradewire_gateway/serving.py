@@ -165,7 +165,7 @@ _ACCEPTED_AT_ONCE: Final = 4
 
 
 class _Server(uvicorn.Server):
-    """A server that queues more new connections than it accepts at once. asyncio has only one setting for both."""
+    """A server that queues more new connections than it accepts at once. asyncio has one setting for both numbers."""
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -225,7 +225,7 @@ def run(
 async def serve(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve on a socket from `bind` until `until` returns or until SIGTERM or SIGINT, then close the socket.
+    """Serve on a socket that `bind` returned. When `until` returns, or on SIGTERM or SIGINT, stop and close the socket.
 
     Raises:
         OSError: A PEM file cannot be read.

@@ -250,7 +250,7 @@ class JudgeMeter:
         return self.tokenizer.note if self.exact else _ESTIMATED
 
     def cost(self, asked: Question) -> RoundCost | None:
-        """Return a question's token counts; None if the judge cannot answer the question, which is then not sent."""
+        """Return a question's token counts, or None if the question is not sent because the judge cannot answer it."""
         if self.exact:
             try:
                 tokens = self.tokenizer.tokens(asked)

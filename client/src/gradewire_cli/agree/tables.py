@@ -228,7 +228,7 @@ def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
 
 
 def optional_tables(result: AgreementResult) -> Iterator[Table]:
-    """Yield the tables by model that only --all-tables shows."""
+    """Yield the tables by model. Only --all-tables shows these tables."""
     if result.accuracies is not None:
         yield from accuracy_tables(result.accuracies, result.people)
     yield from model_tables(result.systems, result.people)

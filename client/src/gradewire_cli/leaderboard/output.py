@@ -63,7 +63,7 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
     """Compute a leaderboard's values.
 
     Raises:
-        InputError: There are no pairs, an option names an unknown model, or the matches do not determine a control.
+        InputError: There are no pairs, an option names an unknown model, or a control's effect cannot be determined.
     """
     if not verdicts.pairs:
         raise InputError(f"found no judged pairs: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}")

@@ -258,7 +258,7 @@ def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) 
 
 
 def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
-    """Return a histogram of scores for each label, or None without scores."""
+    """Return a histogram of scores for each label, or None if there are no scores."""
     groups = {kind: counts for kind, counts in distribution.counts.items() if counts.sum()}
     if not groups:
         return None

@@ -320,8 +320,8 @@ def open_rows(
     """Check columns and labels in the first rows, and return all rows.
 
     Raises:
-        InputError: The first rows lack a column that is needed or named by an option, or all their labels are
-            unreadable.
+        InputError: The first rows lack a column that is needed or that an option names, or all labels in these rows
+            are unreadable.
     """
     remaining = iter(records)
     peeked = list(itertools.islice(remaining, PEEK_ROWS))

@@ -264,7 +264,7 @@ class RowScorer:
             if provenance.line != self.lines[label]:
                 raise InconsistentReplies(
                     f"{label} was first computed as {self.lines[label]}, then as {provenance.line}. The servers at "
-                    "this address differ. Make them compute the same, then use --resume"
+                    "this address differ. Give all servers the same versions and models, then use --resume"
                 )
         return report
 

@@ -384,7 +384,7 @@ def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
 
 
 def judged_rows(fit: CascadeFit, rows: CascadeRows, accepts_from: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True if the judge decides the row, because its confidence is low and a judge helps."""
+    """Return bool[rows], True where the judge decides: confidence is below `accepts_from` and `fit.judged_below`."""
     below = fit.judged_below or 0.0
     return np.asarray(rows.confidence < min(accepts_from, below))
 

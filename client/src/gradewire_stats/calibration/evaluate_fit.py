@@ -16,7 +16,7 @@ RULED_OUT: Final = 0.4
 
 MISTAKEN_FROM: Final = 0.5
 MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c, the band contains at least the share 1.25 (c - 0.5) of wrong verdicts (half at 0.9)."""
+"""The band at confidence c contains at least 1.25 (c - 0.5) of all wrong verdicts: half of them at c = 0.9."""
 _ROUNDING_ERROR: Final = 1e-9
 
 

@@ -188,7 +188,7 @@ class Tracing:
         call.on_result = lambda *result: events.put(partial(describe, *result), parent)
 
     def close(self) -> None:
-        """Export pending records, but for less than the 30 s that the SDK would wait for a collector that is down."""
+        """Export pending records. If the collector is down, give up before the 30 s that the SDK would wait."""
         if self._events is not None:
             self._events.close()
         providers = [provider for provider in (self.traces, self.logs) if provider is not None]

@@ -1,4 +1,4 @@
-"""Port calls, which combine the needs of many programs, and each program's cost."""
+"""Calls to ports, and programs' costs. A call combines the needs of many programs."""
 
 import asyncio
 import itertools
@@ -93,7 +93,7 @@ class Cost:
 
 @dataclass(slots=True, eq=False)
 class ProgramRun(Generic[K, R]):
-    """A program between two rounds. `answers` has placeholders for missing answers, which `missing` counts."""
+    """A program between two rounds. `answers` has a placeholder for each missing answer; `missing` counts them."""
 
     key: K
     program: Generator[tuple[Need, ...], tuple[Answer, ...], R]
@@ -292,7 +292,7 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
 
 
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):
-    """A call to an encoder or a grader. `ask` must set `_reply`, and `_failed` by text index."""
+    """A call to an encoder or a grader. `ask` must set `_reply` and `_failed`, which maps text indices to failures."""
 
     _reply: ReplyT
     _failed: Mapping[int, Failure]

@@ -65,7 +65,7 @@ def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, 
 def distinct_references(entries: ReferenceEntries, *, with_question: bool = False) -> list[str]:
     """Return the distinct references, sorted.
 
-    If `with_question` is True, return strings "QUESTION REFERENCE", and omit references without a question.
+    If `with_question` is True, put the question before each reference, and omit references without a question.
     """
     if not with_question:
         return sorted({text for _, references in entries for text in references})

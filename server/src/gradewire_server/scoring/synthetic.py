@@ -207,7 +207,7 @@ class ShownTexts:
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
     """Return a flaw if the sentence repeats the prompt's instructions or examples; otherwise return None.
 
-    The sentence must not be blank or have more than MAX_WORDS words.
+    The sentence must not be blank, and may have up to MAX_WORDS words.
     """
     words = split_words(sentence)
     known = _content(split_words(_head(question))) | _content(split_words(_head(reference)))

@@ -216,7 +216,7 @@ class Spool:
         return self.closed or step.sequence not in self._waiting
 
     def _read_rows(self, rows: Iterable[bytes]) -> tuple[list[bytes], str]:
-        """Return a new step's rows, or why the step is dropped. Stop at the size limit; `rows` may be endless."""
+        """Return a new step's rows, or the reason for dropping it. Stop at the size limit; `rows` may be endless."""
         limits = self._limits
         room = limits.max_bytes
         if limits.when_full == "drop_newest":

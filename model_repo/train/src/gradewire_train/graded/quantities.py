@@ -144,7 +144,7 @@ def _row(  # noqa: PLR0913, PLR0917 - all fields of a row
 
 
 def ledger(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw an answer with the requested amount among others; a wrong answer has a different amount in its place."""
+    """Draw an answer with the requested amount and other amounts; a wrong answer replaces the requested amount."""
     item, second = rng.sample(GRADED["ledger_items"], 2)
     firm, rival = rng.sample(GRADED["companies"], 2)
     year = rng.randrange(2005, 2025)

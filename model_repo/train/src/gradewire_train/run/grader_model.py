@@ -1,4 +1,4 @@
-"""Define the grader, an encoder with a linear layer, and its loss."""
+"""Define the grader (an encoder with a linear layer) and its loss."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence

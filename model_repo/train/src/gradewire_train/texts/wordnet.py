@@ -67,7 +67,7 @@ class Synset:
 
     @property
     def met(self) -> int:
-        """The words' number of occurrences with this meaning in tagged texts."""
+        """The number of times that the words occur with this meaning in tagged texts."""
         return sum(word.met for word in self.words)
 
     @property

@@ -46,7 +46,8 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
     """Return the tokens that the options have after `opening` and a space. If `opening` is empty, omit the space.
 
     Raises:
-        PromptError: There are fewer than two options, or the first different token does not distinguish all options.
+        PromptError: There are fewer than two options, or the token after the options' common beginning is missing or
+            the same for two options.
     """
     if len(options) < 2:
         raise PromptError(Status.INVALID_PARAMETER, "a choice needs at least two options")

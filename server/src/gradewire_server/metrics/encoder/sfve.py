@@ -63,12 +63,13 @@ def _end_from_word(text: str, size: int) -> str:
 
 
 class Sfve:
-    """The largest cosine between the prediction and a reference, both after the question."""
+    """The largest cosine between the prediction and a reference, each with the question before it."""
 
     info = MetricInfo(
         name="sfve",
         version=1,
-        description="Largest cosine between the sentence vectors of prediction and reference, both after the question.",
+        description="Largest cosine between the sentence vectors of prediction and reference, each with the question "
+        "before it.",
         minimum=-1.0,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         needs_model=True,
@@ -92,7 +93,7 @@ class Sfve:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Request the vectors of the references, each after the question, as in `score`."""
+        """Request the vectors of the texts that `score` compares: each reference with the question before it."""
         stop_at(_check_question(entry.question))
         model, question = parameters.model, _end_of(entry.question)
         vectors = yield from expect(ask(Embed(model, _texts(question, entry.references), Tier.REFERENCE)))

@@ -146,7 +146,7 @@ _MIN_SHOWN_CHARACTERS: Final = 64
 
 @dataclass(slots=True)
 class PairRounds(Exchange):
-    """A pair for a judge in both orders, first A before B.
+    """A pair that a judge sees in both orders, first with A before B.
 
     `characters` is the shown length of the longer answer. `too_long` is True if the judge cut or rejected an answer
     because of its length.

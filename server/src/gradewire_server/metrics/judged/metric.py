@@ -275,7 +275,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """A judge's value on the labels' scale, its score from 0 to 1, and the verdict.
+    """A judge's value on the labels' scale, the value as a score from 0 to 1, and the verdict.
 
     `yes_probability` is None if the score determines the verdict. `other_key_score` is None if the judge was not asked
     about a wrong key.

@@ -33,7 +33,7 @@ _OPPOSITES: Final = (
     ("fact", "opinion"), ("fact", "fiction"), ("fact", "myth"), ("truth", "lie"), ("truth", "dare"),
     ("similar", "different"), ("related", "unrelated"),
 )  # fmt: skip
-"""Labels and words of praise with their opposites, for answers that use these as ordinary words."""
+"""Pairs of opposites. At least one word is a label or praise, but a question may offer both ("Right or left?")."""
 _MAX_WORDS_OF_CHOICE: Final = 4
 _CHOICE_WORD: Final = re.compile(r"\w+")
 _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")

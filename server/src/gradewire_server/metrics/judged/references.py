@@ -230,10 +230,11 @@ def is_binary(counted: CountedReferences) -> bool:
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Return True if a prediction's "yes" or "no" agrees with most references, False if not, None if unclear.
+    """Return True if a prediction's "yes" or "no" agrees with most references, or False if it does not.
 
-    The verdict is clear if the most common reference is "yes" or "no", the question is a yes-or-no question, and the
-    prediction clearly means "yes" or "no". It is unclear if "yes" and "no" are equally frequent among the references.
+    Return None if the verdict is unclear. The verdict is clear if the most common reference is "yes" or "no", the
+    question is a yes-or-no question, and the prediction clearly means "yes" or "no". It is unclear if "yes" and "no"
+    are equally frequent among the references.
     """
     if not is_binary(count_references(references)) or not asks_yes_or_no(question):
         return None
@@ -251,7 +252,7 @@ def says_key(item: Item, share: float) -> bool:
     """Return True if the prediction contains at least half of a reference's words, or half of its letter runs.
 
     Words of the question do not count, nor do single Latin letters, articles and the like, because every text contains
-    them. If a reference has only such words, the prediction must equal this reference. References with less than
+    such words. If a reference has only such words, the prediction must equal this reference. References with less than
     `share` of the most frequent reference's count are ignored.
     """
     asked = set(_words(item.question))

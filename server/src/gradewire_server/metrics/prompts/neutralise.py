@@ -100,7 +100,7 @@ def _enough(text: str, most: int) -> str:
 
 
 def _slices(text: str) -> Iterator[str]:
-    """Yield pieces that end after a nearby ASCII character if there is one, so that no joiner is cut off."""
+    """Yield pieces of a text. A piece ends after an ASCII character if one is near, so that no joiner ends a piece."""
     begin = 0
     while begin < len(text):
         end = begin + _SLICE

@@ -20,7 +20,7 @@ class Windows:
 
     Attributes:
         by_length: The windows by length in words, in order of first position. If a reference is longer than the
-            prediction, its window is the whole prediction.
+            prediction, the reference's window is the whole prediction.
         words: Number of words used from the prediction.
         truncated: True if some words or windows are not used.
     """

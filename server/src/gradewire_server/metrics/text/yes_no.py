@@ -82,7 +82,7 @@ def _elliptic_verdict(words: list[str]) -> bool | None:
 
 
 def _in_doubt(verdict: bool, rest: list[list[str]]) -> bool:  # noqa: FBT001 - the verdict is a value, not a switch
-    """Return True if the clauses after a verdict retract it or begin with a number or "one" ("No. 5")."""
+    """Return True if the clauses after a verdict retract it, or if they begin with a number or "one" ("No. 5")."""
     ends = (clause[-count:] for clause in rest for count in range(1, _MAX_ELLIPTIC_WORDS + 1))
     other = any(_whole(end) is (not verdict) for end in ends)
     numbered = rest[0][0] == "one" or rest[0][0].isdigit()

@@ -138,7 +138,7 @@ class Formula:
 
     @cached_property
     def values(self) -> tuple[float | None, ...]:
-        """The values at points that are the same for all formulas; a formula without variables has only one value.
+        """The values at points that all formulas share. A formula without variables has only one value.
 
         A value is None after a root of a negative number, a division by zero, or an overflow.
         """

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters in which to look for values. In a longer text, three quarters of them are at the
-start, and one quarter is at the end."""
+"""Maximum number of characters in which to look for values. In a longer text, three quarters of these are at
+the start, and one quarter is at the end."""
 MAX_TOKENS: Final = 8_192
 DIGITS: Final = frozenset("0123456789")
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
@@ -144,7 +144,7 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def read_number(text: str) -> tuple[float, float]:
-    """Parse a number in digits, and return its value and place (see `Token`); several points separate thousands."""
+    """Parse a number in digits, and return its value and place (see `Token`). Several points are ignored."""
     digits = text.replace(",", "").replace(" ", "")
     if digits.count(".") > 1:
         digits = digits.replace(".", "")
