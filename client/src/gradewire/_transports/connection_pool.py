@@ -148,7 +148,7 @@ class ConnectionPool:
             connection.avoided_until_s, connection.process_known = time.monotonic() + _AVOIDED_S, False
 
     def surplus(self) -> ServerConnection | None:
-        """Return a connection to replace, or None if no connection needs a replacement.
+        """Return a connection that should be replaced, or None if there is no such connection.
 
         A new connection may reach a process that was down when the current connections opened.
         """

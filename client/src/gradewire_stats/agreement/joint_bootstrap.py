@@ -244,7 +244,7 @@ def _difference(sides: Sequence[PartDraws], statistic: Statistic) -> NDArray[np.
 
 
 def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the mean over cells in each draw, float64[draws], NaN if the draw has no value for a cell.
+    """Return each draw's mean over the cells, float64[draws]. It is NaN for draws in which a cell has no value.
 
     Cells may have different numbers of draws. The result contains the draws that all cells have.
     """

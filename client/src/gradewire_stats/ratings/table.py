@@ -78,8 +78,8 @@ def system_ranks(judge: Matches, human: Matches, *, resamples: int = 1000, seed:
 
     Args:
         judge: Matches decided by a judge.
-        human: Matches between the same models decided by annotators. Instructions with the same number in `judge` and
-            `human` are drawn together.
+        human: Matches decided by annotators, between the same models as in `judge`. Instructions with the same number
+            in `judge` and `human` are drawn together.
         resamples: Number of draws.
         seed: Seed for the draws.
 

@@ -221,7 +221,7 @@ class EveryRow:
 
 
 def lay_out_every(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> EveryRow:
-    """Write the shapes for a padded batch, and shared constants."""
+    """Write shared constants and the shapes of a padded batch."""
     zero, one = nodes.ints("zero", 0), nodes.ints("one", 1)
     nodes.ints("flat_shape", -1, model.dims)
     nodes.ints("thirds", 1, 1, 1)
