@@ -24,8 +24,8 @@ _REFUSED_S: Final = 1.0
 """Maximum number of seconds to avoid a process after it refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""Limits on the load of a preferred process. The process that may have cached a call's content gets the call, unless it
-has more calls in flight than `_BUSIER` times the calls of the least loaded process, plus `_BUSIER_CALLS`.
+"""Limits on the load of a preferred process. The process that may have cached a call's content gets the call, unless
+too many calls are in flight there: more than `_BUSIER` times the least loaded process's calls, plus `_BUSIER_CALLS`.
 """
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between attempts to reach a missing process while the pool is full."""

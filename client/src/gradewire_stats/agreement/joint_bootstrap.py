@@ -220,7 +220,9 @@ def _point_difference(sides: Sequence[PartDraws], statistic: Statistic) -> float
 
 
 def mean_over(cells: Sequence[PartDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
-    """Return a statistic's mean over cells, or with `absolute` its mean absolute value. Call this after the last draw.
+    """Return a statistic's mean over cells. With `absolute`, return the mean of the statistic's absolute values.
+
+    Call this function after the last draw.
 
     Cells with an undefined point value are left out. A draw's mean is undefined if the statistic is undefined in any
     remaining cell.

@@ -74,7 +74,7 @@ class SystemRanks:
 
 
 def system_ranks(judge: Matches, human: Matches, *, resamples: int = 1000, seed: int = 0) -> SystemRanks:
-    """Correlate a judge's and annotators' Bradley-Terry ratings, with intervals over draws of instructions.
+    """Correlate Bradley-Terry ratings by a judge with ratings by annotators. Intervals come from draws of instructions.
 
     Args:
         judge: Matches decided by a judge.

@@ -21,7 +21,7 @@ _PADDING_PENALTY = 3e4
 
 @dataclass(slots=True)
 class Nodes:
-    """A graph's nodes, in the order of computation, and its constants, in `float_type`."""
+    """A graph's nodes, in the order of computation, and its constants. Floats have the type `float_type`."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)

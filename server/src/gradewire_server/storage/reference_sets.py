@@ -145,7 +145,7 @@ def payload_of(key: bytes, value: bytes | None) -> bytes | None:
 
 
 class StoredReferenceSets(ReferenceSets):
-    """A tenant's reference sets in a store, which the caller closes."""
+    """A tenant's reference sets in a store. The caller closes the store."""
 
     def __init__(self, store: PreparedStore, *, namespace: str) -> None:
         self._store = store
