@@ -99,8 +99,8 @@ def preference_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int
         seed: Seed for coins and draws.
 
     Raises:
-        ValueError: Columns differ in length, a vote or choice is not A, B or tie, or an evaluator has the name of a
-            baseline.
+        ValueError: Columns differ in length; a vote or choice is not A, B or tie; or an evaluator has a baseline's
+            name.
     """
     _check(pairs)
     majorities = [_majority(votes) for votes in pairs.votes]

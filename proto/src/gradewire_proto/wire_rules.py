@@ -99,7 +99,10 @@ class Backoff:
     spread: tuple[float, float] = (0.0, 1.0)
 
     def wait_s(self, failures: int, most_s: float = math.inf) -> float:
-        """Return the seconds to wait after this many failures: at most `most_s`, multiplied by a random factor."""
+        """Return the seconds to wait after this many failures.
+
+        The delay is limited to `most_s`, and then multiplied by the random factor.
+        """
         plain_s = min(self.first_s * 2.0 ** min(failures - 1, 30), self.longest_s, most_s)
         return plain_s * random.uniform(*self.spread)  # noqa: S311 - only spreads load
 

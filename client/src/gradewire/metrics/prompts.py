@@ -12,7 +12,7 @@ from gradewire_proto.wire_rules import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES, with_
 
 @dataclass(frozen=True, slots=True)
 class PromptText:
-    """A prompt file: its metric, NAME/VERSION, SHA-256 (64 hex digits) and whole text."""
+    """A prompt file: its metric, its name (NAME/VERSION), its SHA-256 (64 hex digits) and its whole text."""
 
     metric: str
     name: str

@@ -137,7 +137,7 @@ class BulkOutput:
 
     @property
     def manifest_path(self) -> tuple[PartStore, str]:
-        """The manifest's folder and name. By default, the manifest is in the folder of parts or next to the file."""
+        """The manifest's folder and name. By default, the folder is the output folder or the output file's folder."""
         given: Path | None = self.options["manifest"]
         if given is not None:
             return PartStore(str(given.parent)), given.name

@@ -76,7 +76,7 @@ def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
 
 
 def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
-    """Move a file to `target`. Return True if `target` already has different content, which stays unchanged."""
+    """Move a file to `target`. If `target` already has other content, leave it unchanged and return True."""
     try:
         system.mv(unfinished, target)
     except Exception:

@@ -84,7 +84,7 @@ def cores_by_machine(ray: Any) -> list[int]:
 
 @contextlib.contextmanager
 def ray_session(address: str | None, cores: int) -> Iterator[Any]:
-    """Connect to a cluster, or start a local Ray with these cores, and yield the module `ray`.
+    """Connect to a cluster, or start a local Ray with `cores` cores, and yield the module `ray`.
 
     Raises:
         InputError: Ray is not installed or cannot be started.

@@ -216,7 +216,7 @@ class ResultsFile:
 
     @property
     def aside_path(self) -> Path:
-        """The file for finished rows that follow a row to score again."""
+        """The file for finished rows that come after a row that must be scored again."""
         return files_of(self.path)[1]
 
     def __enter__(self) -> Self:

@@ -74,7 +74,10 @@ def probabilities(
 
 
 def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Limit probabilities, float64[rows], to RULED_OUT if a rule, float64[rows, rules], is 1 or more."""
+    """Limit a row's probability to RULED_OUT if any rule has a value of 1 or more in this row.
+
+    `found` contains the probabilities, float64[rows]; `rules` is float64[rows, rules].
+    """
     return np.where((rules >= 1).any(axis=1), np.minimum(found, RULED_OUT), found)
 
 

@@ -22,7 +22,7 @@ Array64 = NDArray[np.float64]
 
 
 def calibration_texts(tokenizer: Path) -> list[str]:
-    """Return calibration texts for a model with this tokenizer.json, the same on every machine.
+    """Return calibration texts for a model with this tokenizer.json. The texts are the same on every machine.
 
     Raises:
         BuildError: The vocabulary has no words for the text templates.

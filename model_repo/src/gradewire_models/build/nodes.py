@@ -21,7 +21,7 @@ _PADDING_PENALTY = 3e4
 
 @dataclass(slots=True)
 class Nodes:
-    """A graph's nodes, in the order of computation, and its constants, in `float_type`."""
+    """A graph's nodes, in the order of computation, and its constants. Floats have the type `float_type`."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -221,7 +221,7 @@ class EveryRow:
 
 
 def lay_out_every(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> EveryRow:
-    """Write the shapes for a padded batch, and shared constants."""
+    """Write shared constants and the shapes of a padded batch."""
     zero, one = nodes.ints("zero", 0), nodes.ints("one", 1)
     nodes.ints("flat_shape", -1, model.dims)
     nodes.ints("thirds", 1, 1, 1)

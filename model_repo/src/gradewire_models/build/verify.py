@@ -1,4 +1,4 @@
-"""Check a built model's files, its description, and its vectors against the published weights."""
+"""Check a built model's files and description, and compare its vectors with those of the published weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -132,7 +132,7 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def fit_summaries(self) -> tuple[str, ...]:
-        """A line for each calibration, unreadable calibrations last and with a remedy."""
+        """A line for each calibration. Unreadable calibrations come last, with a remedy."""
         return (*(each.summary for each in self.calibrations), *(each.summary for each in self.unreadable))
 
     @property

@@ -246,7 +246,7 @@ async def parse(kind: type[M], data: bytes) -> M:
 
 
 async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
-    """Merge `data[start:end]` into a message in slices."""
+    """Merge `data[start:end]` into a message, slice by slice."""
     messages = _messages_in(message.DESCRIPTOR)
     begin = position = start
     for count, (number, body, stop) in enumerate(fields_of(data, start, end), 1):

@@ -153,7 +153,7 @@ class PortCall(ABC, Generic[T]):
         """Return the answer to one need. Call `ask` first."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Return each text's source and the call's timing, or None if unknown."""
+        """Return each text's source and the call's timing, or None if these are unknown."""
         return None
 
     def needs(self) -> dict[str, Value]:

@@ -97,7 +97,7 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
 
 
 async def digest_of(entries: ReferenceEntries) -> str:
-    """Return a hash of distinct normalised entries in any order, 32 hex digits."""
+    """Return 32 hex digits, a hash of the distinct normalised entries. The order of the entries does not matter."""
     if len(entries) > _OFF_LOOP_ENTRIES:
         return await asyncio.to_thread(_digest, entries)
     return _digest(entries)

@@ -55,8 +55,8 @@ class KeySpace:
     """The keys for one namespace, one model and one kind of entry.
 
     In the process, an entry's name is a hash of the space's prefix and the text. Stores outside the process use
-    `stored`, with a readable prefix. For token vectors with special tokens, `layer` is their layer; for all other
-    entries, `layer` is 0. `input_prefix` is the text that the model requires before its input.
+    `stored`, with a readable prefix. For token vectors with special tokens, `layer` is the vectors' layer; for all
+    other entries, `layer` is 0. `input_prefix` is the text that the model requires before its input.
     """
 
     __slots__ = ("_seed", "kind", "prefix")

@@ -20,7 +20,7 @@ def read_examples(path: Path) -> list[Example]:
     """Read examples from JSON lines.
 
     Raises:
-        TrainingError: The file is not readable or is empty, or a line is invalid or fails `contradiction`.
+        TrainingError: The file is unreadable or empty, or one of its lines is invalid or fails `contradiction`.
     """
     found = []
     for where, example in json_lines(path, Example):

@@ -36,7 +36,7 @@ class PromptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """The token IDs that all labels share, and each label's first different token ID."""
+    """The first token IDs, which all labels share, and for each label the next ID, which only this label has."""
 
     shared: tuple[int, ...]
     tokens: tuple[int, ...]

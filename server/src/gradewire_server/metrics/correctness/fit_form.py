@@ -134,7 +134,7 @@ class RanksForm(_Form):
     def _ascending(self) -> Self:
         ranks = self.ranks
         if ranks[-1] > self.count or any(left >= right for left, right in pairwise(ranks)):
-            raise ValueError("ranks are not strictly ascending up to count")
+            raise ValueError("ranks must be strictly ascending and not exceed count")
         return self
 
     def edge(self, beyond: float) -> float | None:

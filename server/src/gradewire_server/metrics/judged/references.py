@@ -18,7 +18,7 @@ _MAX_ALIAS_CHARACTERS: Final = 256
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
-"""Minimum share of an alias's letter runs at which an answer counts as sharing a word."""
+"""Minimum share of an alias's letter runs that an answer must contain to count as sharing a word with the alias."""
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
@@ -44,9 +44,9 @@ class Closeness:
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
     """Sort lower-case aliases by closeness to an answer, using each alias's first 256 characters.
 
-    Compare, in this order, the shares of an alias's content words, of all its words, and of its three-letter runs (in
-    words with letters beyond ASCII) that the prediction contains. Runs help in languages that inflect words or have no
-    blanks between words.
+    The closer alias is the one of which the prediction contains more. Compare the share of content words first, then
+    the share of all words, then the share of three-letter runs (in words with letters beyond ASCII). Runs help in
+    languages that inflect words or have no blanks between words.
     """
     lowered = prediction.casefold()
     said = set(split_words(lowered))
@@ -79,7 +79,7 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Minimum share of a key's words at which an answer counts as stating the key."""
+"""Minimum share of a key's words that an answer must contain to count as stating the key."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",

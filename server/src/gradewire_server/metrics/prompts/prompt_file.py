@@ -14,7 +14,7 @@ from gradewire_server.metrics.prompts.template import Template
 SYNTHETIC: Final = "synthetic"
 COMPARE: Final = "compare"
 EXTRACT: Final = "extract"
-"""The variant that extracts a verdict from a reason, in a prompt file for comparisons."""
+"""The variant of `compare` prompts that extracts a verdict from a reason."""
 PAIR_SETS: Final = ("pairs",)
 DEMONSTRATION_SETS: Final = ("short", "long", "binary")
 """Demonstration sets. If a file lacks a set, the first existing set replaces it."""

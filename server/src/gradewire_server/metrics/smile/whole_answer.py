@@ -132,7 +132,7 @@ class ClosestPiece(Pieces):
 
 
 class RankedPieces(Pieces):
-    """Pieces that record the similarity of each window in context."""
+    """Pieces that record how similar each window is, in context, to the closest reference."""
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
         super().__init__(texts, keywords, sentences)
