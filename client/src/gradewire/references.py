@@ -85,7 +85,7 @@ class PrepareReport:
             hex digits) of all entries in order.
         entries: Number of entries.
         failures: Entries that could not be prepared.
-        cache_hits: Number of texts by the source of their results. A second call with the same entries computes none.
+        cache_hits: Number of texts by the source of their results. A second call with equal entries computes nothing.
         synthetic_answers_stored: Number of synthetic answers in the set, including answers stored earlier.
         provenance: Provenance of scores that use this set, by metric label.
         synthetic_answers_generated: Number of synthetic answers that a judge wrote in this call.

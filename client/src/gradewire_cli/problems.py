@@ -38,7 +38,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_url(path_or_url: str) -> str:
-    """Hide the keys in a single URL or path, including keys with blanks, and queries without =."""
+    """Hide the keys in a single URL or path. Also hide keys that contain blanks, and whole queries without "="."""
     whole = _BLANK.sub(_NO_BLANK, path_or_url)
     return _WEB_QUERY.sub(r"\1?…", redacted(whole)).replace(_NO_BLANK, " ")
 

@@ -60,7 +60,11 @@ def view_prompt(spec: types_pb2.MetricSpec, item: types_pb2.Item) -> PromptView:
 
 
 def prompt_viewer(spec: types_pb2.MetricSpec) -> Callable[[types_pb2.Item], PromptView | None]:
-    """Return a function that views items (None for an invalid item); raise InvalidRequest if the metric is invalid."""
+    """Return a function that maps an item to its view, or to None if the item is invalid.
+
+    Raises:
+        InvalidRequest: The metric is invalid.
+    """
     with _refused():
         view = prompt_view.prompt_viewer(spec, _library())
 

@@ -1,6 +1,6 @@
 """Read the server's settings and start the server.
 
-Only processes that serve requests import the engine, which keeps their supervisor small.
+Only processes that serve requests import the engine, so the supervisor stays small.
 """
 
 import asyncio

@@ -26,7 +26,7 @@ class _Entries:
         item: int[labels], index of each label's item, ascending.
         starts: int[items], index of each item's first label.
         size: float64[items], each item's number of labels, at least 2.
-        order: The order of `values`.
+        order: The values in ascending order, for totals and ranks.
     """
 
     values: NDArray[np.float64]

@@ -130,9 +130,10 @@ class _Tuned:
 
     Attributes:
         mean: Estimate of the judge's mean over these rows, or 0 without such rows.
-        slope: Weight of the cheap scores relative to their mean over all of these rows.
-        weight: Weight in PPI++, relative to the mean over the unsampled rows.
-        residuals: float64[sampled], each from a slope tuned without the row, or a single 0 if no row is sampled.
+        slope: Weight of the cheap scores in an estimate that uses their mean over all of these rows.
+        weight: Weight of the cheap scores in PPI++, which uses their mean over the unsampled rows.
+        residuals: float64[sampled]. Each residual uses a slope that was tuned without its row. A single 0 if no row is
+            sampled.
     """
 
     mean: float

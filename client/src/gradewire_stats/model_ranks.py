@@ -61,7 +61,7 @@ class SystemTable:
 
 
 def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> list[SystemTable]:
-    """Compute models' mean scores and their rank correlations with mean labels, for each data set and over all rows.
+    """Compute models' mean scores, and how these rank-correlate with mean labels, for each data set and all rows.
 
     Compare a metric's means between models, but do not compare means between metrics, because metrics have different
     scales. Over several data sets, models that answered easier data sets rank higher by labels and by metrics.

@@ -37,8 +37,7 @@ class StratumAgreement:
     """An evaluator's agreement on pairs with equally large majorities.
 
     Attributes:
-        stratum: Number of votes for the majority and number of all votes, for example "4/5", or "all" for all pairs
-            with a majority.
+        stratum: Votes for the majority out of all votes, for example "4/5"; "all" stands for all pairs with a majority.
         pairs: Number of pairs that the evaluator judged.
         ties: Number of judged pairs that the evaluator called a tie, so that a coin decided.
         reproduced: Share of the judged pairs on which the evaluator agrees with the majority, 0 to 1.
@@ -100,8 +99,8 @@ def preference_agreement(pairs: JudgedPairs, *, resamples: int = 5000, seed: int
         seed: Seed for coins and draws.
 
     Raises:
-        ValueError: Columns differ in length, a vote or choice is not A, B or tie, or an evaluator has the name of a
-            baseline.
+        ValueError: Columns differ in length; a vote or choice is not A, B or tie; or an evaluator has a baseline's
+            name.
     """
     _check(pairs)
     majorities = [_majority(votes) for votes in pairs.votes]

@@ -249,7 +249,7 @@ class TritonProcess:
         self._running.wait()
 
     def clean(self) -> None:
-        """Kill any remaining server of this state directory and its stubs, and remove their shared memory."""
+        """Kill any server and stubs that still use this state directory, and remove their shared memory."""
         for program in (_SERVER, _STUB):
             for pid in _owners(self._shm_prefix, program):
                 with suppress(ProcessLookupError):

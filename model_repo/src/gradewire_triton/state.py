@@ -1,4 +1,4 @@
-"""Manage the directory with a Triton server's log, backends and addresses."""
+"""Manage the state directory, which contains a Triton server's log, backends and addresses."""
 
 import http.client
 import json

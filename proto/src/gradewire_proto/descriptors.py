@@ -27,7 +27,7 @@ def choices_of(metric: str, field: FieldDescriptor) -> dict[str, int]:
 
 
 def counts_over_request(spec: types_pb2.MetricSpec) -> bool:
-    """Return True if a metric counts words in the request's items to weight them, explicitly or by default."""
+    """Return True if a metric weights words by their counts in the request's items, by parameter or by default."""
     metric = spec.WhichOneof("metric") or ""
     for parameter in PARAMETERS.get(metric, ()):
         message = getattr(spec, metric)

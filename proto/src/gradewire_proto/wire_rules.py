@@ -99,7 +99,10 @@ class Backoff:
     spread: tuple[float, float] = (0.0, 1.0)
 
     def wait_s(self, failures: int, most_s: float = math.inf) -> float:
-        """Return the seconds to wait after this many failures: at most `most_s`, multiplied by a random factor."""
+        """Return the seconds to wait after this many failures.
+
+        The delay is limited to `most_s`, and then multiplied by the random factor.
+        """
         plain_s = min(self.first_s * 2.0 ** min(failures - 1, 30), self.longest_s, most_s)
         return plain_s * random.uniform(*self.spread)  # noqa: S311 - only spreads load
 
@@ -187,7 +190,7 @@ def split_pin(reference_set: str) -> tuple[str, str]:
 
 
 def entry_payload(question: str, references: Sequence[str]) -> bytes:
-    """Return a corpus entry in its stored format. Pass NFC texts, with distinct references in order."""
+    """Return a corpus entry in its stored format. Pass NFC texts, with distinct references in ascending order."""
     return json.dumps([question, *references], ensure_ascii=False).encode()
 
 
@@ -213,7 +216,7 @@ def digest_entries(entries: Iterable[EntryTexts]) -> str:
 
 
 def current(text: str) -> str:
-    """Replace a metric's former name at the start of a name, identifier, label or column."""
+    """Replace a metric's former name with its current name at the start of a name, identifier, label or column."""
     found = _FORMER.match(text)
     return text if found is None else FORMER_NAMES[found[1]] + text[found.end() :]
 

@@ -3,8 +3,9 @@
 A caller is a token that the server has accepted before. Without such a token, the host is the caller. Each host's
 requests with an unknown token and requests without a token are counted separately, so that neither kind can block the
 other. Hosts share the connections. Callers share the requests in flight, and the bytes of bodies, lines and large
-replies. No host or caller may use more than it leaves free (`Budget`). If a host has no connections left, the gateway
-closes the host's longest idle connection. It closes connections with an accepted token last.
+replies. No host or caller may use more of a budget than it leaves free for others (`Budget`). If a host has no
+connections left, the gateway closes the host's longest idle connection. It closes connections with an accepted token
+last.
 
 A request is in flight until the caller's machine has received the reply. Every head, body, line and write has a time
 limit (`Bounds`), after which the gateway answers 408 or closes the connection. The gateway reads the server's next
@@ -78,7 +79,7 @@ class Gateway:
         return client and client[0], bool(authorization)
 
     def share_of(self, scope: Scope) -> Share:
-        """Return an empty share of the bytes in flight for the caller of a recorded request."""
+        """Return an empty `Share` of the budget for bytes in flight, for a recorded request's caller."""
         return Share(self.bytes_in_flight, record_of(scope).caller)
 
     def body_of(self, scope: Scope, receive: Receive) -> Body:

@@ -105,7 +105,7 @@ def with_bearer(authorization: str) -> str:
 
 
 def _passed_on(headers: Headers, *names: str) -> list[tuple[str, str]]:
-    """Return the named headers, which are passed on unchanged, without values that gRPC cannot send."""
+    """Return the named headers to pass on unchanged, except headers whose values gRPC cannot send."""
     return [(name, value) for name in names if _VISIBLE.fullmatch(value := headers.get(name, ""))]
 
 

@@ -143,7 +143,7 @@ class BoundedConnection(H11Protocol, asyncio.BufferedProtocol):
         return self.conn.our_state in {h11.IDLE, h11.DONE}
 
     def _watch_head(self) -> None:
-        """Limit the time between requests, in which the rest of the last body and the next head must arrive."""
+        """Limit the time between requests. In this time, the rest of the last body and the next head must arrive."""
         if self._is_between_requests():
             self._head_timer = self._head_timer or self.loop.call_later(self.bounds.head_s, self.transport.abort)
             return
@@ -165,7 +165,7 @@ _ACCEPTED_AT_ONCE: Final = 4
 
 
 class _Server(uvicorn.Server):
-    """A server that queues more new connections than it accepts at once. asyncio has only one setting for both."""
+    """A server that queues more new connections than it accepts at once. asyncio has one setting for both numbers."""
 
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -225,7 +225,7 @@ def run(
 async def serve(
     settings: GatewaySettings, listening: socket.socket, *, until: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Serve on a socket from `bind` until `until` returns or until SIGTERM or SIGINT, then close the socket.
+    """Serve on a socket that `bind` returned. When `until` returns, or on SIGTERM or SIGINT, stop and close the socket.
 
     Raises:
         OSError: A PEM file cannot be read.

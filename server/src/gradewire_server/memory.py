@@ -45,7 +45,7 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 """Parameter numbers for `mallopt`, from glibc's malloc.h."""
 _MAPPED_FROM_BYTES: Final = 4 << 20
-"""Minimum size of blocks that glibc maps separately, above the size of encoders' blocks."""
+"""Minimum size of the blocks that glibc maps separately. Encoders' blocks are smaller."""
 _ARENAS: Final = 4
 _COLLECT_OLD_AFTER: Final = 100
 """Number of young collections before a collection of old objects: about 700 000 new objects. Python's default is 10."""
@@ -85,7 +85,7 @@ class Unfinished:
 
 
 def resident_bytes() -> int:
-    """Return this process's resident memory without file pages, which the system can reclaim; 0 if unknown."""
+    """Return this process's resident memory except file pages, because the system can reclaim these; 0 if unknown."""
     try:
         descriptor = os.open(_STATM, os.O_RDONLY)
     except OSError:

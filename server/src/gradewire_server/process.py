@@ -70,7 +70,7 @@ class Stop:
 
 
 async def unless(stopped: asyncio.Event, work: Coroutine[Any, Any, R], timeout_s: float | None = None) -> R | None:
-    """Return the result of `work`; cancel it and return None if `stopped` is set or time is up."""
+    """Return the result of `work`. If `stopped` is set or time is up first, cancel `work` and return None."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
     try:
         await asyncio.wait((working, stopping), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

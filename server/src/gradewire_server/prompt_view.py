@@ -192,7 +192,7 @@ class JudgeTokenizer:
         return RoundTokens(tokens.fixed, tokens.item, labels, tokens.truncated)
 
     def text(self, asked: Question, tokens: RoundTokens | None) -> tuple[str, str]:
-        """Return a question's text with markup, as two strings like `with_markup`."""
+        """Return a question's text with markup, as two strings: the fixed turns, and the rest of the prompt."""
         if tokens is None or self.chat is None:
             return with_markup(asked.prompt, self.template)
         return self.chat.shown(tokens.fixed), self.chat.shown(tokens.item)
@@ -250,7 +250,7 @@ class JudgeMeter:
         return self.tokenizer.note if self.exact else _ESTIMATED
 
     def cost(self, asked: Question) -> RoundCost | None:
-        """Return a question's token counts; None if the judge cannot answer the question, which is then not sent."""
+        """Return a question's token counts, or None if the question is not sent because the judge cannot answer it."""
         if self.exact:
             try:
                 tokens = self.tokenizer.tokens(asked)

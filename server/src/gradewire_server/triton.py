@@ -45,7 +45,7 @@ class Counts(NamedTuple):
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Return True if these counts may follow `earlier` without a reload, because neither count has fallen."""
+        """Return True if neither count has fallen since `earlier`, so that the model need not have been reloaded."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 

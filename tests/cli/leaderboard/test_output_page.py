@@ -57,7 +57,7 @@ def test_everything_is_there() -> None:
         "won against model 2",
         "counting",
         "shown first",
-        "Annotators' majority votes reproduced",
+        "Annotators' majority votes that evaluators reproduced",
         "The two orders have different winners · probability of A 0.510 · A first: A · B first: B",
         "A: model 0 a cat B: model 1 a dog",
     ):

@@ -145,7 +145,7 @@ def test_a_finished_table_of_something_else_is_refused(suffix: str, command: Com
     assert "is complete, so this run scores nothing to summarize" in refused("--summary-json", tmp_path / "s.json")
     for rows in ([*ROWS, ROWS[0]], ROWS[:4], [ROWS[0], {**ROWS[1], "prediction": "new"}, *ROWS[2:]]):
         write_rows(file, rows)
-        assert "differs from the input, which has changed" in refused()
+        assert "does not match the input. The input has changed" in refused()
     out.write_bytes(whole := b"\xff no table")
     assert "is not a table from gradewire score" in refused()
 

@@ -411,7 +411,7 @@ def test_the_command_builds_lists_and_verifies(
         (["--name", "mine"], "--name needs --adapter"),
         (["--adapter", ".", "--all"], "--adapter needs a single catalog encoder"),
         (["--adapter", ".", "all-MiniLM-L6-v2", "all-mpnet-base-v2"], "--adapter needs a single catalog encoder"),
-        (["--adapter", ".", "--target", "gpu"], "without --all and --target gpu"),
+        (["--adapter", ".", "--target", "gpu"], "does not work with --all or --target gpu"),
         (["--adapter", ".", "--name", "mine", "smollm2-135m-instruct"], "--adapter needs a single catalog encoder"),
         (["--adapter", ".", "--name", "mine", "nothing"], "the catalog has no model 'nothing'"),
         (["--adapter", ".", "--name", "mine"], "is not an adapter in PEFT's format"),

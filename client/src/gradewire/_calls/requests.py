@@ -162,7 +162,7 @@ class Rows(ABC, Generic[M, R]):
 
     @abstractmethod
     def completed(self, index: int, row: OpenRow[M], result: Any) -> R | None:
-        """Add a result to a row, and return the row's result once complete; raise ServerFault for wrong metrics."""
+        """Add a result to a row. Return the row's result if it is now complete. Raise ServerFault for wrong metrics."""
 
     def too_many(self, rows: int, max_rows: int) -> InvalidRequest:
         return InvalidRequest(f"{rows} {self.noun}s do not fit into one request: give at most {max_rows}")

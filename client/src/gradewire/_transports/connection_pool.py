@@ -24,8 +24,8 @@ _REFUSED_S: Final = 1.0
 """Maximum number of seconds to avoid a process after it refused a call."""
 _BUSIER: Final = 2
 _BUSIER_CALLS: Final = 2
-"""Limits on the load of a preferred process. The process that may have cached a call's content gets the call, unless it
-has more calls in flight than `_BUSIER` times the calls of the least loaded process, plus `_BUSIER_CALLS`.
+"""Limits on the load of a preferred process. The process that may have cached a call's content gets the call, unless
+too many calls are in flight there: more than `_BUSIER` times the least loaded process's calls, plus `_BUSIER_CALLS`.
 """
 LOOK_AGAIN_S: Final = 2.0
 """Seconds between attempts to reach a missing process while the pool is full."""
@@ -148,7 +148,7 @@ class ConnectionPool:
             connection.avoided_until_s, connection.process_known = time.monotonic() + _AVOIDED_S, False
 
     def surplus(self) -> ServerConnection | None:
-        """Return a connection to replace, or None if no connection needs a replacement.
+        """Return a connection that should be replaced, or None if there is no such connection.
 
         A new connection may reach a process that was down when the current connections opened.
         """

@@ -180,7 +180,7 @@ class GrpcTransport:
 
 
 def _content(request: Message) -> int | None:
-    """Return a hash of a call's only item, the same in every program; None for a call with more or no items."""
+    """Return a hash of a call's only item, or None unless the call has one item. All programs compute the same hash."""
     if not isinstance(request, scoring_pb2.ScoreRequest) or len(request.items) != 1:
         return None
     item = request.items[0]

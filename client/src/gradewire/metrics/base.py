@@ -1,4 +1,4 @@
-"""The base class of all metrics, and their parameters, read from types.proto."""
+"""The base class of all metrics, and the metrics' parameters, which come from types.proto."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

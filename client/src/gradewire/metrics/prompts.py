@@ -12,7 +12,7 @@ from gradewire_proto.wire_rules import MAX_DOTS_IN_LINE, MAX_PROMPT_BYTES, with_
 
 @dataclass(frozen=True, slots=True)
 class PromptText:
-    """A prompt file: its metric, NAME/VERSION, SHA-256 (64 hex digits) and whole text."""
+    """A prompt file: its metric, its name (NAME/VERSION), its SHA-256 (64 hex digits) and its whole text."""
 
     metric: str
     name: str
@@ -34,7 +34,7 @@ def read_prompt_text(data: bytes, path: str) -> PromptText:
     """Read the header of a prompt file; the server checks the rest.
 
     Raises:
-        InvalidRequest: The file is too long, not UTF-8, not TOML, or lacks its name, version or metric.
+        InvalidRequest: The file is too long, is not TOML in UTF-8, or lacks a name, a version or a metric.
     """
     if len(data) > MAX_PROMPT_BYTES:
         raise InvalidRequest(f"{path} has {len(data)} bytes: shorten the file to at most {MAX_PROMPT_BYTES}")

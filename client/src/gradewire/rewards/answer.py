@@ -1,4 +1,4 @@
-"""Find a completion's final answer in the last box, tag or phrase after the thinking, in linear time."""
+"""In linear time, find a completion's final answer: the last box, tag or phrase after the thinking."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

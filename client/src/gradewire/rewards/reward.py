@@ -97,10 +97,10 @@ class Reward:
 
 
 def as_references(value: Any) -> tuple[str, ...]:
-    """Return a sample's right answers as strings, from the types that data sets use.
+    """Return a sample's right answers as strings.
 
-    The value may be a string, a number, a list of these, or a mapping that contains them under `target`, `answer`,
-    `ground_truth` or `value`. For None and empty lists, the result is empty, and the sample gets the status
+    The value may be a string, a number, a list of strings or numbers, or a mapping with such a value under `target`,
+    `answer`, `ground_truth` or `value`. For None and empty lists, the result is empty, and the sample gets the status
     INVALID_INPUT.
     """
     if isinstance(value, dict):

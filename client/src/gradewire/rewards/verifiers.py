@@ -66,5 +66,5 @@ class GradewireJudge(Judge[float, GradewireJudgeConfig]):  # type: ignore[misc] 
 
 
 async def reward(task: Any, trace: Any) -> float:
-    """Return a rollout's reward, with settings from environment variables; use it as `fn` in a task's `rewards`."""
+    """Return a rollout's reward, with settings from the environment. Use this function as `fn` in a task's rewards."""
     return await GradewireJudge(GradewireJudgeConfig()).score(task, trace)

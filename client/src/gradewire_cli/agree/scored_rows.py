@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NICENESS = 10
-"""A niceness that gives priority to a server on the same cores."""
+"""A nice level that gives a server on the same cores priority over this process."""
 _OOM_SCORE_ADJUSTMENT = Path("/proc/self/oom_score_adj")
 _MAX_CPU_S = 600
 """Maximum CPU time in seconds, in case the gateway dies and cannot stop this program."""

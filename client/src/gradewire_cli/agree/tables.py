@@ -76,8 +76,8 @@ def agreement_tables(
 def positions_by_level(metric: MetricAgreement, levels: Sequence[Level]) -> dict[str, list[int]]:
     """Return the positions in `metric.cells` by each level's title, for example "data set and model".
 
-    Omit the last cell, which contains all rows. If there is only one model or data set, replace the levels "dataset"
-    and "model" by "cell".
+    Omit the last cell, which contains all rows. If there is only one model or data set, use the level "cell"
+    instead of the levels "dataset" and "model".
     """
     there = {cell.level for cell in metric.cells}
     wanted = set(levels)
@@ -228,7 +228,7 @@ def system_notes(tables: Sequence[SystemTable], models: int) -> Iterator[str]:
 
 
 def optional_tables(result: AgreementResult) -> Iterator[Table]:
-    """Yield the tables by model that only --all-tables shows."""
+    """Yield the tables by model. Only --all-tables shows these tables."""
     if result.accuracies is not None:
         yield from accuracy_tables(result.accuracies, result.people)
     yield from model_tables(result.systems, result.people)

@@ -90,7 +90,7 @@ def _headline(
     found: Mapping[str, AveProperties], gains: Mapping[str, AveDifferences], baseline: str | None
 ) -> Iterator[Table]:
     yield Table(
-        "Alignment with annotators (Spearman by part, and their mean), consistency and generalization",
+        "Alignment with annotators (Spearman by part, and the parts' mean), consistency and generalization",
         ["evaluator", *(f"part {part}" for part in PARTS), "alignment", "consistency", "generalization"],
         [
             [

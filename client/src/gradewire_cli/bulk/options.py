@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CORES_PER_WORKER: Final = 4
 """Cores per worker. The encoder runs outside Python, so more workers help only once Python fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Minimum share of all cores in use. The largest workers that reach this share are best, even if they skip machines."""
+"""Minimum share of all cores that workers use. Workers are as large as this allows, even if some machines get none."""
 _RAY_UNITS_PER_CORE: Final = 10_000
 
 
@@ -137,7 +137,7 @@ class BulkOutput:
 
     @property
     def manifest_path(self) -> tuple[PartStore, str]:
-        """The manifest's folder and name. By default, the manifest is in the folder of parts or next to the file."""
+        """The manifest's folder and name. By default, the folder is the output folder or the output file's folder."""
         given: Path | None = self.options["manifest"]
         if given is not None:
             return PartStore(str(given.parent)), given.name

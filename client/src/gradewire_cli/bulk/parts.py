@@ -76,7 +76,7 @@ def put_back(system: Any, folder: str, names: AbstractSet[str]) -> None:
 
 
 def _refused(system: Any, unfinished: str, target: str, data: bytes) -> bool:
-    """Move a file to `target`. Return True if `target` already has different content, which stays unchanged."""
+    """Move a file to `target`. If `target` already has other content, leave it unchanged and return True."""
     try:
         system.mv(unfinished, target)
     except Exception:
@@ -224,7 +224,7 @@ class PartStore:
         return self.read_part(part, answered=self.parts().get(part, False))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write or replace a file in the folder: durably on this machine, and with `write_atomically` elsewhere."""
+        """Write or replace a file: durably in a folder on this machine, with `write_atomically` in any other folder."""
         with file_errors(f"{self.path_or_url}/{name}"):
             local = local_path(self.path_or_url)
             if local is None:

@@ -84,7 +84,7 @@ def cores_by_machine(ray: Any) -> list[int]:
 
 @contextlib.contextmanager
 def ray_session(address: str | None, cores: int) -> Iterator[Any]:
-    """Connect to a cluster, or start a local Ray with these cores, and yield the module `ray`.
+    """Connect to a cluster, or start a local Ray with `cores` cores, and yield the module `ray`.
 
     Raises:
         InputError: Ray is not installed or cannot be started.
@@ -155,7 +155,7 @@ class FileReader:
 def file_readers(
     source: InputFile, rows_by_file: list[int], part_rows: int, found: dict[PartId, bool], pictures: Path | None
 ) -> list[FileReader]:
-    """Return a reader for each file, which skips the answered parts in `found`."""
+    """Return one reader for each file. The readers skip the answered parts in `found`."""
     return [
         FileReader(
             source=source,

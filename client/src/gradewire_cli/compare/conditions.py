@@ -81,7 +81,11 @@ class Condition:
         return _OPERATORS[self.sign](value, self.number)
 
     def label(self, labels: Sequence[str], chooser: str) -> str:
-        """Return the label of the condition's metric, or the chooser; raise InputError if there is no such name."""
+        """Return `chooser` for a condition on the chooser's outcomes, otherwise the label of the condition's metric.
+
+        Raises:
+            InputError: No metric has this name, or the chooser has no scores.
+        """
         if self.metric == chooser and self.value_name in _OF_OUTCOMES:
             return chooser
         if self.metric == chooser and chooser not in labels:

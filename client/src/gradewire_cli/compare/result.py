@@ -1,4 +1,4 @@
-"""The result of `gradewire compare`, which its tables, JSON document and HTML page show."""
+"""The result of `gradewire compare`, from which its tables, JSON document and HTML page are made."""
 
 from __future__ import annotations
 

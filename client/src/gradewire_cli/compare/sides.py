@@ -152,8 +152,8 @@ class Matching:
 
     Attributes:
         rule: The rule that matched the rows, never `auto`.
-        pairs: Pairs of rows with the same question, in the baseline's order.
-        repeated: Skipped rows that repeat a question of their side.
+        pairs: Matched rows, in the baseline's order.
+        repeated: Skipped rows. Each repeats the question of another row of the same side.
         other_references: Number of pairs with different references.
         other_questions: Number of pairs with different questions, which --match id allows.
     """

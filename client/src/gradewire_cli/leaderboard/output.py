@@ -63,7 +63,7 @@ def leaderboard_of(verdicts: Verdicts, options: RatingOptions, people: Verdicts 
     """Compute a leaderboard's values.
 
     Raises:
-        InputError: There are no pairs, an option names an unknown model, or the matches do not determine a control.
+        InputError: There are no pairs, an option names an unknown model, or a control's effect cannot be determined.
     """
     if not verdicts.pairs:
         raise InputError(f"found no judged pairs: {'; '.join(verdicts.left_out.sentences('rows')) or 'no rows'}")
@@ -233,7 +233,7 @@ def people(result: Leaderboard) -> Iterator[Table]:
         return
     strata, systems = result.people.strata.evaluators[0].strata, result.people.systems
     yield Table(
-        "Annotators' majority votes reproduced, by size of the majority",
+        "Annotators' majority votes that evaluators reproduced, by size of the majority",
         ["", *(f"{stratum.stratum}\n{stratum.pairs} pairs" for stratum in strata), "ties"],
         [
             [each.evaluator, *(estimated(stratum.reproduced) for stratum in each.strata), count(each.strata[-1].ties)]

@@ -146,7 +146,8 @@ class PairJudging:
     Attributes:
         recorded: Pairs from other files, which are not judged again.
         engine: The engine that judges pairs, created with `texts_digest` and not yet opened.
-        pairs: Pairs judged by this run and earlier runs, by instruction and models, in order of their first verdict.
+        pairs: Pairs that this run and earlier runs judged, in order of their first verdict. A pair's key is its
+            instruction and models.
         outdated: Number of earlier pairs that are judged again, because their answers have changed.
     """
 

@@ -168,7 +168,7 @@ def group_epilog(name: str) -> str:
 
 
 def column_help() -> str:
-    """Return the help block on a row's columns."""
+    """Return the help text about a row's columns."""
     return help_texts()["columns"]["text"]
 
 

@@ -74,7 +74,7 @@ class ReportInput:
 
 
 def bounded(report: ReportInput) -> ReportInput:
-    """Return the report with printable, distinct names of at most 80 characters and only the first 40 metrics.
+    """Return the report with its first 40 metrics only, and with printable, distinct names of at most 80 characters.
 
     If only some rows have a data set or model, the other rows get "(none)".
     """

@@ -57,9 +57,9 @@ def worst(
     """Return the rows on which a metric and annotators disagree, with the largest gap between score and label first.
 
     A row with a verdict disagrees if the verdict differs from the label. Without a verdict, or with labels outside
-    [0, 1], a row must meet two conditions to disagree. Its positions by score and by label must differ by at least a
-    quarter of the rows. Moreover, a row with a better label must have a lower score ("high"), or a row with a worse
-    label must have a higher score ("low").
+    [0, 1], a row must meet two conditions to disagree. First, its positions by score and by label must differ by at
+    least a quarter of the rows. Second, there must be another row with a better label but a lower score ("high"), or
+    with a worse label but a higher score ("low").
     Among equally bad rows, select evenly over the file, because neighbouring rows may have the same question.
 
     Args:

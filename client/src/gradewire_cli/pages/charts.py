@@ -234,7 +234,7 @@ def roc_chart(metric: str, roc: RocCurve, verdicts: NDArray[np.float64], labels:
 
 
 def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) -> Chart:
-    """Return a chart of the share of right answers by mean score, in bins with equal numbers of rows."""
+    """Return a chart of bins with about equal numbers of rows: each bin's share of right answers by its mean score."""
     x, y = Axis(*padded(calibration.bins[0].low_score, calibration.bins[-1].high_score)), upward()
     dots = [
         Dot(
@@ -258,7 +258,7 @@ def calibration_chart(metric: str, calibration: CalibrationCurve, brier: float) 
 
 
 def distribution_chart(metric: str, distribution: Distribution) -> Chart | None:
-    """Return a histogram of scores for each label, or None without scores."""
+    """Return a histogram of scores for each label, or None if there are no scores."""
     groups = {kind: counts for kind, counts in distribution.counts.items() if counts.sum()}
     if not groups:
         return None

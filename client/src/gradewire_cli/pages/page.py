@@ -64,7 +64,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell. `order` is its sort key ("" sorts last). A share has a shade from 0 to 10."""
+    """A cell. `order` is its sort key ("" sorts last). A cell with a share has a `shade` from 0 to 10."""
 
     text: str
     order: str
@@ -237,7 +237,7 @@ Block = Paragraph | Heading | Terms | Details | ShownTable | Charts | Card | Cas
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a page. `link` is its text in the list of sections, by default its title."""
+    """A section of a page. `link` is the section's text in the list of sections; the default is the title."""
 
     id: str
     title: Words

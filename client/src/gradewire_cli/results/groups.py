@@ -55,7 +55,7 @@ class GroupTally(MetricTally):
 
 @dataclass(slots=True)
 class GroupColumn:
-    """The groups of one grouping. `groups` is the group index of each row, or -1 if the row lacks a value."""
+    """The groups of one grouping. `groups` has each row's group index, or -1 if the row lacks a value."""
 
     grouping: Grouping
     numbers: dict[tuple[str, ...], int] = field(default_factory=dict)

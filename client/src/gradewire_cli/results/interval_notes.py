@@ -27,7 +27,7 @@ _PLACE_CHARACTERS = 80
 
 
 class NamedEstimate(NamedTuple):
-    """An estimate with its metric, metric pair or evaluator, its statistic, and its rows."""
+    """An estimate with its name (a metric, a metric pair or an evaluator), its statistic, and its rows."""
 
     metric: str
     statistic: str

@@ -236,7 +236,7 @@ def _tallied(tallies: Mapping[str, MetricTally]) -> dict[str, Any]:
 
 
 def cost_of(summary: Summary) -> Cost | None:
-    """Return the judges' cost in this run, or None without a judge or prices."""
+    """Return the judges' cost in this run, or None if there was no judge, or if prices are unknown."""
     prices = summary.prices
     paid = [tally.judge.paid for tally in summary.metrics.values() if tally.judge is not None]
     if not paid or prices is None:

@@ -81,7 +81,7 @@ def check_whole(path: Path, rows: Iterable[Row], lines: Mapping[str, str]) -> li
             if next(remaining, None) is None:
                 return statuses
     raise InputError(
-        f"{path} is a complete table, but its row {len(statuses) + 1} differs from the input, which has changed. "
+        f"{path} is a complete table, but row {len(statuses) + 1} does not match the input. The input has changed. "
         "Use another --out, or --overwrite"
     )
 

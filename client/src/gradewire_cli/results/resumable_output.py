@@ -216,7 +216,7 @@ class ResultsFile:
 
     @property
     def aside_path(self) -> Path:
-        """The file for finished rows that follow a row to score again."""
+        """The file for finished rows that come after a row that must be scored again."""
         return files_of(self.path)[1]
 
     def __enter__(self) -> Self:
@@ -374,7 +374,7 @@ class ResultsFile:
     def finish(self) -> str:
         """Complete the file after its last row; raise InputError on failure.
 
-        Return a sentence on earlier results that match no input row and stay in FILE.resume, or "".
+        If earlier results match no input row and so stay in FILE.resume, return a sentence about them; otherwise "".
         """
         self._journal.finish()
         left = {key: (self.aside_path, offset) for key, offset in self._aside.items()}

@@ -206,7 +206,7 @@ def _name_of_line(cell: CellAgreement) -> str:
 def cell_names(pairs: Sequence[tuple[str, str]], *, between: str = "\n") -> list[str]:
     """Return each cell's data set and model, joined by `between`.
 
-    `pairs` are all cells of a table. If all cells lack a data set or a model, names omit it.
+    `pairs` are all cells of a table. The names omit data sets if no cell has one, and models if no cell has one.
     """
     there = [any(pair[place] for pair in pairs) for place in (0, 1)]
     if not any(there):

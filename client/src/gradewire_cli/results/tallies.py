@@ -40,7 +40,7 @@ def asks_judge(label: str) -> bool:
 
 @dataclass(slots=True)
 class PaidTokens:
-    """Tokens that judges read and wrote. `rows` counts rows with known tokens, `unknown_rows` all other rows."""
+    """Tokens that judges read and wrote. `rows` counts rows with known tokens, and `unknown_rows` counts all others."""
 
     rows: int = 0
     unknown_rows: int = 0
@@ -331,7 +331,7 @@ class MetricTally:
         return {status: count for status, count in sorted(self.statuses.items()) if status != Status.OK}
 
     def summary(self, label: str, note: str = "") -> str:
-        """Return a readable line with the metric's identifier, a note, and rows without a score by status."""
+        """Return a readable line with the metric's identifier, a note, and the number of unscored rows by status."""
         failures = ", ".join(f"{status} {count}" for status, count in self.failures.items())
         return f"{label}: {self.line}{note}{f' ({failures})' if failures else ''}"
 

@@ -310,7 +310,7 @@ class CellNotes:
         if not example:
             return ""
         is_whole = column.name in self.reading.whole_number_columns
-        way_out = "left unchanged, because other cells are not whole numbers. Write all cells as in the references"
+        way_out = "left unchanged, because other cells are not whole numbers. Write all cells in the references' format"
         return f'whole numbers are written as "{example}" and ' + ('read without ".0"' if is_whole else way_out)
 
     def _unsplit_lists(self, column: _Column) -> str:
@@ -340,7 +340,7 @@ class CellNotes:
     def _truth_values(self, column: _Column) -> str:
         if not self.reading.only_texts or not column.texts or not _TRUTH.issuperset(column.texts):
             return ""
-        return 'truth values are read as the words "True" and "False". Use the same words in the references'
+        return 'truth values are read as the words "True" and "False". Write these words in the references\' format'
 
     def _missing(self, column: _Column) -> str:
         words = sorted(_MAYBE_MISSING.intersection(column.texts).difference(self.reading.missing))

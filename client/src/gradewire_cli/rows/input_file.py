@@ -156,7 +156,7 @@ class InputFile:
 
     @property
     def arguments(self) -> list[str]:
-        """Arguments from which `input_options` parses this object, without the secrets in URLs."""
+        """Arguments that `input_options` parses into this object. URLs contain no secrets."""
         rows, reading = self.options, self.reading
         columns = (("--map", f"{name}={column}") for name, column in rows.columns.items())
         given = {

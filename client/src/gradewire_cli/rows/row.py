@@ -222,9 +222,10 @@ def _picture(value: Any) -> str:
 
 
 def question_key_of(identifier: str, image: str, values: Mapping[str, Any]) -> str:
-    """Return a key made from a question's ID, else from the image and the question, else from question and references.
+    """Return a key for a row's question, or "" if the ID, the image and the question are all missing.
 
-    Return "" if the ID, the image and the question are all missing. `values` has the row's question and references.
+    The key is made from the ID; without an ID, from the image and the question; with neither ID nor image, from the
+    question and the references. `values` has the row's question and references.
     """
     if identifier.strip():
         return _digest(["id", identifier])
@@ -319,8 +320,8 @@ def open_rows(
     """Check columns and labels in the first rows, and return all rows.
 
     Raises:
-        InputError: The first rows lack a column that is needed or named by an option, or all their labels are
-            unreadable.
+        InputError: The first rows lack a column that is needed or that an option names, or all labels in these rows
+            are unreadable.
     """
     remaining = iter(records)
     peeked = list(itertools.islice(remaining, PEEK_ROWS))

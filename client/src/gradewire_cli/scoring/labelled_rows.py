@@ -307,8 +307,8 @@ def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[t
     """Join rows with earlier outputs by row index, and combine the metrics of several outputs.
 
     Raises:
-        InputError: An output is missing, not JSONL from `gradewire score`, too short, made from other rows, or repeats
-            a metric from another output.
+        InputError: An output is missing, is too short, is not JSONL from `gradewire score`, belongs to other rows, or
+            repeats a metric from another output.
     """
     copies = itertools.tee(rows, len(paths))
     for joined in zip(*(_joined(copy, path) for copy, path in zip(copies, paths, strict=True)), strict=True):

@@ -47,7 +47,7 @@ class AdaptiveBatchSize:
         self._quick_s = min(_QUICK_S, self._slow_s / 2)
 
     def took(self, seconds: float, *, rows: int, computed: int) -> None:
-        """Adjust the size to a request's duration, unless most rows were cached and do not show the judge's speed."""
+        """Adjust the batch size to a request's duration, unless most rows were cached and so hide the judge's speed."""
         if not self._judged or 2 * computed < rows:
             return
         if seconds > self._slow_s:
@@ -265,7 +265,7 @@ class RowScorer:
             if provenance.line != self.lines[label]:
                 raise InconsistentReplies(
                     f"{label} was first computed as {self.lines[label]}, then as {provenance.line}. The servers at "
-                    "this address differ. Make them compute the same, then use --resume"
+                    "this address differ. Give all servers the same versions and models, then use --resume"
                 )
         return report
 

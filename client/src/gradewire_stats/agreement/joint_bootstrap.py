@@ -220,7 +220,9 @@ def _point_difference(sides: Sequence[PartDraws], statistic: Statistic) -> float
 
 
 def mean_over(cells: Sequence[PartDraws], statistic: Statistic, *, absolute: bool = False) -> CellsMean:
-    """Return a statistic's mean over cells, or with `absolute` its mean absolute value. Call this after the last draw.
+    """Return a statistic's mean over cells. With `absolute`, return the mean of the statistic's absolute values.
+
+    Call this function after the last draw.
 
     Cells with an undefined point value are left out. A draw's mean is undefined if the statistic is undefined in any
     remaining cell.
@@ -244,7 +246,7 @@ def _difference(sides: Sequence[PartDraws], statistic: Statistic) -> NDArray[np.
 
 
 def _mean_of_draws(cells: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the mean over cells in each draw, float64[draws], NaN if the draw has no value for a cell.
+    """Return each draw's mean over the cells, float64[draws]. It is NaN for draws in which a cell has no value.
 
     Cells may have different numbers of draws. The result contains the draws that all cells have.
     """

@@ -84,7 +84,7 @@ def kendall(weights: NDArray[np.float64], x: Ordering, y: Ordering) -> NDArray[n
         y: Order of the labels.
 
     Returns:
-        float64[resamples], NaN if a side is constant in the resample.
+        float64[resamples], NaN if all scores or all labels are equal in the resample.
     """
     lower = np.zeros((len(weights), len(x.starts)))
     surplus = np.zeros(len(weights))

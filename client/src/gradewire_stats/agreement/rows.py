@@ -1,4 +1,4 @@
-"""Rows with scores, verdicts and labels, their parts by data set, model and group, and a metric's sample of rows."""
+"""Tables of judged rows, and their parts by data set, model and group. A sample has the rows that a metric scored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -22,7 +22,9 @@ JUDGED_STATISTICS = {*VERDICT_STATISTICS, "human_rate"}
 
 
 def auc(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve: the share of (right, wrong) pairs in order, with ties counted half.
+    """Return the area under the ROC curve.
+
+    This is the share of (right, wrong) pairs in which the right row has the higher score. Ties count half.
 
     Args:
         scores: float64[rows] without NaN.
@@ -80,7 +82,7 @@ def pearson_of_sums(  # noqa: PLR0913, PLR0917 - the six sums of the formula
     sum_xx: NDArray[np.float64],
     sum_yy: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return Pearson's r from sums over rows, float64[resamples], NaN if a side is constant."""
+    """Return Pearson's r, computed from sums over rows: float64[resamples], with NaN where x or y is constant."""
     with np.errstate(invalid="ignore", divide="ignore"):
         spread_x = sum_xx - sum_x * sum_x / total
         spread_y = sum_yy - sum_y * sum_y / total

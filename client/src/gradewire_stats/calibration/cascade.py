@@ -58,7 +58,7 @@ class CascadeRows:
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """float64[rows], scores by the cheap metrics: 1 for an exact match, otherwise the probability."""
+        """float64[rows], scores by the cheap metrics: 1 for an exact match, otherwise `probability`."""
         return np.where(self.exact, 1.0, self.probability)
 
     def where(self, kept: NDArray[np.bool_]) -> "CascadeRows":
@@ -384,7 +384,7 @@ def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
 
 
 def judged_rows(fit: CascadeFit, rows: CascadeRows, accepts_from: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True if the judge decides the row, because its confidence is low and a judge helps."""
+    """Return bool[rows], True where the judge decides: confidence is below `accepts_from` and `fit.judged_below`."""
     below = fit.judged_below or 0.0
     return np.asarray(rows.confidence < min(accepts_from, below))
 

@@ -16,7 +16,7 @@ RULED_OUT: Final = 0.4
 
 MISTAKEN_FROM: Final = 0.5
 MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c, the band contains at least the share 1.25 (c - 0.5) of wrong verdicts (half at 0.9)."""
+"""The band at confidence c contains at least 1.25 (c - 0.5) of all wrong verdicts: half of them at c = 0.9."""
 _ROUNDING_ERROR: Final = 1e-9
 
 
@@ -74,7 +74,10 @@ def probabilities(
 
 
 def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Limit probabilities, float64[rows], to RULED_OUT if a rule, float64[rows, rules], is 1 or more."""
+    """Limit a row's probability to RULED_OUT if any rule has a value of 1 or more in this row.
+
+    `found` contains the probabilities, float64[rows]; `rules` is float64[rows, rules].
+    """
     return np.where((rules >= 1).any(axis=1), np.minimum(found, RULED_OUT), found)
 
 
@@ -112,7 +115,7 @@ def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[
 def distances(stored: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return float64[rows], the distances of `shapes` from the rows that `serialise_fit.neighbourhood` kept.
 
-    `stored` is the form's distance, and `shapes` is float64[rows, numbers].
+    `stored` is the entry "distance" of the fit's form, and `shapes` is float64[rows, numbers].
     """
     scaled, rows = shapes / np.array(stored["scale"]), np.array(stored["rows"])
     nearest = min(int(stored["nearest"]), len(rows))
@@ -162,7 +165,7 @@ def _band(conformal: Mapping[str, Any], confidence: float) -> tuple[float, float
 
 
 def _value(ranks: Mapping[str, Any], beyond: float, none: float) -> float:
-    """Return the quantile beyond which at most the share `beyond` of rows lies, or `none` if there are too few rows."""
+    """Return the quantile beyond which at most the share `beyond` of rows lies; `none` if there are too few rows."""
     most = int(beyond * (ranks["count"] + 1) + _ROUNDING_ERROR)
     row = int(np.searchsorted(ranks["ranks"], most, side="right")) - 1
     return float(ranks["values"][row]) if row >= 0 else none

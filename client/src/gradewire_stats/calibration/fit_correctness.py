@@ -1,7 +1,7 @@
 """Fit the metric `correctness`: a model of the features, a map from log-odds to probabilities, and a band.
 
-Maps and bands are fitted on rows that their model has not seen, held out by question and by source. The stored model is
-fitted on all rows. Its log-odds are the mean of boosted trees and a linear model.
+Maps and bands are fitted on rows that their model has not seen. These rows are held out by question and by source. The
+stored model is fitted on all rows. Its log-odds are the mean of boosted trees and a linear model.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from gradewire_stats.calibration.quality import (
 from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, fit_form, neighbourhood, scales, tree_form
 
 _PENALTY: Final = 30.0
-"""Penalty on squared weights of standardised features, chosen by leaving sources out."""
+"""Penalty on squared weights of standardised features. The value was chosen by leaving sources out."""
 _EDGES: Final = (1.0, 99.0)
 """Percentiles at which features are clipped."""
 _LEAST_SPREAD: Final = 1e-6
@@ -207,8 +207,8 @@ class CorrectnessFitResult:
 
     Attributes:
         fit: The JSON document that a model stores.
-        quality: Quality of the probabilities held out by question: `accuracy`, `pearson`, `auc`, `brier`, `ece` (15
-            bins of equal mass).
+        quality: Quality of the probabilities for questions outside the fit: `accuracy`, `pearson`, `auc`, `brier` and
+            `ece` (15 bins of equal mass).
         transfer: For each source, the quality of a fit on the other sources. Empty if there is only one source.
     """
 

@@ -1,4 +1,4 @@
-"""Quality of probabilities on held-out rows and new sources, and of verdicts by a metric that may abstain."""
+"""The quality of probabilities (on held-out rows and new sources), and of verdicts by a metric that may abstain."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -20,7 +20,7 @@ _FIRST_RANKS: Final = 128
 _DIGITS: Final = 1e6
 
 KEPT_ROWS: Final = 384
-"""Maximum number of rows in a fit, sampled from all rows with an equal share from each source."""
+"""Maximum number of rows that a fit keeps. The rows are a sample with an equal share from each source."""
 NEAREST: Final = 4
 _LEAST_SPREAD: Final = 0.25
 _DISTANCE_DIGITS: Final = 4

@@ -75,7 +75,7 @@ def compare_results(  # noqa: PLR0913 - two runs and four options
         seed: Seed for the draws.
 
     Returns:
-        Comparison by every metric that both runs have, by label.
+        A comparison for each metric that both runs have, by label.
 
     Raises:
         ValueError: The runs have different questions or no common metric, or columns differ in length.

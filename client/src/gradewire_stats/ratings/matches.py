@@ -15,7 +15,7 @@ class Matches:
     Attributes:
         models: Model names by number.
         a: int[matches], number of the model that gave answer A.
-        b: int[matches], number of the model that gave answer B, which differs from `a`.
+        b: int[matches], number of the other model, which gave answer B.
         score_a: float64[matches]: 1 if A won, 0 if B won, 0.5 for a tie.
         instructions: int[matches], number of the instruction. Matches with the same instruction are drawn together.
         shown_first: int[matches]: 1 if the judge saw A first, -1 if the judge saw B first, 0 if the verdict covers both

@@ -69,13 +69,13 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
     Args:
         pool: All pairs.
         judged: Pairs that are already judged.
-        counts: Results of the judged pairs, with a single draw.
+        counts: Results of the judged pairs, as a `PairCounts` with a single draw.
         uncertain: Numbers of the models that need narrower intervals.
         at_most: Maximum number of pairs.
         seed: Seed for the order of instructions.
 
     Returns:
-        Distinct pairs that are not in `judged`, fewer than `at_most` if no informative pairs are left.
+        Distinct pairs that are not in `judged`. There are fewer than `at_most` if no informative pairs are left.
     """
     open_ = _OpenInstructions(pool, judged, seed)
     strengths = np.nan_to_num(bradley_terry(counts).values[0])
@@ -105,7 +105,7 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
 def _gains(
     variances: NDArray[np.float64], worth: NDArray[np.float64], wanted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the reduction in the wanted variances from a match between every two models, float64[models, models]."""
+    """Return how much a match between each two models would reduce the wanted variances, float64[models, models]."""
     centred = variances - variances.mean(axis=0, keepdims=True)
     towards = centred[:, :, None] - centred[:, None, :]
     spread = variances.diagonal()[:, None] + variances.diagonal()[None, :] - 2 * variances

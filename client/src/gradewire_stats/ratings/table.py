@@ -74,12 +74,12 @@ class SystemRanks:
 
 
 def system_ranks(judge: Matches, human: Matches, *, resamples: int = 1000, seed: int = 0) -> SystemRanks:
-    """Correlate a judge's and annotators' Bradley-Terry ratings, with intervals over draws of instructions.
+    """Correlate Bradley-Terry ratings by a judge with ratings by annotators. Intervals come from draws of instructions.
 
     Args:
         judge: Matches decided by a judge.
-        human: Matches between the same models decided by annotators. Instructions with the same number in `judge` and
-            `human` are drawn together.
+        human: Matches decided by annotators, between the same models as in `judge`. Instructions with the same number
+            in `judge` and `human` are drawn together.
         resamples: Number of draws.
         seed: Seed for the draws.
 

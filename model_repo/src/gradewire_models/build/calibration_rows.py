@@ -22,7 +22,7 @@ Array64 = NDArray[np.float64]
 
 
 def calibration_texts(tokenizer: Path) -> list[str]:
-    """Return calibration texts for a model with this tokenizer.json, the same on every machine.
+    """Return calibration texts for a model with this tokenizer.json. The texts are the same on every machine.
 
     Raises:
         BuildError: The vocabulary has no words for the text templates.
@@ -51,7 +51,7 @@ def _draw(text: int, place: int) -> int:
 
 
 def tokenize(tokenizer: Path, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
-    """Return each text's token ids, int64 [tokens], with special tokens and cut at `max_tokens`."""
+    """Return each text's token ids, int64 [tokens], including special tokens and cut at `max_tokens`."""
     reader = Tokenizer.from_file(str(tokenizer))
     reader.no_padding()
     reader.enable_truncation(max_tokens)

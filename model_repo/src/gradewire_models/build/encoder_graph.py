@@ -47,7 +47,7 @@ def encoder_graph(encoder: Encoder, model: CatalogModel) -> onnx.ModelProto:
 
 
 def gpu_graph(encoder: Encoder, model: CatalogModel, precision: Precision) -> onnx.ModelProto:
-    """Return `encoder` as an ONNX graph for a GPU, which keeps padding so that shapes do not depend on the data.
+    """Return `encoder` as an ONNX graph for a GPU. The graph keeps padding, so its shapes do not depend on the data.
 
     Inputs and outputs are those of `encoder_graph`. With ``"fp16"``, weights and computation are in float16, except for
     the sum over a text's tokens and the sum's length, which are in float32.

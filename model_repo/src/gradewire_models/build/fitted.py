@@ -91,7 +91,7 @@ def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[
 
 
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
-    """Copy users' calibrations from the model in `standing` to its replacement in `made`, where they still apply.
+    """Copy users' calibrations that still apply from the model in `standing` to its replacement in `made`.
 
     Copy only calibrations that were fitted on a model with the same digest, and return the users' calibrations that are
     not copied. `standing` may be missing or broken.

@@ -21,7 +21,7 @@ _PADDING_PENALTY = 3e4
 
 @dataclass(slots=True)
 class Nodes:
-    """A graph's nodes, in the order of computation, and its constants, in `float_type`."""
+    """A graph's nodes, in the order of computation, and its constants. Floats have the type `float_type`."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -149,7 +149,7 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 
 
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
-    """Write the bias of the attention scores: -`masked` for a padding key, otherwise 0, plus any bias by distance.
+    """Write the bias of the attention scores: -`masked` for a padding key, otherwise 0; any bias by distance is added.
 
     `nodes` must contain the constant ``one``; `tokens` is the name of the padded length. Return the name of a float
     tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
@@ -221,7 +221,7 @@ class EveryRow:
 
 
 def lay_out_every(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> EveryRow:
-    """Write the shapes for a padded batch, and shared constants."""
+    """Write shared constants and the shapes of a padded batch."""
     zero, one = nodes.ints("zero", 0), nodes.ints("one", 1)
     nodes.ints("flat_shape", -1, model.dims)
     nodes.ints("thirds", 1, 1, 1)

@@ -171,7 +171,7 @@ def row_scores(model: BuiltModel, rows: Sequence[AnswerRow]) -> dict[str, Scores
 
 
 def embed_texts(model: BuiltModel, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return the sentence vectors of `texts`, float32 [texts, dims], in batches of similar length."""
+    """Return the sentence vectors of `texts`, float32 [texts, dims], computed in batches of similar lengths."""
     session = open_computing(model)
     ids = tokenize(model.tokenizer_path, [model.prefix + text for text in texts], model.max_tokens)
     vectors = np.empty((len(texts), model.dims), np.float32)

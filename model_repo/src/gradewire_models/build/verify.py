@@ -1,4 +1,4 @@
-"""Check a built model's files, its description, and its vectors against the published weights."""
+"""Check a built model's files and description, and compare its vectors with those of the published weights."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -204,7 +204,7 @@ def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[C
 def token_error(found: Rows, expected: Rows) -> float:
     """Return the largest error of any component in token vectors, float32 [tokens, dims].
 
-    The error is divided by the layer's root mean square if this is above 1, because values grow in layers without a
+    If the layer's root mean square is above 1, the error is divided by it, because values grow in layers without a
     final normalisation, for example in decoders.
     """
     size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))

@@ -100,7 +100,7 @@ def read_encoder(path: Path, model: CatalogModel) -> Encoder:
     """Read `model`'s weights from a safetensors file, and merge an adapter from the same directory.
 
     Raises:
-        BuildError: A tensor is missing or has a different shape or type than in the catalog, or the adapter cannot be
+        BuildError: A tensor is missing, a tensor's shape or type differs from the catalog's, or the adapter cannot be
             merged.
     """
     try:
@@ -201,8 +201,8 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
     """Read a grader's head from `directory`.
 
     Raises:
-        BuildError: The head is not readable, a tensor has a wrong shape or type or contains NaN or infinite values, or
-            the model's max_tokens is not `MAX_TOKENS`.
+        BuildError: The head is not readable; a tensor has a wrong shape, a wrong type, or values that are not finite;
+            or the model's max_tokens is not `MAX_TOKENS`.
     """
     if model.max_tokens != MAX_TOKENS:
         raise BuildError(f"{model.name}: max_tokens must be {MAX_TOKENS} for a grader, not {model.max_tokens}")

@@ -132,7 +132,7 @@ def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone
     if own_name and adapter is None:
         raise click.UsageError("--name needs --adapter")
     if adapter is not None and not (alone and target.target == "cpu"):
-        raise click.UsageError("--adapter needs a single catalog encoder, without --all and --target gpu")
+        raise click.UsageError("--adapter needs a single catalog encoder, and does not work with --all or --target gpu")
 
 
 def _variant(model: CatalogModel, target: Target) -> CatalogModel:

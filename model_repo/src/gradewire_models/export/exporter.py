@@ -258,7 +258,7 @@ def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.
 
 
 def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tokens: int) -> tuple[Ids, ...]:
-    """Return the `tokenized` texts and random texts of 1 to `max_tokens` ids below `vocabulary`, in mixed order."""
+    """Return `tokenized` and random texts, shuffled. A random text has 1 to `max_tokens` ids below `vocabulary`."""
     rng = np.random.default_rng(_SEED)
     lengths = [length for length in _SHORT_LENGTHS if length < max_tokens] + [max_tokens]
     texts = [rng.integers(0, vocabulary, length) for length in lengths]
@@ -267,7 +267,7 @@ def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tok
 
 
 def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
-    """Encode each text, int64 [tokens], alone with transformers.
+    """Encode the texts, each int64 [tokens], one at a time with transformers.
 
     Raises:
         ExportError: The model lacks a layer, or has too few positions for a text.

@@ -14,7 +14,7 @@ from gradewire_models.runtime import onnxruntime as _  # noqa: F401 - turns tele
 LAST_HIDDEN_STATE: Final = "last_hidden_state"
 POOLER_OUTPUT: Final = "pooler_output"
 HIDDEN_STATES: Final = "hidden_states"
-"""The prefix of ``hidden_states.N``, the token vectors after layer N; for N = 0, the word vectors."""
+"""The prefix of the outputs ``hidden_states.N``: the token vectors after layer N, or the word vectors if N is 0."""
 
 _TYPE_IDS: Final = "token_type_ids"
 _POSITIONS: Final = "position_ids"

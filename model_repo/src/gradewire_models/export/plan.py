@@ -61,7 +61,7 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
     prefix = folder.default_prompt if options.prefix is None else options.prefix
     if prefix and not folder.counts_prompt and folder.pooling == "mean":
         raise ExportError(
-            f"{origin} excludes a prompt's tokens from the mean, which cannot be exported. Use --prefix ''"
+            f"{origin} excludes a prompt's tokens from the mean, and a graph cannot do this. Use --prefix ''"
         )
     pinned = commit or " ".join(f"{file} sha256:{digest}" for file, digest in folder.weight_sha256.items())
     return EncoderMetadata(

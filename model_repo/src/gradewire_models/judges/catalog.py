@@ -87,8 +87,8 @@ def catalog_judges(path: Path = _CATALOG_FILE) -> Mapping[str, CatalogJudge]:
     """Return the catalog's judges by name, in the file's order.
 
     Raises:
-        CatalogError: The file is not readable, a field is missing, unknown or of a wrong type, a name or digest is
-            malformed, or the number of defaults is not one.
+        CatalogError: The file is not readable; a field is missing, unknown or of a wrong type; a name or digest is
+            malformed; or the catalog does not have exactly one default.
     """
     entries = read_toml(path, "the catalog of judges").get("judge", [])
     return by_name((read_entry(entry, _read, path, "judge") for entry in entries), path, "judge")

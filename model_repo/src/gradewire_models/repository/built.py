@@ -39,7 +39,7 @@ _MAX_NAME_BYTES = 255
 
 _log = logging.getLogger(__name__)
 _logged: dict[Path, str] = {}
-"""Each broken directory's last warning, to log it only once."""
+"""The last warning about each broken directory, so that each warning is logged only once."""
 
 REPOSITORY_VARIABLE = "GRADEWIRE_MODEL_REPOSITORY"
 
@@ -132,7 +132,7 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def fit_summaries(self) -> tuple[str, ...]:
-        """A line for each calibration, unreadable calibrations last and with a remedy."""
+        """A line for each calibration. Unreadable calibrations come last, with a remedy."""
         return (*(each.summary for each in self.calibrations), *(each.summary for each in self.unreadable))
 
     @property

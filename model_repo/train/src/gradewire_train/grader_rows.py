@@ -55,7 +55,7 @@ class _Line(AnswerLine):
 
 
 def read_rows(path: Path, *, half: Half | None = None) -> list[GraderRow]:
-    """Read JSON lines with question, references, prediction, and label (0 to 1) or several annotators' labels.
+    """Read JSON lines with a question, references, a prediction, and one label (0 to 1) or several annotators' labels.
 
     If `half` is given, keep only rows whose question is in this split.
 

@@ -108,7 +108,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Recipe:
-    """All settings that affect the weights, besides the user's files, which the model card lists.
+    """All settings that affect the weights. The user's files affect them too, and the model card lists these files.
 
     `only` contains the tasks or groups to train on, and `without` contains the tasks or groups to exclude. An empty
     `only` means all tasks.
@@ -148,7 +148,7 @@ class Material:
     )
     reference_count: int = Field(
         default=2,
-        description="References to use from each row: one per epoch, most similar to the answer first.",
+        description="References to use from each row, one per epoch; the first is the most similar to the answer.",
         ge=1,
         le=64,
     )

@@ -177,7 +177,7 @@ class Tracing:
     def emit_results(
         self, call: OtelSpan, describe: Callable[[str, int | None, Any], Evaluation], *evaluated: str
     ) -> None:
-        """Emit an event for each result of a sampled call from now on.
+        """Start to emit an event for each result of a sampled call.
 
         The events' parent is the first valid traceparent in `evaluated`. If none is valid, the parent is the call.
         """
@@ -188,7 +188,7 @@ class Tracing:
         call.on_result = lambda *result: events.put(partial(describe, *result), parent)
 
     def close(self) -> None:
-        """Export pending records, but for less than the 30 s that the SDK would wait for a collector that is down."""
+        """Export pending records. If the collector is down, give up before the 30 s that the SDK would wait."""
         if self._events is not None:
             self._events.close()
         providers = [provider for provider in (self.traces, self.logs) if provider is not None]

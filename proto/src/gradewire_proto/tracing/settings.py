@@ -67,7 +67,7 @@ def protocol_of(signal: str, environment: Mapping[str, str] = os.environ) -> str
 
 
 def endpoint_problem(endpoint: str) -> str:
-    """Return what is wrong with a collector's address, for a message after the setting's name; "" if it is valid."""
+    """Return a message about an invalid collector address, to follow the setting's name; "" if the address is valid."""
     if not endpoint.strip() or endpoint.strip().lower().startswith(("http://", "https://")):
         return ""
     return f"{endpoint!r} is not a URL: use http://HOST:PORT, or https:// if the collector has a certificate"

@@ -170,7 +170,7 @@ class Status(IntEnum):
 
 
 class ResultWarning(IntEnum):
-    """A warning about a valid score, with the values of gradewire.v1.Warning."""
+    """A warning about a valid score. The values are those of gradewire.v1.Warning."""
 
     TRUNCATED = 1
     UNCALIBRATED = 2

@@ -197,7 +197,7 @@ class FindSynonyms:
 
 
 Synonyms: TypeAlias = Mapping[str, frozenset[str]]
-"""For each word, its synonyms and the word itself. Empty if the word is not in WordNet."""
+"""For each word, its synonyms and the word itself. A word that is not in WordNet has an empty set."""
 
 Need: TypeAlias = (
     Embed | EmbedRoughly | EmbedTokens | Grade | PreparedSynthetic | CorpusStatistics | FindSynonyms | Choose | Generate

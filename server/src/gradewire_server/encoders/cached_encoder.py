@@ -26,9 +26,9 @@ from gradewire_server.storage.codec import SENTENCE, Blobs, EntryKind, ModelSpac
 _log = logging.getLogger(__name__)
 
 _SLICE: Final = 1024
-"""The number of texts to look up per turn of the event loop, in about 1 ms."""
+"""The number of texts to look up in one turn of the event loop, which then takes about 1 ms."""
 _SLICE_CHARACTERS: Final = 2_000_000
-"""The number of characters to hash per turn of the event loop, in a few milliseconds."""
+"""The number of characters to hash per turn of the event loop. Hashing them takes a few milliseconds."""
 _MAX_VIEWS: Final = 4096
 _DEFECT: Final = Failure(Status.INTERNAL, "the engine failed on this text")
 _RUN_FAILED: Final = Failure(Status.UNAVAILABLE, "the encoder failed on this text")

@@ -149,7 +149,7 @@ class Gpu:
 
 
 def find_gpu(config: GpuConfig) -> Gpu:
-    """Find the GPU that `config.device` requests, in about a second. If ``auto`` finds no GPU, log the reason.
+    """Find the GPU that `config.device` requests. If ``auto`` finds no GPU, log the reason. This takes about a second.
 
     Raises:
         DeviceError: The settings require a GPU that cannot be used.

@@ -21,7 +21,7 @@ from gradewire_models.repository.grader_input import (
 from gradewire_server.domain.needs import GradedTexts
 
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
-"""The length of a long text's head, in characters per token that the model reads. A word has about 5 characters."""
+"""A long text's head has this many characters for each token that the model reads. A word has about 5 characters."""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
 """A word length above WordPiece's limit of 100. A word that is cut to this length is still too long to be known."""
 _WORD_ENDS: Final = " \n\t\r"
@@ -32,8 +32,8 @@ _CHARACTERS_AT_ONCE: Final = 65_536
 """The maximum number of characters in a library call for several texts. Such a call needs about 13 MiB of memory."""
 
 _ONE_BY_ONE: Final = 64
-"""The maximum number of texts to tokenize one by one. For a batch, the library starts threads, which takes ten times as
-long while encoder runs keep all cores busy.
+"""The maximum number of texts to tokenize one by one. For a batch, the library starts threads, so a batch takes ten
+times as long while encoder runs keep all cores busy.
 """
 _AROUND: Final = 2
 _MORE: Final = 1

@@ -43,8 +43,8 @@ class Judge(UniformJudges, Protocol):
     """A loaded judge, for concurrent calls on one event loop. You may cancel calls.
 
     A judge ignores `need.model`. Calls return failures instead of raising errors: UNAVAILABLE with `retry_after_s` if a
-    worker is dead or a server unreachable, TIMEOUT after the deadline, and INVALID_INPUT if a prompt is too long even
-    without its prediction.
+    worker is dead or a server cannot be reached, TIMEOUT after the deadline, and INVALID_INPUT if a prompt is too long
+    even without its prediction.
     """
 
     @property

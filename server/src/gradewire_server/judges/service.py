@@ -187,8 +187,8 @@ class JudgeHealth:
     """The default judge's state.
 
     Attributes:
-        trouble: The reason why the judge cannot answer. "" means that the judge works, or that the judge is neither
-            usable nor required by the settings.
+        trouble: The reason why the judge cannot answer. "" means that the judge works, or that it cannot be used but
+            the settings do not require it.
     """
 
     configured: bool

@@ -34,7 +34,7 @@ class HostRequest:
     """A request to a judge.
 
     Attributes:
-        need: A need with `model` NAME@DIGEST.
+        need: The need that the judge must answer. Its `model` has the form NAME@DIGEST.
         caller: The caller's name, so that callers from all processes take turns in the judge's queue.
     """
 

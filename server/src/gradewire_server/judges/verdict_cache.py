@@ -103,7 +103,7 @@ def _known(tokens: int) -> int | None:
 _NO_DIMS = 0  # a verdict is not a vector
 _MAX_SPACES = 4096
 _OFF_LOOP_CHARACTERS = 64_000
-"""Prompts with this length or more are hashed on a thread. Shorter prompts take less time than a thread switch."""
+"""Prompts longer than this are hashed on a thread. Hashing a shorter prompt takes less time than a thread switch."""
 
 
 @lru_cache(maxsize=_MAX_SPACES)

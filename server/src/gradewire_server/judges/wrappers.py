@@ -243,7 +243,7 @@ class SingleFlightJudge(JudgeWrapper):
 
 
 class MemoryCachedJudge(JudgeWrapper):
-    """A judge that answers from memory, where the wrapped `StoreCachedJudge` stores answers."""
+    """A judge that answers from memory if possible. The wrapped `StoreCachedJudge` adds new answers to it."""
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
         super().__init__(judge)

@@ -133,7 +133,7 @@ def expect(asked: Rounds[T | Failure]) -> Rounds[T]:
 
 
 def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concatenate[T, Item, A], Program]:
-    """Decorate a metric's `score` method: check the item unless it is a pair, and return a FailureError's result."""
+    """Decorate a metric's `score` method: check the item unless it is a pair, and turn a FailureError into a result."""
 
     @wraps(run)
     def program(metric: T, item: Item, /, *args: A.args, **kwargs: A.kwargs) -> Program:
@@ -149,7 +149,7 @@ def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concate
 def preparing(
     run: Callable[Concatenate[T, ReferenceEntry, A], Preparation],
 ) -> Callable[Concatenate[T, ReferenceEntry, A], Preparation]:
-    """Decorate a metric's `prepare` method: check the references, and return a FailureError's failure."""
+    """Decorate a metric's `prepare` method: check the references, and turn a FailureError into a failure."""
 
     @wraps(run)
     def preparation(metric: T, entry: ReferenceEntry, /, *args: A.args, **kwargs: A.kwargs) -> Preparation:

@@ -81,7 +81,7 @@ async def restart_all(state: SupervisorState) -> None:
 
 
 async def _until_others_serve(worker: Worker, state: SupervisorState) -> None:
-    """Wait until all other workers serve, unless `worker` does not serve and so has no calls."""
+    """Wait until all other workers serve. Return at once if `worker` does not serve, because it then has no calls."""
     while worker.serves and (down := [other for other in state.workers if other is not worker and not other.serves]):
         await down[0].until_serving(LOAD_S)
 

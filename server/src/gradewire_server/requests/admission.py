@@ -64,7 +64,7 @@ def work_of(caller: Caller, plans: Sequence[MetricPlan], size_bytes: int, items:
 
 
 class Admitted(Turn):
-    """A turn with a cost: the number of expected tokens or of tokens queued so far, whichever is larger."""
+    """A turn with a cost in tokens: the expected number or the number queued so far, whichever is larger."""
 
     __slots__ = ("_admission", "counted_tokens", "ended", "expected_tokens", "work")
 

@@ -42,7 +42,7 @@ _FIRST_STEPS_A_CALL: Final = 6
 _SOON_S: Final = 0.01
 """The maximum wait for a call's first step if the loop is on time."""
 _PATIENCE_S: Final = 0.1
-"""The loop counts as late after calls have started late for this many seconds."""
+"""If calls have been starting late for this many seconds, the loop counts as late."""
 _FEW_UNDER_WAY: Final = 160
 """The loop counts as late only if at least this many calls are in progress. With fewer calls, other programs cause the
 delay."""
@@ -109,7 +109,7 @@ class ServiceRate:
         self._pending_tokens += tokens
 
     def left(self, expected_tokens: float, in_work_tokens: float) -> None:
-        """Record that work has ended. `in_work_tokens` were in progress before."""
+        """Record that work has ended. `in_work_tokens` is the number of tokens in progress before that."""
         now_s = self._clock()
         self._busy_s += now_s - self._seen_s
         self._seen_s = now_s

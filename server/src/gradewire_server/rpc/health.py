@@ -124,7 +124,7 @@ class Lifecycle:
 def standard_services(
     lifecycle: Lifecycle, names: tuple[str, ...], authentication: Authentication | None
 ) -> list[grpc.GenericRpcHandler]:
-    """Return the handlers for health and reflection, which lists `names`.
+    """Return the handlers of the health service and of the reflection service, which lists the services `names`.
 
     If `authentication` is given, calls need a valid token.
     """

@@ -87,7 +87,7 @@ class Counts:
 
 @cache
 def counted_in(descriptor: Descriptor) -> CountedFields:
-    """Return a message type's lists of items, entries and metrics, also in nested messages."""
+    """Return a message type's lists of items, entries and metrics, including those in nested messages."""
     lists, inner = {}, {}
     for each in descriptor.fields:
         if each.type != FieldDescriptor.TYPE_MESSAGE:
@@ -133,7 +133,7 @@ def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str 
 
 
 def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[tuple[int, int, CountedList | None]]:
-    """Yield the start, end and list (if counted) of each field, also in nested messages."""
+    """Yield each field's start, end and list (None if it is not counted), including fields in nested messages."""
     for number, body, stop in fields_of(data, start, end):
         counted = fields.lists.get(number) if body else None
         yield body, stop, counted
@@ -237,7 +237,7 @@ async def _count_strings(data: bytes, descriptor: Descriptor) -> int:
 
 
 async def parse(kind: type[M], data: bytes) -> M:
-    """Parse a message, or raise DecodeError. First check the message with `count_fields`."""
+    """Parse a message that `count_fields` has checked, or raise DecodeError."""
     if len(data) <= _BYTES_AT_ONCE:
         return kind.FromString(data)
     message = kind()
@@ -246,7 +246,7 @@ async def parse(kind: type[M], data: bytes) -> M:
 
 
 async def _merge(message: Message, data: bytes, start: int, end: int) -> None:
-    """Merge `data[start:end]` into a message in slices."""
+    """Merge `data[start:end]` into a message, slice by slice."""
     messages = _messages_in(message.DESCRIPTOR)
     begin = position = start
     for count, (number, body, stop) in enumerate(fields_of(data, start, end), 1):

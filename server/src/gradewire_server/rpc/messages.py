@@ -249,7 +249,7 @@ class Messages(Generic[RequestT]):
 
         Raises:
             DeadlineExceededError: The request did not arrive in time.
-            InvalidRequestError: The request is missing, too large, or cannot be parsed.
+            InvalidRequestError: The request is missing, too large or impossible to parse.
             OverloadedError: Memory is short.
             QuotaExceededError: The tenant's quota is used up.
         """

@@ -79,7 +79,7 @@ class TenantTelemetry:
             self._calls(caller.tenant, code).inc()
 
     def sent(self, caller: Caller, size_bytes: int) -> None:
-        """Count the text tokens of a message from the caller, estimated from its size."""
+        """Count a message's text tokens, as estimated from the message's size."""
         if caller.tenant:
             self._tokens(caller.tenant).inc(text_tokens(size_bytes))
 

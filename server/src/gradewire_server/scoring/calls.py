@@ -1,4 +1,4 @@
-"""Port calls, which combine the needs of many programs, and each program's cost."""
+"""Calls to ports, and programs' costs. A call combines the needs of many programs."""
 
 import asyncio
 import itertools
@@ -93,7 +93,7 @@ class Cost:
 
 @dataclass(slots=True, eq=False)
 class ProgramRun(Generic[K, R]):
-    """A program between two rounds. `answers` has placeholders for missing answers, which `missing` counts."""
+    """A program between two rounds. `answers` has a placeholder for each missing answer; `missing` counts them."""
 
     key: K
     program: Generator[tuple[Need, ...], tuple[Answer, ...], R]
@@ -153,7 +153,7 @@ class PortCall(ABC, Generic[T]):
         """Return the answer to one need. Call `ask` first."""
 
     def _bill(self) -> tuple[NDArray[np.uint8], Timing] | None:
-        """Return each text's source and the call's timing, or None if unknown."""
+        """Return each text's source and the call's timing, or None if these are unknown."""
         return None
 
     def needs(self) -> dict[str, Value]:
@@ -279,7 +279,7 @@ def judge_attributes(model: str) -> dict[str, Value]:
 
 
 def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
-    """Set a judge reply's source and cost on a span, without texts."""
+    """Set a judge reply's source and cost on a span, but none of its texts."""
     answer = reply.answer
     if isinstance(answer, Failure):
         span.fail(answer.status.name)
@@ -292,7 +292,7 @@ def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
 
 
 class EncoderCall(PortCall[T], Generic[T, ReplyT]):
-    """A call to an encoder or a grader. `ask` must set `_reply`, and `_failed` by text index."""
+    """A call to an encoder or a grader. `ask` must set `_reply` and `_failed`, which maps text indices to failures."""
 
     _reply: ReplyT
     _failed: Mapping[int, Failure]

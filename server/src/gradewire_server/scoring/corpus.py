@@ -65,7 +65,7 @@ def entry_of(question: str, references: Sequence[str]) -> tuple[str, tuple[str, 
 def distinct_references(entries: ReferenceEntries, *, with_question: bool = False) -> list[str]:
     """Return the distinct references, sorted.
 
-    If `with_question` is True, return strings "QUESTION REFERENCE", and omit references without a question.
+    If `with_question` is True, put the question before each reference, and omit references without a question.
     """
     if not with_question:
         return sorted({text for _, references in entries for text in references})
@@ -87,7 +87,7 @@ def name_of(name: str, documents: int, entries: ReferenceEntries, *, with_questi
 
 
 def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
-    """Return the number of texts that contain each token ID. For each text, `ids` has int32[tokens], not negative."""
+    """Return the number of texts that contain each token ID. `ids` has an array of non-negative IDs for each text."""
     if not ids:
         return {}
     texts = np.repeat(np.arange(len(ids), dtype=np.int64), [len(each) for each in ids])
@@ -97,7 +97,7 @@ def count_tokens(ids: Sequence[NDArray[np.int32]]) -> dict[Hashable, int]:
 
 
 async def digest_of(entries: ReferenceEntries) -> str:
-    """Return a hash of distinct normalised entries in any order, 32 hex digits."""
+    """Return 32 hex digits, a hash of the distinct normalised entries. The order of the entries does not matter."""
     if len(entries) > _OFF_LOOP_ENTRIES:
         return await asyncio.to_thread(_digest, entries)
     return _digest(entries)

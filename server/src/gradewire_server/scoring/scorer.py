@@ -276,7 +276,7 @@ class Scorer:
         return RequestCorpora(self._corpora, items, reference_set=reference_set, digest=corpus_digest)
 
     async def corpus_digest(self, reference_set: str) -> str | Failure:
-        """Return the digest of a set's current corpus, 32 hex digits, or NOT_PREPARED if the set has no corpus."""
+        """Return the digest (32 hex digits) of a set's current corpus, or NOT_PREPARED if the set has no corpus."""
         return await self._corpora.digest_of(reference_set)
 
     def prepare(  # noqa: PLR0913 - entries, metrics, the set, and three optional arguments

@@ -41,7 +41,7 @@ MAX_REFERENCE_WORDS: Final = 16
 MAX_REFERENCE_CHARACTERS: Final = 200
 """A reference with more characters needs no sentence. This limit is for scripts without blanks."""
 MAX_SENTENCE_WORDS: Final = 48
-"""The maximum number of words in a sentence in addition to the words in the reference."""
+"""The maximum number of words by which a sentence may exceed its reference."""
 
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _QUESTION_MARKS: Final = "?\uff1f\u061f\u037e"
@@ -207,7 +207,7 @@ class ShownTexts:
 def find_echo(sentence: str, shown: ShownTexts, *, question: str, reference: str) -> Flaw | None:
     """Return a flaw if the sentence repeats the prompt's instructions or examples; otherwise return None.
 
-    The sentence must not be blank or have more than MAX_WORDS words.
+    The sentence must not be blank, and may have up to MAX_WORDS words.
     """
     words = split_words(sentence)
     known = _content(split_words(_head(question))) | _content(split_words(_head(reference)))

@@ -212,7 +212,7 @@ class GpuConfig:
     """Settings for GPU models (``NAME-fp16-cuda``). CPU models run on the CPU even if there is a GPU."""
 
     device: Annotated[str, AfterValidator(_check_device), Setting("device", everyday=True)] = "auto"
-    """Run models for GPUs on this device: auto, cpu, cuda or cuda:N.
+    """Device for models that were built for a GPU: auto, cpu, cuda or cuda:N.
 
     auto uses the first GPU if there is one. With cuda or cuda:N the server does not start without that GPU."""
     batch_tokens: Count = 16_384

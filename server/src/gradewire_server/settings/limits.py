@@ -83,7 +83,7 @@ class MemoryConfig:
     """The server's memory limit."""
 
     limit_bytes: Annotated[BytesOrAuto, Setting("memory_limit", everyday=True)] = 0
-    """Keep the memory of all processes below this. 0 means the container's limit, or 3/4 of the machine's memory if no
-    container sets a limit.
+    """Keep the total memory of all processes below this. 0 means the container's limit, or 3/4 of the machine's memory
+    if no container sets a limit.
 
     Set it if other programs share the machine."""

@@ -360,7 +360,9 @@ def _flat_model(group: type) -> type[_Flat]:
 
 
 def make_group(kind: type[G], values: Mapping[str, Any], *, without: Collection[type] = (), **others: Any) -> G:
-    """Make a group and its inner groups from values by setting name. `others` are fields that are not settings.
+    """Make a group and its inner groups.
+
+    The keys of `values` are names of settings. `others` contains the fields that are not settings.
 
     An inner group stays unset if it is in `without` or if one of its required values is None.
 

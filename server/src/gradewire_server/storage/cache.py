@@ -1,4 +1,4 @@
-"""The cache in memory (an LRU), the second level, the queue of writes to it, and their metrics."""
+"""The cache in memory (an LRU), the second level, the queue of writes to the second level, and the metrics."""
 
 import asyncio
 import logging
@@ -176,7 +176,7 @@ class StorageTelemetry:
         self.set_breaker(BreakerState.CLOSED)
 
     def expose(self, memory: SegmentedLru) -> None:
-        """Expose the in-process cache's size and evictions, read at each scrape."""
+        """Expose the in-process cache's size and evictions, which are read at each scrape."""
         self._gauge("memory_bytes", "Bytes in the in-process cache.", lambda: memory.used_bytes)
         self._gauge("memory_entries", "Entries in the in-process cache.", lambda: len(memory))
         self.registry.register(
@@ -185,7 +185,7 @@ class StorageTelemetry:
 
     @contextmanager
     def timed(self, store: str, operation: str) -> Iterator[None]:
-        """Count a call to a second level, and its duration or failure."""
+        """Count a call to a second level, and record the call's duration or failure."""
         self.store_operations.labels(store, operation).inc()
         started_s = time.perf_counter()
         try:

@@ -18,7 +18,7 @@ VectorKind: TypeAlias = int
 
 SENTENCE: Final[VectorKind] = -1
 WORDS: Final[VectorKind] = 0
-"""The last layer's token vectors without special tokens. Layer numbers from 1 on include special tokens."""
+"""The last layer's token vectors without special tokens. Kinds from 1 on are layers with special tokens."""
 
 Blobs: TypeAlias = Mapping[VectorKind, bytes]
 """A text's blobs by kind. SENTENCE is always present, because every pass computes the sentence vector."""
@@ -55,8 +55,8 @@ class KeySpace:
     """The keys for one namespace, one model and one kind of entry.
 
     In the process, an entry's name is a hash of the space's prefix and the text. Stores outside the process use
-    `stored`, with a readable prefix. For token vectors with special tokens, `layer` is their layer; for all other
-    entries, `layer` is 0. `input_prefix` is the text that the model requires before its input.
+    `stored`, with a readable prefix. For token vectors with special tokens, `layer` is the vectors' layer; for all
+    other entries, `layer` is 0. `input_prefix` is the text that the model requires before its input.
     """
 
     __slots__ = ("_seed", "kind", "prefix")

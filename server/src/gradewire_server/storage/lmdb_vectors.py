@@ -143,7 +143,7 @@ def _scan(path: Path) -> list[tuple[int, Path]]:
 class DiskVectors(SecondLevel):
     """A second level in LMDB maps. Processes may share its directory. It raises the same errors as `open_environment`.
 
-    Close this store before the directory. `clock` must return Unix seconds, because a value's expiry must survive
+    Close this store before `directory`. `clock` must return Unix seconds, because a value's expiry must survive
     restarts and be the same for all processes.
     """
 

@@ -126,7 +126,7 @@ def is_intact(key: bytes, value: bytes | None) -> bool:
 
 
 def differs(key: bytes, there: bytes | None, value: bytes) -> bool:
-    """Return True if `there`, the stored value, is intact and differs from `value`, and so must be kept."""
+    """Return True if the stored value, `there`, must be kept: it is intact and differs from `value`."""
     return there != value and is_intact(key, there)
 
 
@@ -145,7 +145,7 @@ def payload_of(key: bytes, value: bytes | None) -> bytes | None:
 
 
 class StoredReferenceSets(ReferenceSets):
-    """A tenant's reference sets in a store, which the caller closes."""
+    """A tenant's reference sets in a store. The caller closes the store."""
 
     def __init__(self, store: PreparedStore, *, namespace: str) -> None:
         self._store = store

@@ -151,7 +151,7 @@ class Evaluation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except the value and the explanation in a flat dictionary for JSON.
+        """Return a flat dictionary for JSON with everything except the value and the explanation.
 
         The keys are metric, label, correct, status, error_type, metric_line, digest and `metadata`'s keys. Empty values
         are left out.

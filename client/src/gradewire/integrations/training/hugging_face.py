@@ -68,7 +68,8 @@ class ValidationCallback(TrainerCallback):  # type: ignore[misc]  # transformers
             prediction: The Trainer's `EvalPrediction`; its predictions are token IDs [rows, tokens].
 
         Returns:
-            With `wait_s`, the means by label and `LABEL_not_scored`; the means are NaN if the scores are late.
+            With `wait_s`, `LABEL` and `LABEL_not_scored`: each metric's mean and its share of rows without a score. If
+            the scores are late, the mean is NaN and the share is 1.
             Without `wait_s`, an empty dictionary, because scores arrive later.
 
         Raises:

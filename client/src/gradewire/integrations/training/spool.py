@@ -192,7 +192,7 @@ class Spool:
         return sorted(latest.values(), key=lambda scores: (scores.step, scores.name))
 
     def counts(self) -> Counter[StepState]:
-        """Return the number of steps by state, counted since the directory was created."""
+        """Return the number of steps in each state since the directory was created."""
         with self._changed:
             return self._counts + Counter({StepState.NOT_SCORED: len(self._waiting)})
 
@@ -216,7 +216,7 @@ class Spool:
         return self.closed or step.sequence not in self._waiting
 
     def _read_rows(self, rows: Iterable[bytes]) -> tuple[list[bytes], str]:
-        """Return a new step's rows, or why the step is dropped. Stop at the size limit; `rows` may be endless."""
+        """Return a new step's rows, or the reason for dropping it. Stop at the size limit; `rows` may be endless."""
         limits = self._limits
         room = limits.max_bytes
         if limits.when_full == "drop_newest":

@@ -141,7 +141,7 @@ class StepDatabase:
                 yield sequence, step, StoredStep(*stored)
 
     def scores(self, most: int) -> dict[int, StepScores]:
-        """Return the newest `most` scores by sequence number, oldest first. Skip and log damaged scores."""
+        """Return the `most` newest scores, oldest first, by sequence number. Skip and log damaged scores."""
         with self._transaction():
             newest = self._connection.execute(f"{_SCORES} ORDER BY number DESC LIMIT ?", (most,)).fetchall()
         found = {}

@@ -93,7 +93,7 @@ class StepCounts:
     """Counts of one step's calls.
 
     Attributes:
-        in_time: Number of scored calls with a reply at most `Objective.p99_s` after the step's end.
+        in_time: Number of scored calls whose reply arrived at most `Objective.p99_s` after the step's end.
         latency_s: Scored calls' latencies in seconds, from each call's due time.
         lag_s: All calls' delays in seconds, between due time and sending.
     """

@@ -133,7 +133,7 @@ def load_page(result: LoadResult, given: LoadOptions, table: Table, notes: Seque
 
 
 def latency_chart(result: LoadResult) -> Chart | None:
-    """Return a chart of p50 and p99 by offered rate, or None without scored calls.
+    """Return a chart of p50 and p99 by offered rate, or None if no call was scored.
 
     If a rate was tried twice, the chart shows the second try.
     """

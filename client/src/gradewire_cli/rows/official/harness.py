@@ -1,4 +1,4 @@
-"""Read other programs' files (`--from`): harness logs, their fields, and choices named by letter."""
+"""Read the logs of evaluation harnesses (`--from`): their rows, their fields, and choices named by letter."""
 
 import itertools
 import os
@@ -27,7 +27,7 @@ _MARKS: Final = (
 _LETTER: Final = re.compile(r"\A\(?([A-Z])\)?[.:]?\Z")
 _OPTION: Final = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_stem", "input", "instruction", "prompt")
-"""Field names for a document's question, which match in upper and lower case. The first non-empty field counts."""
+"""Field names for a document's question, in any letter case. The first non-empty field counts."""
 REFERENCES: Final = ("answers", "answer", "references", "reference", "target", "targets", "label")
 _CATEGORIES: Final = ("category", "question_type", "subdomain", "sub_category", "subject", "task_type")
 

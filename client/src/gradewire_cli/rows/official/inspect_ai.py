@@ -217,7 +217,7 @@ def _choices_if_all_known(letters: Sequence[Any], texts: Sequence[str]) -> list[
 
 
 def _position(letter: str) -> int | None:
-    """Return a choice's position from its letter, or from its number: after Z, inspect continues with 1."""
+    """Return the position of the choice with this letter or number; inspect's labels continue with 1 after Z."""
     if _NUMBER.match(letter):
         return len(string.ascii_uppercase) - 1 + int(letter)
     return letter_position(letter)

@@ -135,7 +135,7 @@ def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: st
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Names of a layer's queries, [heads, tokens, head_dim], and keys and values, [kv_heads, tokens, head_dim]."""
+    """Names of a layer's queries ([heads, tokens, head_dim]), keys and values (both [kv_heads, tokens, head_dim])."""
 
     queries: str
     keys: str

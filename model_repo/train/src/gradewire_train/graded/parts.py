@@ -14,7 +14,7 @@ _EVAL_OF_256: Final = 77
 _SHORTEST: Final = 3
 """Minimum length of a list to split. Both parts use all of a shorter list, such as "am" and "pm"."""
 _SHORTEST_OF_WORDS: Final = 6
-"""The minimum length of a list to split if its texts have one or two words, such as "Jr." and "III"."""
+"""The minimum length of a list to split if all its texts have one or two words, as in "Jr." and "III"."""
 _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 

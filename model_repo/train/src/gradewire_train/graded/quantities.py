@@ -144,7 +144,7 @@ def _row(  # noqa: PLR0913, PLR0917 - all fields of a row
 
 
 def ledger(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw an answer with the requested amount among others; a wrong answer has a different amount in its place."""
+    """Draw an answer with the requested amount and other amounts; a wrong answer replaces the requested amount."""
     item, second = rng.sample(GRADED["ledger_items"], 2)
     firm, rival = rng.sample(GRADED["companies"], 2)
     year = rng.randrange(2005, 2025)
@@ -172,7 +172,7 @@ def ledger(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def growth(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a change: "decreased 4.2 percent" for "fell by 4.2 %"; a wrong answer reverses it or changes the number."""
+    """Draw a change: "decreased 4.2 percent" for "fell by 4.2 %"; a wrong answer differs in direction or number."""
     item, firm = rng.choice(GRADED["ledger_items"]), rng.choice(GRADED["companies"])
     tenths, up = rng.randrange(3, 600), rng.random() < 0.5
     other, other_up = tenths, up

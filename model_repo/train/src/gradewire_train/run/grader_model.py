@@ -1,4 +1,4 @@
-"""Define the grader, an encoder with a linear layer, and its loss."""
+"""Define the grader (an encoder with a linear layer) and its loss."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Grader(torch.nn.Module):  # type: ignore[misc]  # torch is not installed f
     """An encoder with a low-rank adapter, and a head.
 
     Raises:
-        TrainingError: The encoder has no token types, a pooling other than mean, or too few positions.
+        TrainingError: The encoder lacks token types, does not pool by the mean, or has too few positions.
     """
 
     def __init__(self, encoder: TrainedEncoder, training: GraderTraining) -> None:
@@ -159,7 +159,7 @@ class Judgement:
         return self._grader
 
     def rates(self) -> Sequence[tuple[float, Sequence[Any]]]:
-        """Return the adapter's weights with factor 1, and the head's with the recipe's `head_rate`."""
+        """Return the adapter's weights with the factor 1, and the head's weights with the recipe's `head_rate`."""
         adapter = [each for each in self._grader.model.parameters() if each.requires_grad]
         return [(1.0, adapter), (self._recipe.training.head_rate, list(self._grader.head.parameters()))]
 

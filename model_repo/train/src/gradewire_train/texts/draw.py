@@ -120,7 +120,7 @@ Kind = Callable[[Random], Draw | None]
 
 
 def contrasted(rng: Random, task: str, draw: Draw) -> Example:
-    """Return an example whose positive is a different wording, sometimes with more or less detail."""
+    """Return an example whose positive rewords the anchor, sometimes with more or less detail."""
     loose = bool(draw.looser) and (not draw.same or rng.random() < 0.2)
     positive = rng.choice(draw.looser if loose else draw.same) if draw.same or draw.looser else draw.answer
     anchor = draw.answer

@@ -20,7 +20,7 @@ def read_examples(path: Path) -> list[Example]:
     """Read examples from JSON lines.
 
     Raises:
-        TrainingError: The file is not readable or is empty, or a line is invalid or fails `contradiction`.
+        TrainingError: The file is unreadable or empty, or one of its lines is invalid or fails `contradiction`.
     """
     found = []
     for where, example in json_lines(path, Example):
@@ -44,7 +44,7 @@ def write_examples(examples: Iterable[Example], path: Path) -> None:
 def user_examples(
     files: Files, counts: Mapping[str, int], lexicon: Callable[[], Lexicon], *, seed: int, only: Collection[str]
 ) -> Mapping[str, list[Example]]:
-    """Return examples from the user's files for the tasks in `only`, at most as many for each task as `counts` says.
+    """Return examples from the user's files for the tasks in `only`. `counts` limits the number for each task.
 
     Tasks without material are missing from the result. `lexicon`, for synonyms of answers, is called only if there are
     questions.

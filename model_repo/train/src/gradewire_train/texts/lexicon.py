@@ -1,4 +1,4 @@
-"""Find synonyms and words that are not synonyms in WordNet, and draw sentence pairs."""
+"""Find synonyms and non-synonyms in WordNet, and draw sentence pairs."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -97,7 +97,7 @@ class Lexicon:
 
 
 def plain(word: str) -> bool:
-    """Return True for a phrase of at most three lower-case words, without digits and signs."""
+    """Return True for a phrase of at most three lower-case words that contains no digits and no signs."""
     return _PLAIN.fullmatch(word) is not None
 
 
@@ -106,7 +106,7 @@ def _within(name: str, word: str) -> bool:
 
 
 class Sentences:
-    """Draws without a question: a sentence, with paraphrases or entailments, and contradictions as wrong answers."""
+    """Draws without a question: sentences with right answers (the same in other words) and wrong answers."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon

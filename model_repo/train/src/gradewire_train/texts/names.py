@@ -1,4 +1,4 @@
-"""Draw questions about invented persons' names and works' titles."""
+"""Draw questions about the names of invented persons and the titles of invented works."""
 
 from dataclasses import dataclass
 from random import Random

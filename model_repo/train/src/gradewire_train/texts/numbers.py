@@ -96,7 +96,7 @@ def counted(rng: Random) -> Draw:
 
 
 def measured(rng: Random) -> Draw:
-    """Ask for an amount: a number with a full, short or missing unit; wrong answers are other numbers."""
+    """Ask for an amount. The unit is written out, abbreviated or missing; wrong answers are other numbers."""
     question, unit, short, other = rng.choice(QUESTIONS["measure"])
     value = rng.choice((rng.randrange(2, 20), rng.randrange(2, 100), rng.randrange(100, 3_000)))
     part = rng.randrange(1, 10) if rng.random() < 0.2 else 0

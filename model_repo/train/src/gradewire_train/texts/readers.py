@@ -229,7 +229,7 @@ def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
 
 
 def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int) -> Iterator[Draw]:
-    """Yield a draw for each question, with synonyms of its first answer, annotators' other answers, and wrong answers.
+    """Yield a draw for each question, with synonyms of the first answer, annotators' other answers, and wrong answers.
 
     Wrong answers are antonyms and answers to other questions, usually with the same first words. The question's own
     answers and synonyms in any sense are excluded.

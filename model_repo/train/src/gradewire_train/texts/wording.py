@@ -22,7 +22,7 @@ def question_style(rng: Random, question: str) -> str:
 
 
 def answer_style(rng: Random, answer: str) -> str:
-    """Return the answer, sometimes capitalised, in capitals, with a full stop, in quotation marks or lower-cased."""
+    """Return the answer, sometimes restyled: capitalised, in capitals, lower-cased, quoted, or with a full stop."""
     drawn = rng.random()
     if drawn < 0.10:
         return capitalised(answer)

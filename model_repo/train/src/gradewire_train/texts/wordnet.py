@@ -67,7 +67,7 @@ class Synset:
 
     @property
     def met(self) -> int:
-        """The words' number of occurrences with this meaning in tagged texts."""
+        """The number of times that the words occur with this meaning in tagged texts."""
         return sum(word.met for word in self.words)
 
     @property
@@ -85,7 +85,7 @@ class Synset:
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
     def antonyms(self) -> tuple[tuple[Key, int], ...]:
-        """Return the first word's antonyms: each synset's key, and the word's position in it, from 1 (0: all words)."""
+        """Return each antonym of the first word: its synset's key, and its position there from 1 (0: all words)."""
         return tuple(
             (_key(part, offset), int(ends[-2:], 16))
             for symbol, offset, part, ends in self._quadruples()

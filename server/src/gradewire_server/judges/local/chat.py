@@ -36,7 +36,7 @@ class PromptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """The token IDs that all labels share, and each label's first different token ID."""
+    """The first token IDs, which all labels share, and for each label the next ID, which only this label has."""
 
     shared: tuple[int, ...]
     tokens: tuple[int, ...]
@@ -46,7 +46,8 @@ def find_labels(encode: Callable[[str], Sequence[int]], opening: str, options: S
     """Return the tokens that the options have after `opening` and a space. If `opening` is empty, omit the space.
 
     Raises:
-        PromptError: There are fewer than two options, or the first different token does not distinguish all options.
+        PromptError: There are fewer than two options, or the token after the options' common beginning is missing or
+            the same for two options.
     """
     if len(options) < 2:
         raise PromptError(Status.INVALID_PARAMETER, "a choice needs at least two options")
@@ -130,12 +131,16 @@ class ChatTokenizer:
         )
 
     def labels(self, opening: str, options: tuple[str, ...]) -> LabelTokens:
-        """Return the options' tokens after an opening; raise PromptError."""
+        """Return the options' tokens after an opening.
+
+        Raises:
+            PromptError: The opening is too long, or `find_labels` fails.
+        """
         self._check_characters(opening, "the judge's turn")
         return self._labels(opening, options)
 
     def opening(self, opening: str) -> tuple[int, ...]:
-        """Return the token IDs of an opening, which starts the judge's turn; raise PromptError."""
+        """Return the token IDs of the opening of the judge's turn; raise PromptError if the opening is too long."""
         self._check_characters(opening, "the judge's turn")
         return self._encode(opening) if opening else ()
 

@@ -197,7 +197,7 @@ class WorkerSupervisor:
         return round(1.0 + self._start_s, 1)
 
     async def start(self) -> None:
-        """Start the first worker; raise ModelRefusedError or WorkerLostError."""
+        """Start the first worker; raise ModelRefusedError or WorkerLostError if this fails."""
         worker = await self._start()
         self.limits = worker.limits
         self._keeping = asyncio.create_task(keep_running(self._run_one))
@@ -227,7 +227,7 @@ class WorkerSupervisor:
         return results
 
     async def close(self) -> None:
-        """End the worker, and wait for its end."""
+        """End the worker, and wait until it has ended."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])

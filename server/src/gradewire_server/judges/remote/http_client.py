@@ -55,7 +55,7 @@ class HttpClient:
         self._thread.start()
 
     def note_refusal(self, log: logging.Logger, level: int, what: str, reply: Reply) -> None:
-        """Log a refused request, and at level debug the server's text, which may quote a user's text."""
+        """Log a refused request. At level debug, also log the server's text, which may quote a user's text."""
         log.log(level, "%s (status %d)", what, reply.status)
         words = reply.words.replace(self._token, "(the key)") if self._token else reply.words
         log.debug("%s: the server's message: %.300r", what, words)

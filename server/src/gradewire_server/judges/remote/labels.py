@@ -44,7 +44,7 @@ AMBIGUOUS: Final = Failure(
 def announced_label(text: str, options: Sequence[str], opening: str, *, whole: bool) -> int | None:
     """Return the index of the label that a reply states as the verdict, or None if the verdict is not certain.
 
-    A verdict is certain if the reply contains no other label, and if the reply begins with the label, or if the label
+    A verdict is certain if the reply contains no other label, and the label is either the beginning of the reply or
     follows words like "The verdict:" or the opening's words. The label must end a clause. Markup is ignored.
 
     `opening` is the beginning that the judge was asked to write, or "" if the judge continued a given beginning. If

@@ -52,7 +52,7 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def request_tensors(question: Question, known: frozenset[str], image_placeholder: str = "") -> Tensors:
-    """Return a request's tensors, only for the model's inputs (`known`), because older backends have fewer inputs.
+    """Return a request's tensors for the inputs that the model has (`known`). Older backends have fewer inputs.
 
     `image_placeholder` marks an image in the model's prompt.
     """

@@ -77,8 +77,8 @@ class CoreLimits:
 
     Attributes:
         max_row_tokens: Maximum length of a row. Longer texts are split into rows at multiples of this length.
-        max_growing: Maximum number of states that grow over several runs, without prefixes. 1 means that no other state
-            may be computed between two runs of a growing state.
+        max_growing: Maximum number of states that grow over several runs, not counting prefixes. 1 means that no other
+            state may be computed between two runs of a growing state.
         max_prefixes: Maximum number of prefix states. All unfinished rows without a prefix count as one prefix state.
     """
 

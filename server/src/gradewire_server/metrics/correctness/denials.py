@@ -41,7 +41,7 @@ _ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
     r"|exclud|omit|fail|prevent|without|except|unlike|impossible|den(?:y|ie)|doubt|wrong"
     r"|rid\b|free of|remov|eliminat|abandon|instead)"
 )
-"""A pattern for questions about something missing. Right answers contain a negation: "She had no passport"."""
+"""A pattern for questions about something missing. Right answers to them contain a negation: "She had no passport"."""
 _OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely", "right", "correct", "sure"})
 """Words that extend a negation to the whole sentence: "I do not think that the largest city is Paris"."""
 _SMALL: Final = FUNCTION_WORDS | {"doe"}
@@ -49,7 +49,7 @@ _SMALL: Final = FUNCTION_WORDS | {"doe"}
 _IMPLICIT_NEGATIONS: Final = frozenset({"without", "too", "against"})
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
-"""Number of reference words for which an opposite may have one more additional word; two are always allowed."""
+"""An answer with an opposite may add two words, plus one word for every `_FRAME_FOR_ANOTHER` words of the reference."""
 _CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
 """Words whose antonym keeps the meaning if the sides swap: "B is below A" is "A is above B"."""
 # A punctuation mark inside a number or a name ("10:30", "J.K. Rowling") does not end a clause.

@@ -89,7 +89,7 @@ class CorrectnessFit:
     """A fit for one model.
 
     Attributes:
-        identity: The `fit_id` of the stored text.
+        identity: The `fit_id` of the fit's stored text.
         columns: intp[used], the indices of the metric's features that the fit uses.
         rules: intp[rules], the indices of the features that rule an answer out at a value of at least 1.
     """

@@ -134,7 +134,7 @@ class RanksForm(_Form):
     def _ascending(self) -> Self:
         ranks = self.ranks
         if ranks[-1] > self.count or any(left >= right for left, right in pairwise(ranks)):
-            raise ValueError("ranks are not strictly ascending up to count")
+            raise ValueError("ranks must be strictly ascending and not exceed count")
         return self
 
     def edge(self, beyond: float) -> float | None:
@@ -232,7 +232,7 @@ class DistanceForm(_Form):
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
-        """The indices in INPUT_KIND of the names in `shape`."""
+        """The index in INPUT_KIND of each name in `shape`."""
         return np.array([INPUT_KIND.index(name) for name in self.shape], dtype=np.intp)
 
     def distance(self, input_kind: Floats) -> float:

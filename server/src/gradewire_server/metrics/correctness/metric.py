@@ -125,7 +125,7 @@ class Correctness:
     info = MetricInfo(
         name="correctness",
         version=VERSION,
-        description="Probability that the answer is right, from SMILE's terms and features of the texts, fitted on "
+        description="Probability that the answer is right, computed from SMILE's terms and text features with a fit on "
         "labelled answers; correct from 0.5, with the warning UNCERTAIN if the verdict is not reliable.",
         citation="gradewire, docs/reference/correctness.md; abstention: Vovk, Gammerman and Shafer 2005, Algorithmic "
         "Learning in a Random World",

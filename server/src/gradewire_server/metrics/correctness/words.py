@@ -108,7 +108,7 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=_MAX_CACHED_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
-    """Return the lemmas of a text's first folded words, with digits instead of number words."""
+    """Return the lemmas of the folded text's first words, with digits instead of number words."""
     lemma, digits = lemmatizer(), _DIGITS.get
     words = split_words(_ORDINAL_DIGITS.sub(r"\1", folded(text)))[:MAX_WORDS] or text.split()[:MAX_WORDS]
     return tuple(digits(word) or lemma(word, word) for word in words)
@@ -302,7 +302,7 @@ def _begins(word: str, begin: str, other: str) -> bool:
     """Return True if two words are equal or share their first letters.
 
     They must share at least four letters, and all letters of the shorter word except possibly its last. `begin`
-    contains the letters of `word` to share if `other` is not shorter.
+    is the part of `word` that `other` must share if `other` is not shorter than `word`.
     """
     return word == other or other.startswith(
         begin if len(other) >= len(word) else word[: max(_MIN_EQUAL_LETTERS, len(other) - 1)]
@@ -321,8 +321,8 @@ def missing_features(
 ) -> dict[str, float]:
     """Return the shares of the best reference's words that an answer contains, by the words' role.
 
-    Only words that the question lacks count; a share without such words is NaN. `parts` are the reference's parts,
-    `said` the answer's words with their other forms, and `asked` the question's words.
+    Only words that the question lacks count; a share without such words is NaN. `parts` are the reference's parts.
+    `said` contains the answer's words and other forms of these words, and `asked` contains the question's words.
 
     Returns:
         `head_recall`: 1 if the answer contains the head of the reference's phrase. `modifier_recall`: the share of all

@@ -29,7 +29,7 @@ _NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: fills the encoder's i
 
 
 def question_with_room(model: str, question: str) -> Rounds[str]:
-    """Return a non-blank question, or its longest end that leaves space for an answer in the encoder's input.
+    """Return a non-blank question, or the longest end of it that leaves space for an answer in the encoder's input.
 
     If the encoder cut the text within the question, all answers would look equal. An end starts at a word, has a length
     from _SIZES, and fills at most half of the encoder's input.
@@ -68,7 +68,8 @@ class Sfve:
     info = MetricInfo(
         name="sfve",
         version=1,
-        description="Largest cosine between the prediction and a reference, each embedded with the question before it.",
+        description="Largest cosine between the sentence vectors of prediction and reference, each with the question "
+        "before it.",
         minimum=-1.0,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         needs_model=True,
@@ -92,7 +93,7 @@ class Sfve:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: EncoderParameters) -> Preparation:
-        """Request the vectors of the references, each after the question, as in `score`."""
+        """Request the vectors of the texts that `score` compares: each reference with the question before it."""
         stop_at(_check_question(entry.question))
         model, question = parameters.model, _end_of(entry.question)
         vectors = yield from expect(ask(Embed(model, _texts(question, entry.references), Tier.REFERENCE)))

@@ -36,7 +36,7 @@ def is_sampled(item: Item, share: float, seed: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cheap:
-    """An OK result of the metric `by`, which needs no judge. `confidence` is EXACT, or 0.5 to 1."""
+    """An OK result of a metric that needs no judge; `by` is the metric's name. `confidence` is EXACT, or 0.5 to 1."""
 
     by: str
     result: MetricResult

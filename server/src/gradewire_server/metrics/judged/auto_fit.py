@@ -237,7 +237,7 @@ def read_auto_fit(text: str) -> AutoFit | str:
 
 
 def find_fit(metadata: ModelMetadata, asked: AutoParameters) -> tuple[AutoFit, str] | str:
-    """Return the model's fit for a judge metric and a judge, with its source, or a message if no fit can be used.
+    """Return the fit for a judge metric and a judge, and the fit's source. If no fit can be used, return a message.
 
     If `metadata` names no judge, use a fit for any judge.
     """

@@ -146,7 +146,7 @@ _MIN_SHOWN_CHARACTERS: Final = 64
 
 @dataclass(slots=True)
 class PairRounds(Exchange):
-    """A pair for a judge in both orders, first A before B.
+    """A pair that a judge sees in both orders, first with A before B.
 
     `characters` is the shown length of the longer answer. `too_long` is True if the judge cut or rejected an answer
     because of its length.
@@ -295,7 +295,7 @@ def ask_both_orders(pair: Pair, parameters: CompareParameters) -> Rounds[PairRou
 
 
 def _ask(asked: PairRounds, pair: Pair, parameters: CompareParameters, *, shortens: bool) -> Rounds[Failure | None]:
-    """Ask the judge all steps in both orders, then try to extract unreadable verdicts; return a failure or None.
+    """Ask the judge all steps in both orders, then try to extract missing verdicts; return a failure or None.
 
     If `shortens` is True, stop if an answer is too long, because the caller will ask again with shorter answers.
     """

@@ -275,7 +275,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """A judge's value on the labels' scale, its score from 0 to 1, and the verdict.
+    """A judge's value on the labels' scale, the value as a score from 0 to 1, and the verdict.
 
     `yes_probability` is None if the score determines the verdict. `other_key_score` is None if the judge was not asked
     about a wrong key.
@@ -288,7 +288,7 @@ class _Verdict:
     other_key_score: float | None = None
 
     def compare_with_key(self, other: "_Verdict") -> "_Verdict":
-        """Return this verdict; if the judge also believes a wrong key, make it "wrong" and lower its score."""
+        """Return this verdict; if the judge also believes a wrong key, make the verdict "wrong" and lower the score."""
         belief = other.score if other.yes_probability is None else other.yes_probability
         if belief < WITHSTANDS_BELOW:
             return replace(self, other_key_score=other.score)

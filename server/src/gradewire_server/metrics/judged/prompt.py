@@ -33,7 +33,7 @@ _OPPOSITES: Final = (
     ("fact", "opinion"), ("fact", "fiction"), ("fact", "myth"), ("truth", "lie"), ("truth", "dare"),
     ("similar", "different"), ("related", "unrelated"),
 )  # fmt: skip
-"""Labels and words of praise with their opposites, for answers that use these as ordinary words."""
+"""Pairs of opposites. At least one word is a label or praise, but a question may offer both ("Right or left?")."""
 _MAX_WORDS_OF_CHOICE: Final = 4
 _CHOICE_WORD: Final = re.compile(r"\w+")
 _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(\w+))")
@@ -42,8 +42,8 @@ _OFFER: Final = re.compile(r"(\w+) ?,?(?: or |/| / )(?:(?:is it|a|an|the) )?(?=(
 def words_of_choice(question: str, references: Iterable[str]) -> set[str]:
     """Return `folded` words that answer this question, although they would be self-praise elsewhere.
 
-    These are the words around "or" in the question ("Left or right?") with their opposites, and the opposites of words
-    in references with at most four words ("right" for "left").
+    These are the words around "or" in the question ("Left or right?") and their opposites. References of at most four
+    words add the opposites of their words ("right" for "left").
     """
     offered = {word for sides in _OFFER.findall(folded(question)) for word in sides}
     said = (_CHOICE_WORD.findall(folded(reference)) for reference in references)
@@ -228,7 +228,7 @@ def _is_long(word: str) -> bool:
 
 
 def demonstration_set(file: PromptFile, variant: Variant, kind: str, shots: int | None) -> str:
-    """Return the name of the demonstration set for a question, preferably `kind`; "" means no demonstrations."""
+    """Return the demonstration set to use: `kind` if `file` has it, otherwise the first existing set; "" means none."""
     if not variant.demonstrations or shots == 0:
         return ""
     return next((name for name in (kind, *DEMONSTRATION_SETS) if name in file.demonstrations), "")
@@ -271,9 +271,9 @@ def judge_prompt(
 
 
 def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) -> JudgePrompt:
-    """Return the prompt of a variant's first step with the texts in `fields`, for synthetic answers.
+    """Return the prompt that requests a synthetic answer: the variant's first step, filled with `fields`.
 
-    Each text is cut to MAX_WORDS words and neutralised.
+    Each text in `fields` is cut to MAX_WORDS words and neutralised.
     """
     variant = file.variants[variant_name]
     shown = {name: neutralise(cut_to_words(text, MAX_WORDS)[0], variant.delimiters) for name, text in fields.items()}
@@ -315,9 +315,10 @@ def check_judged(item: Item) -> Failure | None:
 
 
 def kind_of_question(item: Item, counted: CountedReferences) -> str:
-    """Return the demonstration set for a question: "binary", "short" if it is about an image, "long" if about a text.
+    """Return the demonstration set for a question: "binary" for a yes-or-no question, otherwise "short" or "long".
 
-    A question is about an image if the item has captions or its references are annotators' votes.
+    "short" is for a question about an image, where the item has captions or its references are annotators' votes.
+    "long" is for a question about a text.
     """
     if is_binary(counted):
         return "binary"
@@ -326,10 +327,10 @@ def kind_of_question(item: Item, counted: CountedReferences) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownItem:
-    """An item's turn for a judge.
+    """The turn that shows an item to a judge.
 
-    `masked` is True if `without_praise` removed words from the prediction. `matched_reference` is the index of the only
-    shown alias; None for several aliases or for votes.
+    `masked` is True if `without_praise` removed words from the prediction. `matched_reference` is the index of the
+    shown alias, or None if the turn shows several aliases or votes.
     """
 
     rendered: Rendered

@@ -18,7 +18,7 @@ _MAX_ALIAS_CHARACTERS: Final = 256
 _RUN: Final = re.compile(r"[^\W_]+")
 _GRAM: Final = 3
 _COVERED: Final = 0.5
-"""Minimum share of an alias's letter runs at which an answer counts as sharing a word."""
+"""Minimum share of an alias's letter runs that an answer must contain to count as sharing a word with the alias."""
 STOP_WORDS: Final = frozenset({
     "a", "an", "the", "and", "or", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as",
     "is", "are", "was", "were", "be", "it", "its", "that", "this",
@@ -32,8 +32,8 @@ class Closeness:
     Attributes:
         places: The aliases' indices, the closest alias first.
         shared: True if the closest alias shares a word with the answer. Otherwise, the order means nothing.
-        share: The largest share, 0 to 1, of an alias's words (without articles and the like) or letter runs in the
-            answer.
+        share: The largest share of any alias, 0 to 1. The answer contains this share of the alias's words (without
+            articles and the like) or of its letter runs, whichever is larger.
     """
 
     places: Sequence[int]
@@ -44,9 +44,9 @@ class Closeness:
 def closest(keys: Sequence[str], prediction: str) -> Closeness:
     """Sort lower-case aliases by closeness to an answer, using each alias's first 256 characters.
 
-    Compare, in this order, the shares of an alias's content words, of all its words, and of its three-letter runs (in
-    words with letters beyond ASCII) that the prediction contains. Runs help in languages that inflect words or have no
-    blanks between words.
+    The closer alias is the one of which the prediction contains more. Compare the share of content words first, then
+    the share of all words, then the share of three-letter runs (in words with letters beyond ASCII). Runs help in
+    languages that inflect words or have no blanks between words.
     """
     lowered = prediction.casefold()
     said = set(split_words(lowered))
@@ -79,7 +79,7 @@ _NUMBERS: Final = ("1847", "42 km", "seventeen", "6.3", "9 March 1911", "380")
 _NAMES: Final = ("Reykjavik", "Clara Jensen", "Lake Tana", "the Blue Room", "Tobias Brandt", "Montevideo")
 _THINGS: Final = ("a lighthouse", "copper", "the violin", "a hedgehog", "by sledge", "cinnamon")
 _KEY_FROM: Final = 0.5
-"""Minimum share of a key's words at which an answer counts as stating the key."""
+"""Minimum share of a key's words that an answer must contain to count as stating the key."""
 _ARTICLES: Final = frozenset({
     "der", "die", "das", "den", "dem", "des", "ein", "eine", "le", "la", "les", "un", "une", "du", "de",
     "el", "los", "las", "una", "del", "il", "lo", "gli", "di",
@@ -230,10 +230,11 @@ def is_binary(counted: CountedReferences) -> bool:
 
 
 def rule_verdict(question: str, references: Sequence[str], prediction: str) -> bool | None:
-    """Return True if a prediction's "yes" or "no" agrees with most references, False if not, None if unclear.
+    """Return True if a prediction's "yes" or "no" agrees with most references, or False if it does not.
 
-    The verdict is clear if the most common reference is "yes" or "no", the question is a yes-or-no question, and the
-    prediction clearly means "yes" or "no". It is unclear if "yes" and "no" are equally frequent among the references.
+    Return None if the verdict is unclear. The verdict is clear if the most common reference is "yes" or "no", the
+    question is a yes-or-no question, and the prediction clearly means "yes" or "no". It is unclear if "yes" and "no"
+    are equally frequent among the references.
     """
     if not is_binary(count_references(references)) or not asks_yes_or_no(question):
         return None
@@ -251,7 +252,7 @@ def says_key(item: Item, share: float) -> bool:
     """Return True if the prediction contains at least half of a reference's words, or half of its letter runs.
 
     Words of the question do not count, nor do single Latin letters, articles and the like, because every text contains
-    them. If a reference has only such words, the prediction must equal this reference. References with less than
+    such words. If a reference has only such words, the prediction must equal this reference. References with less than
     `share` of the most frequent reference's count are ignored.
     """
     asked = set(_words(item.question))
@@ -274,10 +275,10 @@ def _is_in_every_text(word: str) -> bool:
 def other_key(item: Item) -> tuple[str, ...]:
     """Return wrong references for this question, as if they belonged to a different question.
 
-    A wrong reference is a number, a name or a thing, like the most frequent reference, and shares no word with the
-    question and the references. For a yes-or-no question, the wrong reference is the opposite verdict. Votes are
-    replaced with the same number of references. The prediction has no influence, because an attacker may have written
-    it.
+    If possible, a wrong reference has the kind of the most frequent reference (number, name or thing), and shares no
+    word with the question or the references. For a yes-or-no question, the wrong reference is the opposite verdict.
+    Votes are replaced with the same number of wrong references. The prediction has no influence, because an attacker
+    may have written it.
     """
     counted = count_references(item.references)
     if is_binary(counted):

@@ -18,7 +18,7 @@ from gradewire_server.metrics.text.words import split_words
 
 
 def contained(prediction: Normalised, references: Iterable[Normalised]) -> Iterator[bool]:
-    """Yield True for each reference that the prediction contains as whole words in a row, otherwise False."""
+    """Yield True for each reference that the prediction contains as adjacent whole words, otherwise False."""
     whole = f" {' '.join(prediction.words)} "
     return (f" {' '.join(reference.words)} " in whole for reference in references)
 
@@ -29,7 +29,7 @@ class EasyMatch(MatchMetric):
     info = MetricInfo(
         name="easy_match",
         version=1,
-        description="1 if the prediction contains a reference as whole words in a row (SMILE-normalised), otherwise 0.",
+        description="1 if the prediction contains a reference as adjacent whole words (SMILE-normalised), otherwise 0.",
         citation="SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation, 2025, baselines",
     )
 
@@ -48,7 +48,7 @@ class LexicalMatch(MatchMetric):
     info = MetricInfo(
         name="lexical_match",
         version=1,
-        description="1 if the prediction contains a reference as whole words in a row (SQuAD-normalised), otherwise 0.",
+        description="1 if the prediction contains a reference as adjacent whole words (SQuAD-normalised), otherwise 0.",
         citation="KNVQA: A Benchmark for evaluation knowledge-based VQA, 2023; Kamalloo et al. 2023, ACL",
     )
 

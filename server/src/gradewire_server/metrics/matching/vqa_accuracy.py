@@ -102,7 +102,9 @@ _ALONE: Final = Failure(
 
 
 def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tuple[str, ...]]:
-    """Normalise the prediction and references; the official rule only tidies them if all references are equal.
+    """Normalise the prediction and the references.
+
+    If all references are equal, the official rule does not normalise these texts, but only tidies them.
 
     Raises:
         FailureError: `consensus` is leave_one_out, but there is only one reference.
@@ -117,7 +119,7 @@ def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tupl
 
 
 def consensus_score(agreements: Sequence[float], consensus: VqaConsensus) -> float:
-    """Return the score, 0 to 1, for the annotators' agreements with the prediction, each 0 to 1."""
+    """Return the score, 0 to 1. `agreements` has a value from 0 to 1 for each annotator."""
     if consensus is VqaConsensus.SINGLE:
         return max(agreements)
     total = math.fsum(agreements)

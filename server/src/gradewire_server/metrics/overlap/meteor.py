@@ -183,7 +183,7 @@ def meteor_score(parts: MeteorParts, alpha: float) -> float:
 
 
 class Meteor(NothingToPrepare):
-    """METEOR with the first of the best references. Synonyms are looked up only for predictions."""
+    """The highest METEOR score among the references. Synonyms are looked up only for predictions."""
 
     info = MetricInfo(
         name="meteor",

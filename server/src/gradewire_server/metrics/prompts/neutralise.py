@@ -78,13 +78,16 @@ def cut_to_words(text: str, most: int) -> tuple[str, bool]:
 
 
 def any_of(texts: tuple[str, ...]) -> str:
-    """Return a pattern for any of the `folded` texts with single spaces, longest first."""
+    """Return a pattern for any of the texts, in `folded` form and with single spaces. Longer texts come first."""
     tidy = {" ".join(folded(text).split()) for text in texts}
     return "|".join(re.escape(text) for text in sorted(tidy, key=lambda text: (-len(text), text)))
 
 
 def _enough(text: str, most: int) -> str:
-    """Return a text's visible beginning with more than `most` words or MAX_CHARACTERS characters, or the whole text."""
+    """Return a text's visible beginning, which has more than `most` words or MAX_CHARACTERS characters.
+
+    Return a shorter text whole.
+    """
     kept: list[str] = []
     words = characters = 0
     for piece in _slices(text):
@@ -100,7 +103,7 @@ def _enough(text: str, most: int) -> str:
 
 
 def _slices(text: str) -> Iterator[str]:
-    """Yield pieces that end after a nearby ASCII character if there is one, so that no joiner is cut off."""
+    """Yield pieces of a text. A piece ends after an ASCII character if one is near, so that no joiner ends a piece."""
     begin = 0
     while begin < len(text):
         end = begin + _SLICE

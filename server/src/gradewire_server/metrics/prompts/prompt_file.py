@@ -14,7 +14,7 @@ from gradewire_server.metrics.prompts.template import Template
 SYNTHETIC: Final = "synthetic"
 COMPARE: Final = "compare"
 EXTRACT: Final = "extract"
-"""The variant that extracts a verdict from a reason, in a prompt file for comparisons."""
+"""The variant of `compare` prompts that extracts a verdict from a reason."""
 PAIR_SETS: Final = ("pairs",)
 DEMONSTRATION_SETS: Final = ("short", "long", "binary")
 """Demonstration sets. If a file lacks a set, the first existing set replaces it."""
@@ -29,7 +29,7 @@ _ASKED: Final = frozenset({"question", "answer"})
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """The requirements for a step: it has either generated text, or labels whose values are in a range.
+    """The requirements for a step, which has either generated text or labels with values in a range.
 
     Each of `values_used` must have a label; `described` describes these values in messages. If `values_used` is empty,
     all values in the range are allowed.

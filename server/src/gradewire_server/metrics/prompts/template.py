@@ -62,7 +62,7 @@ class Template:
         return tuple(dict.fromkeys(match[1] for match in found if match is not None))
 
     def render(self, fields: Mapping[str, str]) -> Rendered:
-        """Fill in the fields, one line each; omit a line if its caption or problem is empty."""
+        """Fill in the fields, one line each; omit a line whose `caption` or `problem` field is empty."""
         before: list[str] = []
         after: list[str] = []
         prediction = ""

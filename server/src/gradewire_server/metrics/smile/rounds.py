@@ -116,10 +116,10 @@ def needs_ranking(texts: SmileTexts) -> bool:
 
 
 def shortlist(texts: SmileTexts, tokens: TokenVectors, keywords: NDArray[np.float32]) -> dict[int, tuple[str, ...]]:
-    """Return the windows of each length that are closest in context to a reference, in order of position.
+    """Return, for each length, the windows that are closest in context to a reference, sorted by position.
 
-    If a length has more than SHORTLIST windows, return the closest SHORTLIST windows and further windows within
-    NEAR_TIE. Skip windows that the encoder did not read in full; if no window is left, return the first SHORTLIST
+    If a length has more than SHORTLIST windows, return the closest SHORTLIST windows, and the windows within NEAR_TIE
+    of these. Skip windows that the encoder did not read in full; if no window is left, return the first SHORTLIST
     windows. See `closest_in_context` for `keywords`.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
@@ -152,7 +152,7 @@ def closest_texts(
     *,
     most: int | None = None,
 ) -> tuple[str, ...]:
-    """Return the SHORTLIST most similar distinct windows and further windows within NEAR_TIE, in order of position.
+    """Return the SHORTLIST most similar distinct windows, and windows within NEAR_TIE of these, sorted by position.
 
     `starts` are the indices of the windows' first words, ascending. `window_at` returns the window at an index, or None
     to skip the window. `most` is the maximum number of windows.

@@ -20,7 +20,7 @@ class Windows:
 
     Attributes:
         by_length: The windows by length in words, in order of first position. If a reference is longer than the
-            prediction, its window is the whole prediction.
+            prediction, the reference's window is the whole prediction.
         words: Number of words used from the prediction.
         truncated: True if some words or windows are not used.
     """
@@ -118,7 +118,7 @@ class SmileTexts:
 
 
 def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
-    """Normalise prediction and references (not blank) and create the windows."""
+    """Normalise the prediction and the references, none of which may be blank, and create the windows."""
     words = normalise(prediction)
     keywords = tuple(map(normalise, references))
     windows = windows_of(words.words, {len(keyword.words) for keyword in keywords})
@@ -132,7 +132,7 @@ def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[s
 
 
 def full_texts(prediction: str, references: tuple[str, ...], *, end: int, most_words: int) -> SmileTexts:
-    """Return texts for windows in context only, with the references as sentences.
+    """Return texts without windows, for metrics that use windows only in context. The sentences are the raw references.
 
     Use only the prediction's first `end` characters, and only the first `most_words` words of these.
     """

@@ -116,7 +116,8 @@ class ClosestPiece(Pieces):
     def keywords(self) -> dict[int, Keyword]:
         """Return the keyword terms of the references in `texts.open_references`, by index.
 
-        If no window of a length was read in full, the closest piece is used as the first window.
+        If no window of a reference's length was read in full, the term has the text of the first window and
+        the cosine of the closest piece.
         """
         found = {}
         words = self._texts.words.words
@@ -131,7 +132,7 @@ class ClosestPiece(Pieces):
 
 
 class RankedPieces(Pieces):
-    """Pieces that record the similarity of each window in context."""
+    """Pieces that record how similar each window is, in context, to the closest reference."""
 
     def __init__(self, texts: SmileTexts, keywords: NDArray[np.float32], sentences: NDArray[np.float32]) -> None:
         super().__init__(texts, keywords, sentences)

@@ -97,7 +97,7 @@ _NO_LETTERS: Final = frozenset({"Mn", "Mc", "Me", "Cf"})
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A possible reading of a text, in lower case, and each character's position in the original, ascending."""
+    """A possible reading of a text, in lower case. `places` has each character's position in the original text."""
 
     text: str
     places: Sequence[int]

@@ -152,9 +152,10 @@ def _without_punctuation(text: str) -> str:
 
 
 def word_spans(text: str, max_words: int) -> NDArray[np.int32]:
-    """Return the positions of the first normalised words in the raw text, int32[words, 2].
+    """Return the positions of the first `max_words` words in the raw text, int32[words, 2].
 
-    The positions are half-open character ranges, ascending and disjoint, without the punctuation around a word.
+    The words are those of the normalised text. The positions are half-open character ranges, ascending and disjoint,
+    without the punctuation around a word.
     """
     lowered = text.lower()
     pattern = _WORD if _WORD.search(lowered) else _RUN

@@ -40,8 +40,8 @@ def leading_verdict(text: str) -> bool | None:
     - The whole text is a word or phrase like "true", "false", "never", "not really", "of course not".
     - The whole text is a subject, an auxiliary and perhaps "not": "it is", "they don't", "there aren't any".
 
-    "No data", "No one knows", "Sure! ...", "It might" and "It is a cat" have no verdict, nor has a text with more than
-    300 characters, a question mark, a slash, or letters beyond ASCII.
+    "No data", "No one knows", "Sure! ...", "It might" and "It is a cat" have no verdict. Texts with a question mark, a
+    slash, letters beyond ASCII or more than 300 characters have no verdict either.
     """
     if len(text) > _MOST_CHARACTERS:
         return None
@@ -82,7 +82,7 @@ def _elliptic_verdict(words: list[str]) -> bool | None:
 
 
 def _in_doubt(verdict: bool, rest: list[list[str]]) -> bool:  # noqa: FBT001 - the verdict is a value, not a switch
-    """Return True if the clauses after a verdict retract it or begin with a number or "one" ("No. 5")."""
+    """Return True if the clauses after a verdict retract it, or if they begin with a number or "one" ("No. 5")."""
     ends = (clause[-count:] for clause in rest for count in range(1, _MAX_ELLIPTIC_WORDS + 1))
     other = any(_whole(end) is (not verdict) for end in ends)
     numbered = rest[0][0] == "one" or rest[0][0].isdigit()

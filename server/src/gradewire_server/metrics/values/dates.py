@@ -172,7 +172,7 @@ class Date:
         return self.ranged and any(lower <= year * _YEAR and (year + 1) * _YEAR - 1 <= upper for year in years)
 
     def coarser_than(self, reference: "Date") -> bool:
-        """Return True if this date, which is from an answer, contains the reference's date, for example as its year."""
+        """Return True if this date (from an answer) contains the reference's date, as a year contains a day."""
         if self.days is None or self.ranged or reference.days is None or reference.ranged:
             return False
         return self.days[0] <= reference.days[0] and reference.days[1] <= self.days[1]

@@ -107,7 +107,7 @@ def _sign(match: re.Match[str]) -> Sign | None:
 
 
 def _are_separate(last: Sign, sign: Sign) -> bool:
-    """Return True if two tokens are operands of different formulas, unlike in "sqrt 2" and "4 pi"."""
+    """Return True if two tokens belong to different formulas. The tokens of "sqrt 2" or of "4 pi" belong together."""
     if last.end == sign.start or not (last.closes and sign.opens):
         return False
     return not (sign.kind in {"constant", "function"} and last.kind == "number") and last.kind != "function"
@@ -138,7 +138,7 @@ class Formula:
 
     @cached_property
     def values(self) -> tuple[float | None, ...]:
-        """The values at points that are the same for all formulas; a formula without variables has only one value.
+        """The values at points that all formulas share. A formula without variables has only one value.
 
         A value is None after a root of a negative number, a division by zero, or an overflow.
         """

@@ -1,4 +1,4 @@
-"""Compare an answer's values and ordered lists with a reference's."""
+"""Compare the values and ordered lists in an answer with those in a reference."""
 
 import re
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ class Question:
 
     @classmethod
     def of(cls, question: str) -> "Question":
-        """Return the values and hints of a question, which may be empty."""
+        """Return a question's values and hints. `question` may be empty."""
         begin = question[:MAX_QUESTION]
         fineness = _ASKED.search(begin)
         scale = _SCALES_ASKED.search(begin)
@@ -140,7 +140,7 @@ def opposed(value: Value, reference: Value, question: Question) -> bool:
 
 
 def in_place_of(value: Value, reference: Value) -> bool:
-    """Return True if an answer's value differs from a reference's value of the same kind and unit."""
+    """Return True if two values (an answer's and a reference's) are of the same kind but contradict each other."""
     ours: Any = value.content
     theirs: Any = reference.content
     return type(ours) is type(theirs) and bool(ours.contradicts(theirs))

@@ -14,7 +14,7 @@ SMALL: Final = {word: value for value, word in enumerate(_WORDS["small"].split()
 TENS: Final = {**{word: 10 * value for value, word in enumerate(_WORDS["tens"].split(), 2)}, "fourty": 40}
 """Values of "twenty" to "ninety"."""
 SCALES: Final = _WORDS["scales"] | {f"{word}s": _WORDS["scales"][word] for word in _WORDS["scales_with_plural"].split()}
-"""Words that multiply the number before them, with their factors: "million", "dozen"."""
+"""Words that multiply the preceding number, with the words' factors: "million", "dozen"."""
 ORDINALS: Final = {
     **{word: value for value, word in enumerate(_WORDS["small_ordinals"].split())},
     **{f"{word[:-1]}ieth": value for word, value in TENS.items()},
@@ -110,7 +110,7 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the factor of the scale words at an index ("million", "k"), 1 without them, and the index after them."""
+    """Return the factor of the scale words ("million", "k") at an index, or 1 if there are none, and the next index."""
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1
@@ -190,7 +190,7 @@ def _article(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _part(tokens: Sequence[Token], at: int, value: float) -> Numeral | None:
-    """Parse the rest of "three quarters" or "two-thirds" after the first number."""
+    """Parse a fraction after its numerator `value`: "quarters" in "three quarters", "-thirds" in "two-thirds"."""
     at += lower_at(tokens, at) == "-"
     denominator = _DENOMINATORS.get(lower_at(tokens, at))
     if denominator is None or (lower_at(tokens, at) in ORDINALS and value != 1) or value >= denominator * 10:

@@ -51,7 +51,7 @@ class Ordinal:
         return self.number == reference.number and self.contradicts(reference)
 
     def contradicts(self, reference: "Ordinal") -> bool:
-        """Return True if both ordinals may number the same thing."""
+        """Return True if both ordinals may number the same thing, so that different numbers contradict each other."""
         return not self.noun or not reference.noun or self.noun == reference.noun
 
 
@@ -76,7 +76,7 @@ def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | Non
 
 
 def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Return the ordinal that begins at a token, with its noun ("the third floor"), and the index after both."""
+    """Return the ordinal that begins at a token, including its noun ("the third floor"), with the index after both."""
     found = ordinal_number_at(tokens, at)
     if found is None:
         return None

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 16_384
-"""Maximum number of characters in which to look for values. In a longer text, three quarters of them are at the
-start, and one quarter is at the end."""
+"""Maximum number of characters in which to look for values. In a longer text, three quarters of these are at
+the start, and one quarter is at the end."""
 MAX_TOKENS: Final = 8_192
 DIGITS: Final = frozenset("0123456789")
 VOCABULARY: Final[Mapping[str, Any]] = tomllib.loads((files(__package__) / "vocabulary.toml").read_text("utf-8"))
@@ -144,7 +144,7 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def read_number(text: str) -> tuple[float, float]:
-    """Parse a number in digits, and return its value and place (see `Token`); several points separate thousands."""
+    """Parse a number in digits, and return its value and place (see `Token`). Several points are ignored."""
     digits = text.replace(",", "").replace(" ", "")
     if digits.count(".") > 1:
         digits = digits.replace(".", "")
@@ -197,7 +197,7 @@ Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], T]]]
 
 
 def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
-    """Group phrases with blanks between the words for `phrase_at`; the first match counts."""
+    """Group phrases, written with blanks between words, by first word. `phrase_at` uses the first match."""
     found = defaultdict(list)
     for phrase, meaning in meanings.items():
         words = tuple(phrase.split())
@@ -206,7 +206,7 @@ def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
 
 
 def phrase_at(tokens: Sequence[Token], at: int, known: Phrases[T]) -> tuple[T, int] | None:
-    """Return the meaning of the phrase that begins at a token and the index after the phrase, or None."""
+    """Return the meaning of the phrase that begins at index `at`, with the index after the phrase, or None."""
     for words, meaning in known.get(lower_at(tokens, at), ()):
         if tokens_are(tokens, at, *words):
             return meaning, at + len(words)
