@@ -316,7 +316,9 @@ def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[t
         scores: dict[str, Any] = {}
         for path, (_, output) in zip(paths, joined, strict=True):
             if repeated := scores.keys() & output["scores"].keys():
-                raise InputError(f"{path} and another --scores file both have {min(repeated)}. Leave one out")
+                raise InputError(
+                    f"{path} and another --scores file both have {min(repeated)}. Leave out one of these files"
+                )
             scores |= output["scores"]
         yield row, {**first, "scores": scores}
 

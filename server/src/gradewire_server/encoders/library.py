@@ -115,7 +115,7 @@ class ModelLibrary(ModelIndex):
         return None if loaded is None or digest not in {"", loaded.status.digest} else loaded
 
     async def load(self, reference: str) -> LoadedModel | Failure:
-        """Return a model, and load it if necessary. An awaited model fails immediately."""
+        """Return a model, and load it if necessary. For a model in `awaited`, return the failure at once."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         loaded = self.loaded.get(name) or self.awaited.get(name) or await self.reload(name)

@@ -204,7 +204,7 @@ class RemoteJudge(Judge):
             question = replace(question, prompt=shorter)
 
     async def _ask(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answer | RemoteError]:
-        """Send questions in one request, with retries; raise RemoteError.
+        """Send questions in one request, with retries; raise RemoteError if the whole request fails.
 
         Returns:
             An answer for each question or, only if there are several questions, an error.

@@ -62,7 +62,7 @@ _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].sp
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
-    """Return the number of wrong candidates, 0 to 8, that an answer lists with a right candidate without choosing.
+    """Return the number of wrong candidates, 0 to 8, in an answer that lists a right candidate too and chooses none.
 
     Only answers that consist of candidates count, such as "Lyon or Paris", "Lyon? Paris? Nice?" and "yes and no". These
     do not count: two names for one thing ("a goad or prod"), alternatives that a reference or the question offers, and
@@ -111,8 +111,8 @@ def _other_candidates(
 ) -> list[frozenset[str]]:
     """Return the wrong candidates, or an empty list if no candidate contains a reference.
 
-    `several` is True for a list without "or" or a hedge. Such a list may have only one right candidate and needs at
-    least four wrong candidates.
+    `several` is True for a list with neither "or" nor a hedge. Such a list may have only one right candidate and needs
+    at least four wrong candidates.
     """
     known = frozenset().union(*(reference.distinct for reference in references))
     wanted = [frozenset(each.content).difference(asked) or frozenset(each.content) for each in references]
