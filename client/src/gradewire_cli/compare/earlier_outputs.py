@@ -284,7 +284,7 @@ def are_outputs(paths: Sequence[str]) -> bool:
         output, other = outputs[0], next(path for path in paths if path not in outputs)
         raise InputError(
             f"{output} is an output of gradewire score, but {other} is not. Score {other} with the same --metrics "
-            "first, or name two files of answers instead"
+            "first, or name a file of answers in place of each output"
         )
     return bool(outputs)
 

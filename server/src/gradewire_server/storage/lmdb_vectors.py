@@ -54,7 +54,7 @@ class Generations:
             self._adopt()
 
     def read(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], list[int]]:
-        """Return each key's value, or None, and the positions of values in an older generation.
+        """Return each key's value (or None), and the positions of the values that an older generation contains.
 
         Raises:
             TruncatedError: A file has shrunk.

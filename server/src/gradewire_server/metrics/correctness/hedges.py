@@ -142,7 +142,7 @@ def _candidates(text: str) -> list[frozenset[str]]:
 
 
 def _is_list(text: str, parts: int, ors: int) -> bool:
-    """Return True if a text lists its `parts` candidates; `ors` counts "or" and similar separators."""
+    """Return True if a text is a list of `parts` candidates with `ors` separators such as "or"."""
     if not ors:
         names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
         return parts >= _MIN_CANDIDATES_WITHOUT_OR and (
