@@ -209,7 +209,7 @@ def _load(directory: Path, *, graph: bool) -> BuiltModel:
 
 
 def newest_version(directory: Path) -> int | None:
-    """Return the number of a model's newest version folder, which Triton serves, or None if there is none."""
+    """Return the number of a model's newest version folder, which Triton serves, or None without such a folder."""
     versions = [int(path.name) for path in directory.glob("[1-9]*") if path.name.isascii() and path.name.isdigit()]
     return max(versions, default=None)
 
