@@ -93,7 +93,7 @@ class EvaluatorLabels:
 
     @property
     def last_score(self) -> float:
-        """The score of the last row that counts."""
+        """The score of the last counted row."""
         return self._scores[-1]
 
     def verdicts(self) -> NDArray[np.float64]:

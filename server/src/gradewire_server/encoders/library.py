@@ -208,7 +208,7 @@ class ModelLibrary(ModelIndex):
             self.loaded[name] = loaded
 
     def still_awaited(self, name: str, failure: Failure) -> None:
-        """Replace an awaited model's failure."""
+        """Replace the failure of a model in `awaited`; ignore other models."""
         if name in self.awaited:
             self.awaited[name] = failure
 

@@ -1,4 +1,4 @@
-"""A judge on a server, and the backend for this judge, for all types of servers."""
+"""A judge on a server of any type, and the backend for this judge."""
 
 import asyncio
 import functools
