@@ -67,7 +67,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A metric's message or a parts message, with its field name in the oneof."""
+    """The message of a metric or of a metric's parts, with the message's field name in the oneof."""
 
     name: str
     class_name: str

@@ -64,8 +64,8 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
         model = load_built(place, name, graph=False)
         if not model.digest.startswith(digest):
             raise InvalidRequest(
-                f"the scores come from {name}@{digest}, but {place} contains {name}@{model.digest[:12]}. Score again "
-                f"with this model, or name the directory of {name}@{digest}"
+                f"the scores come from {name}@{digest}, but {place} contains {name}@{model.digest[:12]}. Score the "
+                f"rows again with this model, or name the directory of {name}@{digest}"
             )
         fitted = read_calibration({**values, "model_digest": model.digest, "origin": "user"})
         from gradewire_models.build.fitted import store_calibration  # noqa: PLC0415 - loads onnx

@@ -17,7 +17,7 @@ KNVQA_STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "macro_f1", "precis
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """Human judgement of all labelled answers by a model, including answers without an evaluator's verdict.
+    """Human judgement of all of a model's labelled answers, including answers without an evaluator's verdict.
 
     Attributes:
         human_rate: Share of right answers by human labels (mean label), 0 to 1.

@@ -26,7 +26,7 @@ def exclusive(path: Path, notify: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def exclusive_if_free(path: Path) -> Iterator[bool]:
-    """Hold the existing lock file `path` for the block if it is free; yield True if this process holds it.
+    """If the existing lock file `path` is free, hold the file for the block; yield True if this process holds the file.
 
     Raises:
         OSError: The file is missing or cannot be opened.

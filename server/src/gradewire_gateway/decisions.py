@@ -251,7 +251,7 @@ def _openai_answer(question: Question, given: Mapping[str, Any], decided: Decide
 
 
 def _verdict(kind: QuestionType, labels: Sequence[Any], decided: Decided) -> dict[str, Any]:
-    """Return the members that both formats share, for the answer to a question of type choice or score."""
+    """Return the members that both formats share in the answer to a question of type choice or score."""
     if kind is QuestionType.CHOICE:
         return {"type": "choice", "choice": labels[decided.best], "confidence": decided.choice_confidence}
     return {"type": "score", "score": decided.level, "confidence": decided.score_confidence}

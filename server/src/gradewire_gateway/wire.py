@@ -140,7 +140,7 @@ def _fields_of(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
 
 @cache
 def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None, bool]]:
-    """Return for each field name (JSON or proto) the proto name, the message type or None, and if it is a list."""
+    """Return, by field name (JSON or proto), the proto name, the message type (or None), and True for a list."""
     found = {}
     for name, field in _fields_of(kind).items():
         held = field.message_type

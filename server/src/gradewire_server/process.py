@@ -117,7 +117,7 @@ class SupervisedProcess:
         return self._process.pid
 
     async def send(self, line: bytes) -> None:
-        """Write a line to the process's input. Ignore that the process may have ended; `wait_for_exit` reports this."""
+        """Write a line to the process's input. An ended process is no error here; `wait_for_exit` reports it."""
         writer = cast("asyncio.StreamWriter", self._process.stdin)
         writer.write(line)
         with suppress(ConnectionError):

@@ -132,7 +132,7 @@ class TritonError(Exception):
 
 
 def kind_of(code: str, message: str) -> Fault:
-    """Return the type of an error, from the name of its gRPC code and its message."""
+    """Determine an error's type from the name of the gRPC code and from the message."""
     by_code = _BY_CODE.get(code, Fault.FAILED)
     return _by_words(message, by_code) if code in {"UNAVAILABLE", "CANCELLED"} else by_code
 

@@ -412,4 +412,4 @@ def test_columns_that_were_not_kept_say_how_to_keep_them(command: Command, score
     )
     done = command("compare", *files, "--where", "kind=a")
     assert "--where kind: " in done.stderr
-    assert "Score again with --keep-columns kind to keep it" in done.stderr
+    assert "Score the rows again with --keep-columns kind to keep it" in done.stderr

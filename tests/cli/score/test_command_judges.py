@@ -122,8 +122,8 @@ def test_prompts_of_one_metric_are_told_apart_by_name(command: Command, tmp_path
     ("text", "metrics", "said"),
     [
         (PROMPT, "smile,judge_grade", "prompt mine/3 is for lave. Add this metric to --metrics"),
-        (PROMPT, "lave?prompt=lave/1", "if that names a different prompt"),
-        (PROMPT, "lave?prompt=mine/3@00000000", "if that names a different prompt"),
+        (PROMPT, "lave?prompt=lave/1", "if --metrics gives it a different prompt"),
+        (PROMPT, "lave?prompt=mine/3@00000000", "if --metrics gives it a different prompt"),
         ("metric = ", "lave", "is not TOML"),
         ('metric = "lave"', "lave", "lacks its name: add the line name ="),
         ('metric = "lave"\nname = "x"\nversion = "1"', "lave", "lacks its version"),

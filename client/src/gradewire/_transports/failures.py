@@ -62,7 +62,7 @@ Encryption = Literal["none", "tls", "tls with client certificate", "unknown"]
 
 
 def encryption_at(address: str) -> Encryption:
-    """Return the encryption that a server uses, within about two seconds.
+    """Find out, within about two seconds, which encryption a server uses.
 
     "unknown" means that nothing answers at the address, or that only gRPC can resolve the address.
     """

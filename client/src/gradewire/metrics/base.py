@@ -198,5 +198,5 @@ class Metric:
 
     @property
     def reads_prepared(self) -> bool:
-        """True if the metric's parameters make it read the call's reference set."""
+        """True if the metric's parameters make the metric read the call's reference set."""
         return self.prepared_parameter is not None and getattr(self, self.prepared_parameter) == "prepared"

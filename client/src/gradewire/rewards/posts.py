@@ -265,7 +265,7 @@ async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None =
 
 
 async def verify(scorer: RewardScorer, body: Any) -> PostReply:
-    """Answer a post from NeMo Gym 0.7 to `/verify`, with the request's fields and the reward.
+    """Answer a post from NeMo Gym 0.7 to `/verify`. The reply contains the request's fields and the reward.
 
     Replies to Gym must contain a number. A sample without a reward therefore gets 0 and `mask_sample`, so that Gym
     leaves the sample out. The reply also contains the reason.

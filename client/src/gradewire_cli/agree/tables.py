@@ -243,7 +243,7 @@ def headline_by_model(result: AgreementResult) -> Iterator[Table]:
 
 
 def optional_intervals(result: AgreementResult) -> list[str]:
-    """Return notes on the intervals in the tables by model."""
+    """Return notes on the intervals in the optional tables, which have values for each model."""
     figures = list(_system_intervals(result.systems, result.people))
     if result.accuracies is not None:
         figures += accuracy_intervals(result.accuracies, result.people)

@@ -38,7 +38,8 @@ def built_model(models_dir: Path | None, named: str) -> tuple[str, str, Sequence
         found, fitted = server_module("gradewire_cli.server_fits").fitted_for(models_dir, name)
     if not found.startswith(f"{name}@{digest}"):
         raise InputError(
-            f"the scores come from {name}@{digest}, but this machine has {found[: len(name) + 13]}. Score again"
+            f"the scores come from {name}@{digest}, but this machine has {found[: len(name) + 13]}. "
+            "Score the rows again"
         )
     return name, found.partition("@")[2], fitted
 

@@ -284,7 +284,7 @@ def are_outputs(paths: Sequence[str]) -> bool:
         output, other = outputs[0], next(path for path in paths if path not in outputs)
         raise InputError(
             f"{output} is an output of gradewire score, but {other} is not. Score {other} with the same --metrics "
-            "first, or name the files with answers for both"
+            "first, or name a file of answers in place of each output"
         )
     return bool(outputs)
 
@@ -316,7 +316,9 @@ def read_outputs(source: InputFile) -> Collected:
             results = _results(f"{path} {row.position}", output)
             labels = labels or list(results)
             if list(results) != labels:
-                raise InputError(f"{path}: the metrics at {row.position} differ from the first row's. Score again")
+                raise InputError(
+                    f"{path}: the metrics at {row.position} differ from the first row's. Score the rows again"
+                )
             _check_same_metrics(
                 f"{path} {row.position}", found.lines.setdefault(path, lines_of(output)), lines_of(output)
             )
@@ -362,7 +364,8 @@ def _check_columns(path: str, columns: Mapping[str, Any], options: RowOptions) -
     for option, column in mapped:
         if column not in columns:
             raise InputError(
-                f"{option} {column}: {path} lacks this column. Score again with --keep-columns {column} to keep it"
+                f"{option} {column}: {path} lacks this column. Score the rows again with --keep-columns "
+                f"{column} to keep it"
             )
 
 

@@ -293,7 +293,7 @@ def leaderboard_pages(
     )
     sections = [
         Section("ratings", ("Ratings",), head),
-        Section("wins", ("Wins of each model against each other model",), [matrix], link=("Wins",)),
+        Section("wins", ("Each model's wins against every other model",), [matrix], link=("Wins",)),
         *(_tables(name, title, link, tables) for name, title, link, tables in further if tables),
     ]
     doubtful = questionable(result.verdicts.pairs, most=_QUESTIONABLE)

@@ -84,7 +84,7 @@ class ConnectionOptions:
     async def open(self, transport: Transport | None = None) -> AsyncGenerator[AsyncClient]:
         """Yield the client after its server has answered, and close the client at the end.
 
-        With a wrong address, this fails after `wait_s`. If the server disappears later, calls wait for it until
+        With a wrong address, this fails after `wait_s`. If the server disappears later, calls wait for the server until
         `deadline_s`.
         """
         async with self.client(transport) as client:

@@ -67,7 +67,7 @@ def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> l
         if given.path not in used:
             raise InputError(
                 f"--prompt {given.path}: prompt {given.prompt.name} is for {given.prompt.metric}. Add this metric to "
-                "--metrics, or remove its parameter prompt if that names a different prompt"
+                "--metrics or, if --metrics gives it a different prompt, remove that prompt"
             )
     return filled
 

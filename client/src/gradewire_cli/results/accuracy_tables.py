@@ -1,4 +1,4 @@
-"""Tables of models' accuracy, judged by metrics and by annotators."""
+"""Tables of models' accuracy according to metrics and according to annotators."""
 
 from __future__ import annotations
 

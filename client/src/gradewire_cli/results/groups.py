@@ -121,7 +121,7 @@ class GroupedScores:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetric:
-    """One metric's values in one group. `statistics` is None with too many groups or without numpy."""
+    """One metric's values in one group. `statistics` is None if there are too many groups or numpy is missing."""
 
     group: tuple[str, ...]
     tally: GroupTally

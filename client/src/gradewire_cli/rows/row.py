@@ -105,7 +105,7 @@ class RowOptions:
         return self.names(name) if name in GROUPING_FIELDS else (name,)
 
     def among(self, present: Sequence[str]) -> "RowOptions":
-        """Return the options for a file with these columns. The usual column names match in upper and lower case."""
+        """Return the options for a file with these columns. Case does not matter in the usual column names."""
         found = dict(self.columns)
         for name, usual in ALIASES.items():
             if name not in found and not set(usual) & set(present):

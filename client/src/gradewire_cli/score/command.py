@@ -132,7 +132,7 @@ class Output:
             write_table(self.path, self.rows)
 
     def remove_rows(self) -> None:
-        """Remove the JSONL next to a table, unless a later run can retry some of its rows."""
+        """Remove the JSONL next to a table, unless a later run can retry some of the rows."""
         if self.rows is None or self.path == self.rows:
             return
         if any(may_pass(result) for _, result in read_results(self.rows)):

@@ -150,7 +150,7 @@ def _refuse_many_rows(source: InputFile) -> None:
 
 
 def over_a_file(metric: Metric) -> Metric:
-    """Return the metric with a prepared corpus if it needs a corpus but names no corpus.
+    """Return the metric; if the metric needs a corpus but names none, add a prepared corpus.
 
     The server's default corpus is the items of one request, so a row's score would depend on neighbouring rows.
     """

@@ -93,7 +93,7 @@ class EvaluatorLabels:
 
     @property
     def last_score(self) -> float:
-        """The score of the last row that counts."""
+        """The score of the last counted row."""
         return self._scores[-1]
 
     def verdicts(self) -> NDArray[np.float64]:
@@ -316,7 +316,9 @@ def with_stored_scores(rows: Iterator[Row], paths: Sequence[Path]) -> Iterator[t
         scores: dict[str, Any] = {}
         for path, (_, output) in zip(paths, joined, strict=True):
             if repeated := scores.keys() & output["scores"].keys():
-                raise InputError(f"{path} and another --scores file both have {min(repeated)}. Leave one out")
+                raise InputError(
+                    f"{path} and another --scores file both have {min(repeated)}. Leave out one of these files"
+                )
             scores |= output["scores"]
         yield row, {**first, "scores": scores}
 

@@ -104,7 +104,7 @@ class AnswerPair:
         return self.a.row.id
 
     def with_picture_digests(self, folder: Path | None) -> AnswerPair:
-        """Return the pair with digests of both rows' pictures in `folder`. None means that no picture is shown."""
+        """Return the pair with digests of both rows' pictures in `folder`. If `folder` is None, no picture is shown."""
         a, b = with_picture_digests((self.a.row, self.b.row), folder)
         return replace(self, a=replace(self.a, row=a), b=replace(self.b, row=b))
 

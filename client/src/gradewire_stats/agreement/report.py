@@ -22,7 +22,7 @@ class CellAgreement:
         rows: Number of rows with a score.
         judged: Number of rows with a verdict. Accuracy, F1, precision, recall, positive rate and deviation use only
             these rows.
-        questions: Number of questions with scored rows that can vary between draws: all questions, minus one for each
+        questions: Number of the scored rows' questions that can vary between draws: all questions, minus one for each
             data set after the first. With fewer than `bootstrap.LEAST_QUESTIONS`, no statistic has an interval.
     """
 

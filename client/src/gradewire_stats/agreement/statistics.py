@@ -223,7 +223,7 @@ def standard(values: NDArray[np.float64], middle: float, half: float) -> NDArray
 def additive_values(
     sums: Mapping[str, NDArray[np.float64]], statistics: Collection[Statistic]
 ) -> dict[Statistic, NDArray[np.float64]]:
-    """Compute statistics in each draw from sums over rows.
+    """Compute each draw's statistics from sums over rows.
 
     Args:
         sums: float64[draws] by name: the sums by question from `sums_by_question`, added up over each draw.

@@ -150,7 +150,7 @@ def judge_gains(rows: CascadeRows, *, resamples: int, seed: int) -> tuple[JudgeG
 
 
 def judged_below(gains: Sequence[JudgeGain]) -> float | None:
-    """Return the confidence below which a judge helps, for the largest share with a gain, or None without a gain."""
+    """Return the confidence below which a judge helps, for the largest share with a gain; None if there is no gain."""
     return max((each.below for each in gains if each.adds), default=None)
 
 

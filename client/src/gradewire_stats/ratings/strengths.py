@@ -174,7 +174,7 @@ def bradley_terry(counts: PairCounts) -> Strengths:
         step *= np.minimum(1.0, _MAX_STEP / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
         strengths[left] = values + step
     else:
-        raise NotConvergedError(f"no maximum of the likelihood found in {_ITERATIONS} steps")
+        raise NotConvergedError(f"found no maximum of the likelihood in {_ITERATIONS} steps")
     values = np.where(played, strengths, np.nan)
     with np.errstate(invalid="ignore"):
         there = np.maximum(1, played.sum(axis=1, keepdims=True))

@@ -109,7 +109,7 @@ class ModelRating:
     """A model's ratings.
 
     Attributes:
-        elo: Median Elo rating over the draws, with its interval, or `elo_once` without draws.
+        elo: Median Elo rating over the draws, with its interval; without draws, `elo_once`.
         bradley_terry: Bradley-Terry rating by maximum likelihood, on Elo's scale. It has no interval unless `bounded`.
         bounded: True if the matches determine `bradley_terry` (see `held_together`). If not, for instance because the
             model won all its matches, the distance to other models depends only on the regularisation.

@@ -41,7 +41,7 @@ class AnswerRow:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """At least one row, the rows' origin, and their SHA-256, 64 hex characters."""
+    """At least one row, the rows' origin, and the rows' SHA-256 in 64 hex characters."""
 
     rows: tuple[AnswerRow, ...]
     origin: str

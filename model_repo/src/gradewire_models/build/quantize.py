@@ -86,7 +86,7 @@ class GraphEditor:
         self.new = Nodes()
 
     def value(self, name: str) -> Constant:
-        """Return a constant from the original graph, float32."""
+        """Return a constant from the original graph as float32."""
         return np.asarray(numpy_helper.to_array(self._constants[name]), np.float32)
 
     def producer(self, name: str) -> onnx.NodeProto:

@@ -236,7 +236,7 @@ def _check_catalog(model: BuiltModel, expected: CatalogModel | None) -> Check:
     if expected is None or not expected.digest:
         return Check("catalog", passed=True, detail="the catalog pins no digest for this model; not compared")
     if expected.digest != model.digest:
-        detail = f"the catalog expects digest {expected.digest}. Build it again: {expected.build_hint}"
+        detail = f"the catalog expects digest {expected.digest}. Build the model again: {expected.build_hint}"
         return Check("catalog", passed=False, detail=detail)
     return Check("catalog", passed=True, detail="the digest matches the catalog")
 

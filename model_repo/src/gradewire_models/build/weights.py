@@ -221,7 +221,7 @@ def read_head(directory: Path, model: CatalogModel) -> Head:
 
 
 def read_separator(tokenizer: Path) -> int:
-    """Return the ID of the token that separates a grader's texts, from a tokenizer.json.
+    """Read, from a tokenizer.json, the ID of the token that separates a grader's texts.
 
     Raises:
         BuildError: The tokenizer lacks this token.

@@ -51,7 +51,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Adapted:
-    """An ``[[adapted]]``; the adapter is stored in `gradewire_models.catalog` under the model's name."""
+    """An ``[[adapted]]`` table; the adapter is stored in `gradewire_models.catalog` under the model's name."""
 
     name: Name
     base: str
@@ -92,7 +92,7 @@ def read_variant(entry: Mapping[str, Any], bases: Models) -> CatalogModel:
 
 
 def read_adapted(entry: Mapping[str, Any], bases: Models, directory: Path) -> CatalogModel:
-    """Read an ``[[adapted]]``; raise the errors of `read_model`."""
+    """Read an ``[[adapted]]`` table; raise the errors of `read_model`."""
     said = vars(read_table(Adapted, {**entry, **_calibrations(entry, directory)})).copy()
     base = _base(said.pop("base"), bases)
     files = said.pop("files")

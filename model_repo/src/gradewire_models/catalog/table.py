@@ -153,8 +153,8 @@ def read_json(kind: type[T], text: bytes) -> T:
     """Read a JSON object into the dataclass `kind`; ignore unknown fields.
 
     Raises:
-        FieldError: The text is not a JSON object, a field is missing, of a wrong type or out of range, or a string
-            contains a lone surrogate.
+        FieldError: The text is not a JSON object, a field is missing or has a wrong type or value, or a string contains
+            a lone surrogate.
     """
     try:
         found: T = _adapter(kind).validate_json(text, strict=True, extra="ignore")

@@ -175,7 +175,7 @@ def _state(entry: CatalogModel, built: BuiltModel | None) -> str:
     if built is None:
         return f"not built ({entry.download_bytes / 1e6:.0f} MB to download). Run: {entry.build_hint}"
     if entry.digest not in {"", built.digest}:
-        return f"built with a digest that differs from the catalog's. Build it again: {entry.build_hint}"
+        return f"built with a digest that differs from the catalog's. Build the model again: {entry.build_hint}"
     return f"built, digest {built.digest}"
 
 

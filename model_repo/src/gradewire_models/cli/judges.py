@@ -106,7 +106,7 @@ def _state(entry: CatalogJudge, built: BuiltJudge | None) -> str:
     if built is None:
         return f"not built ({entry.download_bytes / 1e6:.0f} MB to download). Run: {entry.build_hint}"
     if any(entry.digests.get(form, digest) != digest for form, digest in built.digests.items()):
-        return f"built with a digest that differs from the catalog's. Build it again: {entry.build_hint}"
+        return f"built with a digest that differs from the catalog's. Build the judge again: {entry.build_hint}"
     return f"built, {_forms(built)}"
 
 

@@ -55,9 +55,9 @@ def complete(encoder: onnx.ModelProto, completion: Completion) -> onnx.ModelProt
     int64 [batch, tokens]. The encoder must have the outputs in `completion.needed` and include its weights.
 
     Returns:
-        A graph with the inputs ``input_ids`` (ignored where the mask is 0) and ``attention_mask`` (1 for a text's
-        tokens, then 0), int64 [batch, tokens], and the outputs ``sentence_embedding``, float32 [batch, dims], of unit
-        length, ``token_embeddings`` and ``token_embeddings_layer_N``, float32 [batch, tokens, dims].
+        A graph with the int64 [batch, tokens] inputs ``input_ids`` (ignored where the mask is 0) and ``attention_mask``
+        (1 for a text's tokens, then 0). The output ``sentence_embedding`` is float32 [batch, dims], of unit length. The
+        outputs ``token_embeddings`` and ``token_embeddings_layer_N`` are float32 [batch, tokens, dims].
 
     Raises:
         ExportError: The encoder needs unknown inputs, lacks an output, or uses non-standard operators.

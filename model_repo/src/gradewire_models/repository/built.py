@@ -55,7 +55,7 @@ def described_in(repository: Path, file: str) -> list[Path]:
 
 
 def find_directory(repository: Path, name: str, file: str) -> Path | None:
-    """Return the directory `name` if it contains `file`, or None if it does not or `name` is not a plain name."""
+    """Return the directory `name` if `name` is a plain name and the directory contains `file`, otherwise None."""
     if (
         not name
         or name.startswith(".")
@@ -120,7 +120,7 @@ class BuiltModel(EncoderMetadata):
 
     @property
     def token_layers(self) -> tuple[int, ...]:
-        """Layers whose token vectors are outputs, in ascending order and with the last layer; 1 is the first layer."""
+        """Layers whose token vectors are outputs, ascending and including the last layer; the first layer is 1."""
         return () if self.kind == "grader" else (*sorted(self.earlier_layers), self.layers)
 
     def token_output(self, layer: int) -> str:
@@ -209,7 +209,7 @@ def _load(directory: Path, *, graph: bool) -> BuiltModel:
 
 
 def newest_version(directory: Path) -> int | None:
-    """Return the highest number of a model's version folders, or None without a folder; Triton serves this version."""
+    """Return the number of a model's newest version folder, which Triton serves, or None without such a folder."""
     versions = [int(path.name) for path in directory.glob("[1-9]*") if path.name.isascii() and path.name.isdigit()]
     return max(versions, default=None)
 

@@ -16,8 +16,8 @@ _NEVER = -1e9
 def group(examples: Sequence[Example]) -> tuple[Any, Any]:
     """Find, for each example in a batch, the candidates that compete with its positive.
 
-    Exclude candidates with the text of the anchor or the positive, which would be punished for being right, and other
-    examples' candidates for the same question, which may have the same meaning.
+    Exclude candidates with the text of the anchor or the positive, because they would be punished for being right. Also
+    exclude other examples' candidates for the same question, because they may have the same meaning.
 
     Returns:
         int64 [negatives], the index of each hard negative's example; bool [examples, examples + negatives], the allowed

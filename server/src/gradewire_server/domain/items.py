@@ -218,7 +218,7 @@ class MetricResult:
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status is Status.OK):
-            raise ValueError(f"status {self.status!r} does not match score {self.score}; only OK requires a score")
+            raise ValueError(f"status {self.status!r} does not match score {self.score}: only OK has a score")
 
     @classmethod
     def failed(cls, failure: Failure) -> "MetricResult":

@@ -64,7 +64,7 @@ class Parameters:
 
     @property
     def model(self) -> str:
-        """The encoder's or judge's name, without a digest, or "" without a model."""
+        """The name, without a digest, of the encoder or judge; "" for a metric that needs no model."""
         return ""
 
     @property

@@ -182,7 +182,7 @@ class CachedEncoder:
     async def _look_up(
         self, call: VectorCall, texts: Sequence[str], tiers: Sequence[Tier], kind: VectorKind
     ) -> list[int]:
-        """Fill a call from memory and return the positions of missing texts."""
+        """Fill in a call's results from memory; return the positions of the texts that memory lacks."""
         space = self.spaces.of(kind)
         get = self._blobs.get
         missing: list[int] = []

@@ -115,7 +115,7 @@ class ModelLibrary(ModelIndex):
         return None if loaded is None or digest not in {"", loaded.status.digest} else loaded
 
     async def load(self, reference: str) -> LoadedModel | Failure:
-        """Return a model, and load it if necessary. An awaited model fails immediately."""
+        """Return a model, and load it if necessary. For a model in `awaited`, return the failure at once."""
         name, _, digest = reference.partition("@")
         name = name or self.default
         loaded = self.loaded.get(name) or self.awaited.get(name) or await self.reload(name)
@@ -208,7 +208,7 @@ class ModelLibrary(ModelIndex):
             self.loaded[name] = loaded
 
     def still_awaited(self, name: str, failure: Failure) -> None:
-        """Replace an awaited model's failure."""
+        """Replace the failure of a model in `awaited`; ignore other models."""
         if name in self.awaited:
             self.awaited[name] = failure
 

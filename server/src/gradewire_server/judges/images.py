@@ -157,7 +157,7 @@ def media_type_of(content: bytes) -> str:
 
 
 def decode(content: bytes, claimed: str, max_pixels: int) -> str:
-    """Decode a whole image, which needs four bytes of memory per pixel, and return its media type.
+    """Decode a whole image and return its media type. Decoding needs four bytes of memory per pixel.
 
     Raises:
         ImageError: The image's type is not the claimed type, or the image is too large, animated or damaged.

@@ -52,7 +52,7 @@ class JudgeTelemetry:
         self._run_tokens = histogram("run_tokens", "Tokens computed in one run of the embedded judge.", _TOKENS)
         self._run_s = histogram("run_seconds", "Time of one run of the embedded judge.", _SECONDS)
         self._prefill = counter("prefill_tokens", "Prompt tokens computed by the embedded judge.")
-        self._reused = counter("reused_tokens", "Tokens of fixed prompts that were not computed again.")
+        self._reused = counter("reused_tokens", "Fixed-prompt tokens that were not computed again.")
         self._decode = counter("decode_tokens", "Tokens written by the embedded judge.")
         self._restarts = counter("restarts", "Lost worker processes of the embedded judge.")
         self._remote_tokens = counter("remote_tokens", "Tokens that a judge's server reported.", ("kind",))

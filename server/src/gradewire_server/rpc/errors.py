@@ -25,7 +25,7 @@ from gradewire_server.requests.errors import (
 )
 
 _STATUS_FLUSH_S: Final = 1.0
-"""The timeout for sending a final status, because the caller may not read earlier replies."""
+"""The timeout for sending a final status. It is needed if a caller does not read earlier replies."""
 
 AnyContext: TypeAlias = aio.ServicerContext[Any, Any]
 Trailing: TypeAlias = tuple[tuple[str, str], ...]

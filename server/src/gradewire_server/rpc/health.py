@@ -100,7 +100,7 @@ class Lifecycle:
         return self.phase is Phase.SERVING and not self._broken
 
     def is_serving(self, service: str) -> bool | None:
-        """Return True if the service is healthy, or None if it is unknown. "" means the whole server."""
+        """Return True if the service is healthy, or None for an unknown service. "" means the whole server."""
         if service not in ALL_SERVICES and (service != JUDGING or self._judging is None):
             return None
         if self.phase is not Phase.SERVING:

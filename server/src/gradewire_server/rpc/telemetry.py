@@ -156,7 +156,7 @@ class RpcTelemetry:
         self._results(metric, status.name).inc()
 
     def count_synthetic(self, generated: int, fallback: int) -> None:
-        """Count references with a generated synthetic answer, and references that serve as their own."""
+        """Count references with a generated synthetic answer, and references that are used as synthetic answers."""
         self._synthetic.labels("generated").inc(generated)
         self._synthetic.labels("fallback").inc(fallback)
 

@@ -118,7 +118,7 @@ class PortCall(ABC, Generic[T]):
     operation = ""
     """OpenTelemetry's name for the operation."""
     weight = 1
-    """The size of an answer, relative to a sentence vector."""
+    """The size of an answer, relative to the size of a sentence vector."""
 
     def __init__(self, model: str = "") -> None:
         self.model = model

@@ -39,7 +39,7 @@ _PAUSE_AFTER_FAILED_WRITE_S: Final = 10.0
 
 
 class Generations:
-    """The generations in a directory that this process has opened. It raises the same errors as `open_environment`.
+    """A directory's generations that this process has opened. The methods raise the errors of `open_environment`.
 
     `read` and `write` may run on two threads. If another process has removed an open generation, this process uses the
     generation until this process's map is full. `max_bytes` limits all generations together.
@@ -54,7 +54,7 @@ class Generations:
             self._adopt()
 
     def read(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], list[int]]:
-        """Return each key's value, or None, and the positions of values in an older generation.
+        """Return each key's value (or None), and the positions of the values that an older generation contains.
 
         Raises:
             TruncatedError: A file has shrunk.

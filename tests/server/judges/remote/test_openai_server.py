@@ -153,7 +153,7 @@ async def test_what_a_server_does_not_do_is_logged_in_words_once(caplog: pytest.
             logging.WARNING,
             (
                 "judge m: its server lacks features: logprobs (the answer's text decides, with probability 1), "
-                "constrains (the answer may not be a label), "
+                "constrains (an answer need not be a label), "
                 "continues (an instruction says how to begin)"
             ),
         )

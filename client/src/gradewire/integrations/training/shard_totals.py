@@ -38,8 +38,8 @@ def means(label: str, totals: Sequence[float]) -> dict[str, float]:
     """Return a metric's means from its totals.
 
     Returns:
-        `LABEL`, the mean over scored items (NaN if no item was scored), `LABEL_not_scored`, the share of items without
-        a score, and `LABEL_share_right`, the share of right answers, if there are verdicts.
+        `LABEL`: the mean over scored items (NaN if no item was scored). `LABEL_not_scored`: the share of items without
+        a score. If there are verdicts, `LABEL_share_right`: the share of right answers.
     """
     total, scored, correct, judged, *by_status = totals
     items = sum(by_status)

@@ -106,7 +106,7 @@ async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
 
 
 def _measured(given: LoadOptions, on_step: Callable[[Step], None]) -> tuple[LoadResult, BaseException | None]:
-    """Return the results, and the error that ended the run early (None without one).
+    """Return the results and the error that ended the run early; the error is None if the run was complete.
 
     If no step has ended, raise the error instead.
     """

@@ -291,7 +291,7 @@ def option_position(answer: str, options: Sequence[str]) -> int | None:
 
 
 def option_named(answer: Any, options: Sequence[str]) -> Any:
-    """Replace an answer that names an option by letter, or by letter and text, with the option's text."""
+    """Return the option's text if an answer is its letter, alone or with the text; otherwise return the answer."""
     if not isinstance(answer, str):
         return answer
     place = option_position(answer, options)

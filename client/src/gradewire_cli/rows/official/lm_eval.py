@@ -63,7 +63,7 @@ def final_answer(target: str) -> str:
 
 
 def options_of(doc: Mapping[str, Any]) -> list[str]:
-    """Return a document's choices in the order of their letters, or [] if there are none or one is only a letter."""
+    """Return a document's choices in the order of their letters; [] if none exist or one of them is only a letter."""
     for name in ("options", "choices"):
         given = doc.get(name)
         if isinstance(given, Mapping):

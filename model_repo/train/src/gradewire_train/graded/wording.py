@@ -107,7 +107,7 @@ def any_of(rng: PartRandom, texts: Sequence[str]) -> str:
 
 
 def owned(rng: PartRandom, lexicon: Lexicon, text: str) -> bool:
-    """Return True if the part owns `text` or WordNet lacks it; treat a plural like its singular."""
+    """Return True if the part owns `text`, or if WordNet lacks `text`; treat a plural like the singular."""
     bare = normal(text)
     known = [each for each in (bare, bare.removesuffix("s"), bare.removesuffix("es")) if lexicon.keys_of(each)]
     return all(rng.part.owns(each) for each in known[:1])

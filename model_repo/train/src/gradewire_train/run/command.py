@@ -70,7 +70,7 @@ def run_training(request: R, kind: type[K], prepare: Callable[[R, K, Console], W
 
 
 def base_encoder(request: Request, recipe: Recipe | GraderRecipe, max_tokens: int, console: Console) -> TrainedEncoder:
-    """Load the model that training starts from, with progress of the download; see `load_base` for errors."""
+    """Load the model that training starts from, and show the download's progress; for errors, see `load_base`."""
     base = recipe.training.base
     with ConsoleProgress(console, base) as progress:
         return load_base(base, max_tokens=max_tokens, wheels=request.wheels, report=progress.report)

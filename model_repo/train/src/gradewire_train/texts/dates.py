@@ -105,7 +105,7 @@ def _other_days(rng: Random, day: dt.date) -> list[dt.date]:
 
 
 def day_forms(day: dt.date) -> list[str]:
-    """Return a day in all formats; the first six have the full or short month."""
+    """Return a day in all formats; the first six contain the month's full or short name."""
     month = _MONTHS[day.month - 1]
     parts = {"date": day, "month": month, "short": month[:3], "rank": ordinal(day.day)}
     return [form.format(**parts) for form in WORDS["day_forms"]]

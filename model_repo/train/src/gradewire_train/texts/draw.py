@@ -57,7 +57,7 @@ def normal(text: str) -> str:
 
 
 def checked(draw: Draw | None) -> Draw | None:
-    """Remove repeated answers, and wrong answers that equal a right answer after `normal`.
+    """Remove repeated answers, and wrong answers whose `normal` form equals that of a right answer.
 
     A right answer among the wrong answers would teach the opposite. Return None if no wrong answer is left, or if the
     reference is blank.
@@ -84,7 +84,7 @@ def some(rng: Random, of: Sequence[T], most: int) -> list[T]:
 
 
 def sound(example: Example) -> bool:
-    """Return True if no negative of a drawn example equals the anchor or the positive after `normal`.
+    """Return True if, in `normal` form, no negative of a drawn example equals the anchor or the positive.
 
     This may reject good examples, but more can be drawn. A user's examples need only pass `contradiction`.
     """

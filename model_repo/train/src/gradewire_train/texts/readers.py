@@ -85,7 +85,7 @@ def text(row: Row, field: str) -> str:
 
 
 def clean(value: object, field: str) -> str:
-    """Return the value of `field` normalised as in `text`."""
+    """Return the value of `field`, normalised in the same way as in `text`."""
     if not isinstance(value, str):
         raise FieldError(f'field "{field}": must be a string, not {type(value).__name__}')
     if len(value) > _MOST_CHARACTERS:

@@ -78,7 +78,7 @@ class Things:
         return Draw(question, statement, answer, tuple(same), self._looser(rng, synset, name), tuple(wrong))
 
     def _wrong(self, rng: Random, synset: Synset) -> list[str]:
-        """Return antonyms, siblings and other words from the topic."""
+        """Return antonyms, siblings and other words from the synset's topic."""
         siblings = self._lexicon.siblings(synset, rng, 2 if synset.topic in _CONCRETE else 1)
         met, every = self._topics[synset.topic]
         others = [each.words[0].text for each in (*some(rng, met, 2), rng.choice(every))]

@@ -254,7 +254,7 @@ class TextEnd:
         return bool(self._stop) and first_stop(self._text(ids[-self._tail :]), self._stop) is not None
 
     def read(self, ids: Sequence[int]) -> tuple[str, bool]:
-        """Return the answer, stripped and without its stop, and True if the answer has ended."""
+        """Return the answer (stripped, without its stop) and a flag that is True if the answer has ended."""
         ended = bool(ids) and ids[-1] in self._ends
         text = self._text(ids[:-1] if ended else ids)
         at = first_stop(text, self._stop)

@@ -85,7 +85,7 @@ class WorkerProcess(SupervisedProcess):
         return worker
 
     async def run(self, run: Run, *, timeout_s: float) -> list[RowResult]:
-        """Compute one run; raise WorkerLostError. If you cancel this call, the process is killed."""
+        """Compute one run; raise WorkerLostError if the worker is lost. Cancelling this call kills the process."""
         try:
             return read_results(await self._ask(run._asdict(), timeout_s=timeout_s))
         except asyncio.CancelledError:

@@ -48,7 +48,8 @@ _ABOUT_ONE_PICTURE: Final = re.compile(
     r"\b(?:format|mime|media type|file|decod|load|read\b|corrupt|damag|size|dimension|resolution|aspect|pixel|animat"
     r"|download|fetch)|valid image|image is valid|too (?:large|small|big|many)|at most [1-9]"
 )
-"""Words that refer to one image, because "unsupported image format" does not mean that the model sees no images."""
+"""Words that refer to one image. "unsupported image format", for example, does not mean that the model sees no images.
+"""
 
 
 class RemoteFault(StrEnum):

@@ -75,7 +75,7 @@ class HttpClient:
             self._runner.run(until_closed())
 
     async def send(self, path: str, body: bytes | None = None) -> Reply:
-        """Send a POST request with JSON, or a GET request if `body` is None; raise RemoteError."""
+        """Send a POST request with JSON, or a GET request if `body` is None; raise RemoteError on failure."""
         method, span = "GET" if body is None else "POST", current_span()
         if span is None:
             return await self._exchange(method, path, body, {})

@@ -1,4 +1,4 @@
-"""A judge on a server, and the backend for this judge, for all types of servers."""
+"""A judge on a server of any type, and the backend for this judge."""
 
 import asyncio
 import functools
@@ -204,7 +204,7 @@ class RemoteJudge(Judge):
             question = replace(question, prompt=shorter)
 
     async def _ask(self, questions: Sequence[Question], deadline_s: float | None) -> Sequence[Answer | RemoteError]:
-        """Send questions in one request, with retries; raise RemoteError.
+        """Send questions in one request, with retries; raise RemoteError if the whole request fails.
 
         Returns:
             An answer for each question or, only if there are several questions, an error.

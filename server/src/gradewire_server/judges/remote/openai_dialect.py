@@ -28,7 +28,7 @@ _FEATURE_WORDS: Final[Mapping[str, Sequence[str]]] = {
 """Words in a server's refusal, by refused feature."""
 _CONSEQUENCES: Final[Mapping[str, str]] = {
     "logprobs": "the answer's text decides, with probability 1",
-    "constrains": "the answer may not be a label",
+    "constrains": "an answer need not be a label",
     "continues": "an instruction says how to begin",
     "temperature": "an item's result may differ each time",
 }

@@ -151,7 +151,7 @@ class RequestQueue:
         self._starts_soon = False
 
     async def ask(self, question: Question, subject: Hashable, deadline_s: float | None, timing: Timing) -> Answered:
-        """Send a question and return the answer; raise RemoteError.
+        """Send a question and return the answer; raise RemoteError on failure.
 
         Questions with equal subjects may share a request; a question with the subject None is sent alone. If you cancel
         this call, the other questions in the request continue.

@@ -160,7 +160,7 @@ def _question_word(question: FeatureText) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Matches between an answer's values and its references' values.
+    """Matches between an answer's values and the references' values.
 
     `matches` is keyed by reference index and omits references without values. `closest` is the index of the best match.
     """

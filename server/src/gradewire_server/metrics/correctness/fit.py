@@ -24,7 +24,7 @@ VERDICT: Final = 0.5
 # Keep these constants and RULED_OUT equal to their copies in gradewire_stats.calibration.evaluate_fit.
 _MISTAKEN_FROM: Final = 0.5
 _MISTAKEN_SLOPE: Final = 1.25
-"""At confidence c, the band contains the share 5/4 (c - 1/2) of wrong verdicts, for example half of them at 0.9."""
+"""At confidence c, the band contains 5/4 (c - 1/2) of all wrong verdicts: half of the wrong verdicts if c is 0.9."""
 
 ID_CHARACTERS: Final = 12
 _FIT_NAME: Final = re.compile("[0-9a-f]{8,64}")

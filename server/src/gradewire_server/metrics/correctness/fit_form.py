@@ -110,7 +110,7 @@ class MapForm(_Form):
         if np.any(np.diff(self.log_odds) <= 0):
             raise ValueError("log_odds are not strictly ascending")
         if np.any(np.diff(self.probability) < 0):
-            raise ValueError("probability must not fall, because a better answer would get a lower probability")
+            raise ValueError("probability must not fall, or a better answer would get a lower probability")
         return self
 
     def p_right(self, log_odds: float) -> float:

@@ -62,7 +62,7 @@ _NO_CANDIDATES: Final = STOP_WORDS.union(VOCABULARY["words"]["no_candidates"].sp
 
 
 def alternatives(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
-    """Return the number of wrong candidates, 0 to 8, that an answer lists with a right candidate without choosing.
+    """Return the number of wrong candidates, 0 to 8, in an answer that lists a right candidate too and chooses none.
 
     Only answers that consist of candidates count, such as "Lyon or Paris", "Lyon? Paris? Nice?" and "yes and no". These
     do not count: two names for one thing ("a goad or prod"), alternatives that a reference or the question offers, and
@@ -111,8 +111,8 @@ def _other_candidates(
 ) -> list[frozenset[str]]:
     """Return the wrong candidates, or an empty list if no candidate contains a reference.
 
-    `several` is True for a list without "or" or a hedge. Such a list may have only one right candidate and needs at
-    least four wrong candidates.
+    `several` is True for a list with neither "or" nor a hedge. Such a list may have only one right candidate and needs
+    at least four wrong candidates.
     """
     known = frozenset().union(*(reference.distinct for reference in references))
     wanted = [frozenset(each.content).difference(asked) or frozenset(each.content) for each in references]
@@ -142,7 +142,7 @@ def _candidates(text: str) -> list[frozenset[str]]:
 
 
 def _is_list(text: str, parts: int, ors: int) -> bool:
-    """Return True if a text lists its `parts` candidates; `ors` counts "or" and similar separators."""
+    """Return True if a text is a list of `parts` candidates with `ors` separators such as "or"."""
     if not ors:
         names = re.findall(r"(?:^|,|\d\))[\W_]{0,4}(?:[A-Z]|\d+(?!\d*\)))", text)
         return parts >= _MIN_CANDIDATES_WITHOUT_OR and (

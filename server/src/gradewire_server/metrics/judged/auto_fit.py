@@ -34,7 +34,7 @@ _DIGEST: Final = "^[0-9a-f]{64}$"
 _DIGEST_PREFIX: Final = "^[0-9a-f]{12,64}$"
 
 _FORMER_FIT: Final = tuple(f"{former}_fit" for former, name in FORMER_NAMES.items() if name == Correctness.info.name)
-"""The names of `correctness_fit` in fits from before the metric was renamed."""
+"""Former names of `correctness_fit`, in fits that are older than the metric's present name."""
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]

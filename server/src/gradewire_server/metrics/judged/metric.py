@@ -129,7 +129,7 @@ Answer = Choice | Generated | Failure
 
 
 def ask_step(model: str, step: Step, prompts: Sequence[JudgePrompt]) -> Rounds[tuple[Answer, ...]]:
-    """Ask a judge one step of several prompts in one round; return its answers in the prompts' order."""
+    """Ask a judge the same step of several prompts in one round; return the answers in the prompts' order."""
     needs: tuple[Need, ...] = tuple(
         Choose(model, prompt, step.labels) if step.labels else Generate(model, prompt, step.max_tokens, ("\n",))
         for prompt in prompts

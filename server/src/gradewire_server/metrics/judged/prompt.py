@@ -141,7 +141,7 @@ def _with_placeholders(text: str, parts: Iterable[tuple[int, int]]) -> str:
 
 
 def _bare_labels(text: str, delimiters: Delimiters) -> Iterator[tuple[int, int]]:
-    """Yield ranges of ASCII labels without an adjacent ASCII letter, since a judge reads "correctж" as "correct"."""
+    """Yield the range of each ASCII label that touches no ASCII letter, since a judge reads "correctж" as "correct"."""
     reading = without_dress(text)
     behind = 0
     for found in _bare_label(delimiters).finditer(reading.text):

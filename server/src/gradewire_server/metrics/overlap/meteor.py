@@ -188,7 +188,7 @@ class Meteor(NothingToPrepare):
     info = MetricInfo(
         name="meteor",
         version=1,
-        description="METEOR: words matched exactly, by Porter stem or WordNet synonym, with a penalty for reordering.",
+        description="METEOR: words matched exactly, by Porter stem or by WordNet synonym; reordering is penalised.",
         citation="Banerjee and Lavie 2005, METEOR, ACL workshop; Lavie and Agarwal 2007, WMT",
         needs_synonyms=True,
     )

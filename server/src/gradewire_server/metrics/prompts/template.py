@@ -88,7 +88,8 @@ def read_template(text: str, place: str, *, needed: frozenset[str], optional: fr
     """Parse a template with fields in braces; `place` is the template's key in the file, for messages.
 
     Raises:
-        PromptError: Braces are unbalanced, or a field is unknown, missing, repeated, or has a format or conversion.
+        PromptError: Braces are unbalanced; a field is unknown, missing or repeated; or a field has a format or
+            conversion.
     """
     lines = tuple(_pieces(line, place) for line in text.strip("\n").split("\n"))
     found = [field for line in lines for _, field in line if field is not None]

@@ -118,7 +118,7 @@ def without_dress(text: str) -> Reading:
 
 
 def without_notes(text: str) -> Reading:
-    """Return the text like `without_dress`, but with a blank for each raised, lowered or circled character."""
+    """Return the text as `without_dress` does, but with a blank for each raised, lowered or circled character."""
     return _read(text, _plain_or_beside)
 
 

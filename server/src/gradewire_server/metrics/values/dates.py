@@ -41,7 +41,7 @@ class Time:
 
 
 def time_at(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
-    """Return the time of day that begins at a token and the index after the time, or None."""
+    """Return the time of day that begins at a token, and the index after that time; return None if there is no time."""
     token = tokens[at]
     if token.word:
         return _time_in_words(tokens, at)
@@ -85,7 +85,7 @@ def _time_in_words(tokens: Sequence[Token], at: int) -> tuple[Time, int] | None:
 
 
 def _half_of_day(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
-    """Return 0 for "a.m.", 720 for "p.m." or None, and the index after the match."""
+    """Return 0 for "a.m.", 720 for "p.m." or None for neither, and also the index after the match."""
     lower = lower_at(tokens, at)
     if lower in {"am", "pm"}:
         return _HALF_DAY * (lower == "pm"), at + 1

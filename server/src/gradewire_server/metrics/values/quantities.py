@@ -40,7 +40,7 @@ _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
 """Relative tolerance for a rounded number in the same unit."""
 _OTHER_UNIT_TOLERANCE: Final = 0.006
-"""Relative tolerance between different units, because conversion factors are often rounded."""
+"""Relative tolerance for a number in a different unit, because conversion factors are often rounded."""
 _HEDGED_TOLERANCE: Final = 0.05
 _MANY: Final = 10_000.0
 """Minimum size at which a number with only one or two significant digits counts as rounded."""
