@@ -45,7 +45,7 @@ class SyntheticMode(StrEnum):
 
 
 class Corpus(StrEnum):
-    """References in which words are counted, so that rare words get higher weights (idf)."""
+    """The references whose words are counted, so that rare words get higher weights (idf)."""
 
     NONE = auto()
     REQUEST = auto()

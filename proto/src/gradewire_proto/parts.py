@@ -88,7 +88,7 @@ class VqaParts:
 
 @dataclass(frozen=True, slots=True)
 class RougeLParts:
-    """Longest common subsequence of the prediction and the reference that gave the score.
+    """The longest common subsequence of the prediction and the best reference.
 
     Attributes:
         precision: Share of the prediction's words in the subsequence.
@@ -275,9 +275,9 @@ class ValueMatchParts:
         contradicted: Wanted values that the prediction contradicts with a different value of the same kind and unit.
         missing: Wanted values that are neither found nor contradicted.
         coarser: Missing dates that the prediction gives less precisely, such as only the year.
-        extra: Values of the wanted kinds that only the prediction contains, not the question or the reference.
-        kinds: Wanted values' worst outcome ("contradicted", "missing" or "found") by kind ("date", "time", "quantity",
-            "ordinal", "operator", "symbol", "locant", "expression", "list").
+        extra: Values of the wanted kinds that neither the question nor the reference contains, but the prediction does.
+        kinds: For each kind of wanted values ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant",
+            "expression", "list"), the worst outcome among them: "contradicted", "missing" or "found".
     """
 
     wanted: int

@@ -208,7 +208,7 @@ class _CorpusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Corpus.ValueTy
     """The references that References.Prepare received with this metric for ScoreRequest.reference_set."""
 
 class Corpus(_Corpus, metaclass=_CorpusEnumTypeWrapper):
-    """References in which words are counted, so that rare words get higher weights (idf)."""
+    """The references whose words are counted, so that rare words get higher weights (idf)."""
 
 CORPUS_UNSPECIFIED: Corpus.ValueType  # 0
 CORPUS_NONE: Corpus.ValueType  # 1
@@ -2202,11 +2202,11 @@ class ValueMatchParts(_message.Message):
     coarser: _builtins.int
     """Missing dates that the prediction gives less precisely, such as only the year."""
     extra: _builtins.int
-    """Values of the wanted kinds that only the prediction contains, not the question or the reference."""
+    """Values of the wanted kinds that neither the question nor the reference contains, but the prediction does."""
     @_builtins.property
     def kinds(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Wanted values' worst outcome ("contradicted", "missing" or "found") by kind ("date", "time", "quantity", "ordinal",
-        "operator", "symbol", "locant", "expression", "list").
+        """For each kind of wanted values ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant", "expression",
+        "list"), the worst outcome among them: "contradicted", "missing" or "found".
         """
 
     def __init__(
@@ -2230,7 +2230,7 @@ Global___ValueMatchParts: _TypeAlias = ValueMatchParts  # noqa: Y015
 
 @_typing.final
 class RougeLParts(_message.Message):
-    """Longest common subsequence of the prediction and the reference that gave the score."""
+    """The longest common subsequence of the prediction and the best reference."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -138,7 +138,8 @@ class Settings:
     def process_count(self) -> int:
         """Number of processes: the setting, or the default number if the setting is 0.
 
-        Reading it raises SettingsError if the other settings do not allow this number.
+        Raises:
+            SettingsError: The other settings do not allow this number of processes.
         """
         return process_count(self.given)
 

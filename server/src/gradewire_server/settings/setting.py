@@ -1,4 +1,4 @@
-"""Declare settings: value types, names as flag, variable and TOML key, and the groups built from their values."""
+"""Declare settings, with their value types and their names in flags, variables and TOML; build groups from values."""
 
 import ast
 import inspect

@@ -25,7 +25,7 @@ _PARTS: Final = 8
 _MAX_SHARE_BYTES: Final = 256 * MIB
 _LEAST_SHARE_BYTES: Final = 16 * MIB
 _PROCESS_BYTES: Final = 384 * MIB
-"""Fixed memory of a process with the default encoder, without requests."""
+"""Memory of a process that has loaded the default encoder and handles no requests."""
 
 _CORES_PER_PROCESS: Final = 2
 """One core for the event loop, which runs Python under one lock, and one for the encoder."""

@@ -104,7 +104,7 @@ class RewardsConfig:
     policy: Annotated[Literal["exclude", "raise", "hold", "value"], Setting("rewards_policy")] = "exclude"
     """Policy for samples that could not be scored.
 
-    Use hold if the server may restart during training. Only with policy value do failed samples get a reward."""
+    Use hold if the server may restart during training. Only the policy value gives failed samples a reward."""
     value: Annotated[OptionalFinite, Setting("rewards_value")] = None
     """Give this reward to samples that cannot be scored (policy value).
 

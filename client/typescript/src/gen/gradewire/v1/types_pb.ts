@@ -1777,15 +1777,15 @@ export type ValueMatchParts = Message<"gradewire.v1.ValueMatchParts"> & {
   coarser: number;
 
   /**
-   * Values of the wanted kinds that only the prediction contains, not the question or the reference.
+   * Values of the wanted kinds that neither the question nor the reference contains, but the prediction does.
    *
    * @generated from field: uint32 extra = 6;
    */
   extra: number;
 
   /**
-   * Wanted values' worst outcome ("contradicted", "missing" or "found") by kind ("date", "time", "quantity", "ordinal",
-   * "operator", "symbol", "locant", "expression", "list").
+   * For each kind of wanted values ("date", "time", "quantity", "ordinal", "operator", "symbol", "locant", "expression",
+   * "list"), the worst outcome among them: "contradicted", "missing" or "found".
    *
    * @generated from field: map<string, string> kinds = 7;
    */
@@ -1800,7 +1800,7 @@ export const ValueMatchPartsSchema: GenMessage<ValueMatchParts> = /*@__PURE__*/
   messageDesc(file_gradewire_v1_types, 31);
 
 /**
- * Longest common subsequence of the prediction and the reference that gave the score.
+ * The longest common subsequence of the prediction and the best reference.
  *
  * @generated from message gradewire.v1.RougeLParts
  */
@@ -2680,7 +2680,7 @@ export const SyntheticModeSchema: GenEnum<SyntheticMode> = /*@__PURE__*/
   enumDesc(file_gradewire_v1_types, 3);
 
 /**
- * References in which words are counted, so that rare words get higher weights (idf).
+ * The references whose words are counted, so that rare words get higher weights (idf).
  *
  * @generated from enum gradewire.v1.Corpus
  */
