@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,6 +19,9 @@ ROOT: Final = Path(__file__).parents[1]
 CODE: Final = ("client/", "server/", "model_repo/", "proto/", "benchmarks/", "deploy/", "examples/", ".ci/")
 SETTINGS: Final = ("server/src/gradewire_server/settings", "server/src/gradewire_gateway/settings.py")
 """Modules whose attribute docstrings are the help of `gradewire serve`."""
+HELP: Final = "client/src/gradewire_cli/"
+HELP_KEYS: Final = frozenset({"help", "text", "about", "epilog", "meaning"})
+"""Keys of texts in `HELP`. Other keys contain examples and data."""
 GUIDES: Final = ("README.md", "docs/start", "docs/guides/")
 THIS: Final = ".ci/plain_words.py"
 """This file, which holds the words that it looks for."""
@@ -69,7 +73,7 @@ def texts_of_python(source: str, docstring: str = "docstring") -> Iterator[Text]
     for node in ast.walk(tree):  # outer nodes come before inner ones
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield from _text(node.value, docstring, seen)
-        elif isinstance(node, ast.keyword) and node.arg in {"help", "short_help", "epilog"}:
+        elif isinstance(node, ast.keyword) and node.arg in {"help", "short_help", "epilog", "description"}:
             yield from _text(node.value, "help", seen)
         elif isinstance(node, ast.FunctionDef) and any(map(_makes_command, node.decorator_list)):
             yield from _text(node.body[0], "help", seen)
@@ -92,7 +96,26 @@ def _text(node: ast.AST, kind: str, seen: set[int]) -> Iterator[Text]:
 
 
 def _makes_command(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith((".command", ".group"))
+    called = ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    return called.rpartition(".")[2] in {"command", "group"}
+
+
+def texts_of_help(source: str) -> Iterator[Text]:
+    """Yield the texts of a TOML file with help of commands and options, without examples."""
+    lines = source.splitlines()
+    for path, text in _strings(tomllib.loads(source)):
+        if path[-1] in HELP_KEYS:
+            first = next((line for line in text.splitlines() if line.strip(" \b")), "")
+            number = next((number for number, line in enumerate(lines, 1) if first in line), 1)
+            yield Text(number, "help", text)
+
+
+def _strings(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _strings(inner, (*path, key))
 
 
 def texts_of_proto(source: str) -> Iterator[Text]:
@@ -141,7 +164,7 @@ def findings_of(text: Text) -> Iterator[str]:
     plain = text.text.strip()
     if text.kind in {"docstring", "comment", "help"} and (found := HEADLESS.match(plain)):
         yield f"a {text.kind} begins with {found[0]!r}: begin with a verb or a noun"
-    for found in AVOIDED_WORDS.finditer(NAMES.sub("", text.text)):
+    for found in AVOIDED_WORDS.finditer(" ".join(NAMES.sub("", text.text).split())):
         hint = next(hint for word, hint in AVOIDED.items() if re.fullmatch(word, found[0], re.IGNORECASE))
         yield f"{found[0]!r} in a {text.kind}: {hint}"
     for sentence in SENTENCE_END.split(EXAMPLES.sub("", plain)) if text.kind in {"page", "help"} else ():
@@ -160,6 +183,8 @@ def texts_of(path: str) -> Iterator[Text]:
         yield from (text for text in texts if path not in DATA or text.kind != "message")
     elif path.endswith(".proto"):
         yield from texts_of_proto(source)
+    elif path.endswith(".toml"):
+        yield from texts_of_help(source)
     else:
         yield from texts_of_page(source)
 
@@ -172,6 +197,7 @@ def main() -> int:
         for path in listed.stdout.splitlines()
         if (path.startswith(CODE) and path.endswith((".py", ".proto")) and "_pb2" not in path and path != THIS)
         or (path.startswith(GUIDES) and path.endswith(".md"))
+        or (path.startswith(HELP) and path.endswith(".toml"))
     ]
     found = [f"{path}:{text.line}: {what}\n" for path in paths for text in texts_of(path) for what in findings_of(text)]
     sys.stdout.writelines(found)

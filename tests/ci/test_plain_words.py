@@ -46,6 +46,43 @@ def findings(texts: object) -> list[str]:
     return [f"{text.line}: {finding.partition(':')[0]}" for text in texts for finding in words.findings_of(text)]  # type: ignore[attr-defined]
 
 
+HELP = (
+    """
+[run]
+examples = """
+    + 3 * "'"
+    + """
+  gradewire run whether it told
+"""
+    + 3 * "'"
+    + """
+text = "What is run."
+
+[out]
+help = "Write what nobody was told, which is read by annotators who do not write."
+"""
+)
+
+
+def test_help_in_a_toml_file_is_checked_without_its_examples() -> None:
+    assert findings(words.texts_of_help(HELP)) == [
+        "6: a help begins with 'What'",
+        "9: 'told' in a help",
+        "9: a relative clause in another one",
+    ]
+
+
+@pytest.mark.parametrize("decorator", ["command", "command('run')", "click.command", "group.command('run')"])
+def test_the_docstring_of_a_command_is_its_help(decorator: str) -> None:
+    module = f'@{decorator}\ndef run():\n    """Run it{" again" * 30}."""\n'
+    assert findings(words.texts_of_python(module)) == ["3: a sentence of 32 words, at most 30"]
+
+
+def test_a_phrase_over_two_lines_is_found() -> None:
+    module = '"""Fail if a page is asked\nfor."""\n'
+    assert findings(words.texts_of_python(module)) == ["1: 'asked for' in a docstring"]
+
+
 def test_every_text_of_a_module_is_read_once_with_its_line() -> None:
     assert sorted(findings(words.texts_of_python(MODULE))) == [
         "10: 'told' in a help",

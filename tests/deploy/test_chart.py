@@ -112,6 +112,7 @@ def test_every_container_is_held_tight(case: tuple[str, Manifests]) -> None:
     for pod in pods_of(manifests):
         spec = pod["spec"]
         assert spec["automountServiceAccountToken"] is False
+        assert spec["enableServiceLinks"] is False
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["runAsUser"] > 0
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}

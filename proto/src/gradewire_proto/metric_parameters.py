@@ -44,8 +44,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "model",
-            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
-            "most 256 bytes.",
+            "Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most"
+            " 256 bytes.",
             "",
             "a built encoder; empty for the default encoder",
         ),
@@ -60,8 +60,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "sbert": (
         ParameterInfo(
             "model",
-            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
-            "most 256 bytes.",
+            "Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most"
+            " 256 bytes.",
             "",
             "a built encoder; empty for the default encoder",
         ),
@@ -76,8 +76,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "sfve": (
         ParameterInfo(
             "model",
-            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
-            "most 256 bytes. SFVE's own checkpoints are trained for this metric, but any encoder works.",
+            "Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most"
+            " 256 bytes. SFVE's own checkpoints are trained for this metric, but any encoder works.",
             "",
             "a built encoder; empty for the default encoder",
         ),
@@ -92,8 +92,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "bertscore": (
         ParameterInfo(
             "model",
-            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
-            "most 256 bytes.",
+            "Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most"
+            " 256 bytes.",
             "",
             "a built encoder; empty for the default encoder",
         ),
@@ -252,8 +252,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "correctness": (
         ParameterInfo(
             "model",
-            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
-            "most 256 bytes. The encoder must have a fit.",
+            "Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most"
+            " 256 bytes. The encoder must have a fit.",
             "",
             "a built encoder; empty for the default encoder",
         ),
@@ -281,9 +281,9 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "grader",
-            "Grader: NAME of Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This "
-            "is slower, but better on answers like the grader's training data. The encoder needs a fit made with "
-            "this grader.",
+            "Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. "
+            "This is slower, but better on answers like the grader's training data. The encoder needs a fit made "
+            "with this grader.",
             "",
             "a built grader, NAME or NAME@DIGEST; empty for no grader",
         ),
@@ -291,7 +291,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "grader": (
         ParameterInfo(
             "model",
-            "Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.",
+            "Grader: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights.",
             "",
             "a built grader; empty for the default grader",
         ),
@@ -299,8 +299,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "lave": (
         ParameterInfo(
             "model",
-            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
-            " 256 bytes.",
+            "Judge: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most "
+            "256 bytes.",
             "",
             "a judge of this server; empty for the default judge",
         ),
@@ -387,8 +387,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "judge_grade": (
         ParameterInfo(
             "model",
-            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
-            " 256 bytes.",
+            "Judge: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most "
+            "256 bytes.",
             "",
             "a judge of this server; empty for the default judge",
         ),
@@ -446,8 +446,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "judge_similarity": (
         ParameterInfo(
             "model",
-            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
-            " 256 bytes.",
+            "Judge: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most "
+            "256 bytes.",
             "",
             "a judge of this server; empty for the default judge",
         ),
@@ -491,8 +491,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "judge_verdict": (
         ParameterInfo(
             "model",
-            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
-            " 256 bytes.",
+            "Judge: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most "
+            "256 bytes.",
             "",
             "a judge of this server; empty for the default judge",
         ),
@@ -558,8 +558,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "auto": (
         ParameterInfo(
             "model",
-            "Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at "
-            "most 256 bytes. The encoder for correctness.",
+            "Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most"
+            " 256 bytes. The encoder for correctness.",
             "",
             "a built encoder; empty for the default encoder",
         ),
@@ -571,8 +571,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
         ParameterInfo(
             "judge_model",
-            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
-            " 256 bytes.",
+            "Judge: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most "
+            "256 bytes.",
             "",
             "a judge of this server; empty for the default judge",
         ),
@@ -619,8 +619,8 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
     "compare": (
         ParameterInfo(
             "model",
-            "Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most"
-            " 256 bytes.",
+            "Judge: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most "
+            "256 bytes.",
             "",
             "a judge of this server; empty for the default judge",
         ),

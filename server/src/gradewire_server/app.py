@@ -25,7 +25,7 @@ from gradewire_server.rpc.log import FloodFilter, RequestLog
 from gradewire_server.rpc.operational_http import open_http
 from gradewire_server.rpc.sockets import raise_descriptor_limit, stop_listening
 from gradewire_server.rpc.telemetry import RpcTelemetry, Snapshots
-from gradewire_server.settings.server import Settings
+from gradewire_server.settings.server import Settings, unknown_variables
 from gradewire_server.shutdown import wind_down
 from gradewire_server.tenants.shared_levels import SharedLevels
 from gradewire_server.tenants.tokens import Authentication, TokensFile
@@ -148,7 +148,7 @@ async def serve(  # noqa: C901, PLR0915 - only this function puts a server toget
             gateway = await stack.enter_async_context(
                 running_gateway(handed, settings, handed.private, telemetry.gateway_restarts.inc)
             )
-        _warn_if_open(settings)
+        _warn_of_surprises(settings)
         loading = loading or asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await before_stop(loading, stop):
             return
@@ -265,7 +265,9 @@ def _address(settings: Settings, port: int) -> str:
     return f"{host}:{port}"
 
 
-def _warn_if_open(settings: Settings) -> None:
+def _warn_of_surprises(settings: Settings) -> None:
+    for name in unknown_variables():
+        _log.warning("The environment variable %s is not a setting of this version and has no effect", name)
     listen = settings.listen
     hosts = {listen.host} if settings.http_api.port is None else {listen.host, settings.http_api.host}
     for host in hosts - LOOPBACK:

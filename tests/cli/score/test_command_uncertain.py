@@ -48,7 +48,8 @@ def test_score_tells_how_many_are_uncertain(command: Command, file: Path, tmp_pa
     done = command("score", file, "--metrics", "correctness,smile", "--out", out, stub=StubTransport(correctness))
     assert done.exit_code == 0
     assert "correctness: 5 of 20 verdicts are uncertain (25.0%)" in done.stderr
-    assert "The share right among the other verdicts is 0.667" in done.stderr  # of 15 certain ones 10 say right
+    # 10 of 15 certain verdicts say right.
+    assert "The share of right answers among the other verdicts is 0.667" in done.stderr
     assert "smile: " not in done.stderr.partition("verdicts are uncertain")[0].splitlines()[-1]
     first = json.loads(out.read_text().splitlines()[0])["scores"]["correctness"]
     assert (first["warnings"], first["uncertain"], first["features"]) == (["UNCERTAIN"], True, {"a": 1.0, "b": 2.0})

@@ -1,12 +1,13 @@
 """Settings: one name for flag, variable and key; a fixed order of precedence; secrets never shown."""
 
 import os
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from gradewire_server.settings.server import Settings, every_setting
+from gradewire_server.settings.server import Settings, every_setting, unknown_variables
 from gradewire_server.settings.setting import HIDDEN, SettingsError, all_setting_fields, mask_url
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
@@ -204,11 +205,35 @@ def test_no_tokens_at_all_are_said_by_an_empty_list(tmp_path: Path) -> None:
     assert Settings.load(config=path).listen.is_open
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"memory_limit": "-1"}, "memory_limit: must be a size, such as 64MiB or 2GB (flag --memory-limit"),
+        ({"memory_limit": "1 XB"}, "memory_limit: has an unknown unit"),
+        ({"judge_prices": 0.15}, "judge_prices: must be a list, or a string with commas between the items"),
+        ({"port": "a"}, "port: must be a whole number"),
+        ({"drain_s": "soon"}, "drain_s: must be a number"),
+        ({"http_tls": "perhaps"}, "http_tls: must be true or false"),
+        ({"device": "tpu"}, "device: must be auto, cpu, cuda or cuda:N"),
+    ],
+)
+def test_messages_are_the_projects_own(values: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        Settings.load(**values)
+
+
+def test_variables_that_are_no_settings_are_found() -> None:
+    environment = {"GRADEWIRE_AUTH_HTTP": "1", "GRADEWIRE_PROT": "1", "GRADEWIRE_PORT": "1", "GRADEWIRE_TOKEN": "x"}
+    assert unknown_variables(environment | {"PATH": "/"}) == ["GRADEWIRE_AUTH_HTTP", "GRADEWIRE_PROT"]
+
+
 def test_secrets_print_as_stars_and_the_rest_reads_back(tmp_path: Path) -> None:
     settings = Settings.load(
         redis_url="redis://user:hunter2@h:1/0",
         auth_tokens="hunter2,hunter3",
         triton_token="part:hunter4",  # noqa: S106 - nothing is behind it
+        otlp_endpoint="http://user:hunter5@h:4317",
+        judge_url="https://user:hunter6@h/v1",
         port=4,
         memory_max_bytes="64MiB",
     )
@@ -218,11 +243,12 @@ def test_secrets_print_as_stars_and_the_rest_reads_back(tmp_path: Path) -> None:
     assert values["redis_url"] == "redis://user:*****@h:1/0"
     assert values["auth_tokens"] == ["*****", "*****"]
     assert values["triton_token"] == "*****"  # noqa: S105 - the stars
-    assert set(values) == {info.name for info in every_setting()}
+    assert set(values) == {info.name for info in every_setting()} - {"config"}
     path = tmp_path / "gradewire.toml"
-    path.write_text("".join(f"{line}\n" for line in settings.to_toml().splitlines() if not line.startswith("config")))
+    path.write_text(settings.to_toml())
     again = Settings.load(config=path)
     hidden = {"redis_url": None, "auth_tokens": (), "triton_token": "", "config": None}
+    hidden |= {"otlp_endpoint": "", "judge_url": ""}
     assert {**again.given, **hidden} == {**settings.given, **hidden}
 
 
@@ -315,4 +341,5 @@ def test_a_judge_that_cannot_be_reached_so_is_refused_at_once(settings: dict[str
 
 def test_groups_show_no_secret_either() -> None:
     for field in all_setting_fields(Settings).values():
-        assert field.field.repr is not (HIDDEN in field.field.metadata), field.name
+        may_contain_password = field.name in {"otlp_endpoint", "judge_url"}
+        assert field.field.repr is not (HIDDEN in field.field.metadata or may_contain_password), field.name

@@ -82,7 +82,7 @@ class Smile(Metric):
             the answers that `prepare` stored (prepared). Allowed: none, inline, prepared. Default: none.
         sentence_weight: Weight of the sentence term. If unset, the server uses the weight fitted for the model, or the
             default if no weight was fitted. Allowed: 0 to 1. Default: 0.3; 0.5 with reference_code.
-        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+        model: Encoder: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At most
             256 bytes. Allowed: a built encoder; empty for the default encoder.
         threshold: Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and
             these parameters, the result has UNCALIBRATED. Allowed: a number. Default: the threshold fitted for the
@@ -125,7 +125,7 @@ class Sfve(Metric):
     Range: -1 to 1.
 
     Attributes:
-        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+        model: Encoder: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At most
             256 bytes. SFVE's own checkpoints are trained for this metric, but any encoder works. Allowed: a built
             encoder; empty for the default encoder.
         threshold: Same as in `Sbert`.
@@ -336,7 +336,7 @@ class Correctness(Metric):
     The fit comes from the catalog or from `gradewire calibrate`. UNCERTAIN marks unreliable verdicts. Range: 0 to 1.
 
     Attributes:
-        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+        model: Encoder: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At most
             256 bytes. The encoder must have a fit. Allowed: a built encoder; empty for the default encoder.
         confidence: Confidence of verdicts without UNCERTAIN. On rows like the fit's, the share of right answers that
             are called wrong without this warning is about 1 minus the confidence. The share of wrong answers that are
@@ -346,9 +346,9 @@ class Correctness(Metric):
             verdict. Default: false.
         fit: Require this fit: the first 8 or more hex digits of its identity (CorrectnessParts.fit). At most 64 bytes.
             Allowed: 8 or more hex digits; empty for the model's fit.
-        grader: Grader: NAME of the model list, or NAME@DIGEST. The grader's logit becomes an additional feature. This
-            is slower, but better on answers like the grader's training data. The encoder needs a fit made with this
-            grader. Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
+        grader: Grader: a name from the model list, or NAME@DIGEST. The grader's logit becomes an additional feature.
+            This is slower, but better on answers like the grader's training data. The encoder needs a fit made with
+            this grader. Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
     """
 
     name: ClassVar[Literal["correctness"]] = "correctness"
@@ -366,8 +366,8 @@ class Grader(Metric):
     The score is the highest probability for any reference. Range: 0 to 1.
 
     Attributes:
-        model: Grader: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights. Allowed:
-            a built grader; empty for the default grader.
+        model: Grader: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. Allowed: a
+            built grader; empty for the default grader.
     """
 
     name: ClassVar[Literal["grader"]] = "grader"
@@ -382,8 +382,8 @@ class Lave(Metric):
     Range: 0 to 1.
 
     Attributes:
-        model: Judge: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
-            256 bytes. Allowed: a judge of this server; empty for the default judge.
+        model: Judge: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At most 256
+            bytes. Allowed: a judge of this server; empty for the default judge.
         mode: rating: rate immediately, from label probabilities; rationale: write a reason first, as in the paper,
             which is many times slower. Allowed: rating, rationale. Default: rating.
         value: most_probable: the most probable label, as in the papers; expected: the mean of the labels, weighted by
@@ -530,11 +530,11 @@ class Auto(Metric):
     (docs/reference/auto.md). Range: 0 to 1.
 
     Attributes:
-        model: Encoder: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most
+        model: Encoder: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At most
             256 bytes. The encoder for correctness. Allowed: a built encoder; empty for the default encoder.
         judge: Judge metric to use, with its default parameters. Allowed: lave, judge_verdict, judge_grade,
             judge_similarity. Default: lave.
-        judge_model: Judge: NAME of the model list, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at
+        judge_model: Judge: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At
             most 256 bytes. Allowed: a judge of this server; empty for the default judge.
         risk: Maximum share of wrong verdicts among the verdicts made without the judge and without UNCERTAIN. The fit
             states the confidence of this maximum. Cannot be combined with judge_budget. Allowed: above 0 and below 1;

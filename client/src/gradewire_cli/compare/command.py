@@ -103,8 +103,8 @@ def compare_command(ctx: click.Context, /, **options: Any) -> None:
     """Compare two or more models or runs on the same questions, without labels.
 
     Give one FILE for each run, or one FILE with a column model. The command prints paired differences in mean scores
-    and in the share of right answers, how often each side's answer is better, the rows that changed most, and the
-    differences between the runs' settings.
+    and in the share of right answers, and how often each side's answer is better. It also prints the rows that changed
+    most, and the differences between the runs' settings.
     """
     check_resume(options, options["out"])
     files, source = table_files(options), _source(options)

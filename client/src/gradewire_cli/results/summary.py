@@ -225,7 +225,7 @@ def _uncertain_text(tally: MetricTally) -> str:
     return (
         text
         if tally.uncertain == judged
-        else f"{text}. The share right among the other verdicts is {number(tally.share_right_certain)}"
+        else f"{text}. The share of right answers among the other verdicts is {number(tally.share_right_certain)}"
     )
 
 

@@ -64,9 +64,9 @@ turn a near item into a far item.
 TRANSFER_WEIGHT: Final = 0.25
 """Weight of a row held out by source, relative to the same row held out by question."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
-"""Percentiles of held-out rows' distances. The near range ends at NEAR, the percentile among rows held out by question.
-The far range starts at FAR, the percentile among all rows. With a single source, nothing is known about new sources, so
-the near range ends at ALL_NEAR."""
+"""Percentiles of held-out rows' distances. Rows are held out by question and, with several sources, also by source. The
+near range ends at the percentile NEAR of the rows held out by question (ALL_NEAR with a single source). The far range
+starts at the percentile FAR of all held-out rows."""
 
 
 def linear_form(

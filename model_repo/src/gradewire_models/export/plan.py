@@ -48,7 +48,8 @@ def make_plan(folder: EncoderFolder, options: ExportOptions, source: SourceFolde
     """Describe the model to export; `dims` and `layers` are 0 until the weights are read.
 
     Raises:
-        ExportError: The folder lacks a setting, so the caller must set an option, or the name is invalid.
+        ExportError: The name is invalid, the folder has no pooling setting and the caller gives none, or a graph cannot
+            exclude the prompt's tokens from the mean.
     """
     origin, commit = source.origin, source.commit
     name = options.name or origin.rpartition("/")[2]

@@ -70,7 +70,7 @@ class Training(Optimisation):
 
     method: Literal["adapter", "full"] = Field(
         default="adapter",
-        description="What to train: low-rank matrices (adapter, PEFT's LoRA) or all weights (full).",
+        description="Train low-rank matrices (adapter, PEFT's LoRA) or all weights (full).",
     )
     negatives: int = Field(default=2, description="Maximum number of hard negatives per example.", ge=0, le=16)
     max_tokens: int = Field(default=128, description="Maximum text length in tokens.", ge=4, le=8192)

@@ -873,7 +873,7 @@ class SmileParameters(_message.Message):
     Allowed: 0 to 1.
     """
     model: _builtins.str
-    """Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
+    """Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most 256 bytes.
     Allowed: a built encoder; empty for the default encoder.
     """
     threshold: _builtins.float
@@ -1390,7 +1390,7 @@ class CorrectnessParameters(_message.Message):
     Allowed: 8 or more hex digits; empty for the model's fit.
     """
     grader: _builtins.str
-    """Grader: NAME of Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This is slower, but
+    """Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This is slower, but
     better on answers like the grader's training data. The encoder needs a fit made with this grader.
     Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
     """
@@ -1427,7 +1427,7 @@ class GraderParameters(_message.Message):
 
     MODEL_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.
+    """Grader: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights.
     Allowed: a built grader; empty for the default grader.
     """
     def __init__(
@@ -1467,7 +1467,7 @@ class LaveParameters(_message.Message):
     PRESET_FIELD_NUMBER: _builtins.int
     GUARD_FIELD_NUMBER: _builtins.int
     model: _builtins.str
-    """Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
+    """Judge: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most 256 bytes.
     Allowed: a judge of this server; empty for the default judge.
     """
     mode: Global___LaveMode.ValueType

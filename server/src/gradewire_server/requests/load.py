@@ -32,7 +32,7 @@ _ALLOWED_WAIT_S: Final = 0.1
 _ALLOWED_REQUESTS: Final = 8
 """A small request may wait for the longer of `_ALLOWED_WAIT_S` and the duration of this many similar requests."""
 _MIN_IN_WORK_TOKENS: Final = 320
-"""The number of tokens that small requests may always have in progress, because encoders need large batches."""
+"""The number of tokens that all small requests together may always have in progress, so that batches are large."""
 
 # Calls on the event loop.
 _ROUNDS_TO_FIRST_STEP: Final = 2

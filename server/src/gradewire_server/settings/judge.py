@@ -100,7 +100,7 @@ class EmbeddedJudgeConfig:
 class RemoteJudgeConfig:
     """A judge on a remote server."""
 
-    url: Annotated[str, Setting("judge_url", everyday=True)] = ""
+    url: Annotated[str, Setting("judge_url", everyday=True)] = field(default="", repr=False)
     """Use the judge on this server (http://HOST:PORT/v1). For Triton, set HOST:PORT, or grpcs://HOST:PORT for TLS.
 
     Set it with judge_backend openai, decisions or triton."""
@@ -137,7 +137,7 @@ class RemoteJudgeConfig:
     questions_per_request: Annotated[int, Field(ge=1, le=8), Setting("judge_questions_per_request")] = 1
     """Maximum number of questions about an item per request (decision models).
 
-    Raise it only if the server's answers do not depend on the other questions, or scores would change."""
+    Raise it only if the server answers each question independently of the others. Otherwise, scores change."""
     prices: Annotated[Prices, Setting("judge_prices")] = None
     """Prices of a million tokens that the judge reads and writes. Put a comma between them: 0.15,0.60.
 

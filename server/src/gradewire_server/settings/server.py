@@ -43,6 +43,10 @@ from gradewire_server.settings.transport import (
     TracingConfig,
 )
 
+_OTHER_VARIABLES: Final = frozenset(
+    f"{ENV_PREFIX}{name}" for name in ("DEBUG", "REWARD_SETTINGS", "SERVER", "TOKEN", "TRITON_ENVIRONMENT")
+)
+"""Variables for the library and the command."""
 _JUDGE: Final = "judge"
 """The name that stands for the judge in `preload`."""
 
@@ -144,8 +148,12 @@ class Settings:
         return process_count(self.given)
 
     def printable(self) -> dict[str, Any]:
-        """Return every setting as a TOML value, with stars for secrets and "" for unset settings."""
-        return {each.name: printable(self.given[each.name], secret=each.secret) for each in every_setting()}
+        """Return every setting except `config` as a TOML value, with stars for secrets and "" for unset settings."""
+        return {
+            each.name: printable(self.given[each.name], secret=each.secret)
+            for each in every_setting()
+            if each.name != "config"
+        }
 
     def to_toml(self) -> str:
         """Return the output of `--print-settings`. If you replace the stars, it is a valid TOML file for `--config`."""
@@ -157,6 +165,12 @@ class Settings:
 def every_setting() -> tuple[SettingField, ...]:
     """Return all settings, in documentation order."""
     return tuple(all_setting_fields(Settings).values())
+
+
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the environment variables with gradewire's prefix that no part of gradewire reads, in order."""
+    known = {each.variable for each in every_setting()} | _OTHER_VARIABLES
+    return sorted(name for name in environment if name.startswith(ENV_PREFIX) and name not in known)
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,16 @@ G = TypeVar("G")
 
 STARS: Final = "*****"
 
+_MESSAGES: Final = {
+    "tuple_type": "must be a list, or a string with commas between the items",
+    "byte_size": "must be a size, such as 64MiB or 2GB",
+    "byte_size_unit": "has an unknown unit: use B, KiB, MiB, GiB, KB, MB or GB",
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
+    "bool_parsing": "must be true or false",
+}
+"""Messages for pydantic's error types whose own messages do not help users."""
+
 _KINDS: Final[dict[Any, str]] = {bool: "boolean", int: "integer", float: "number", Path: "path", str: "text"}
 
 
@@ -382,20 +392,20 @@ def make_group(kind: type[G], values: Mapping[str, Any], *, without: Collection[
 
 def _explain(error: ErrorDetails) -> str:
     name = ".".join(map(str, error["loc"][:1]))
-    message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         return f"{name}: unknown setting"
+    message = _MESSAGES.get(error["type"]) or error["msg"].removeprefix("Value error, ").removeprefix(f"{name} ")
     return f"{name}: {message} (flag --{name.replace('_', '-')}, variable {ENV_PREFIX}{name.upper()})"
 
 
 def printable(value: Any, *, secret: bool) -> Any:
-    """Return a setting's value as a TOML value, with stars for secrets."""
+    """Return a setting's value as a TOML value, with stars for secrets and for passwords in URLs."""
     if value is None or value == "":
         return ""
     if isinstance(value, tuple):
         return [STARS] * len(value) if secret else list(value)
-    if secret:
-        return mask_url(value)
+    if secret or "://" in str(value):
+        return mask_url(str(value))
     return value if isinstance(value, bool | int | float) else str(value)
 
 

@@ -168,7 +168,7 @@ class LogConfig:
 class TracingConfig:
     """Settings for tracing. OpenTelemetry's variables set headers, certificates and the service name."""
 
-    endpoint: Annotated[str, Setting("otlp_endpoint")] = ""
+    endpoint: Annotated[str, Setting("otlp_endpoint")] = field(default="", repr=False)
     """Send traces to this OpenTelemetry collector. If empty, use OTEL_EXPORTER_OTLP_ENDPOINT.
 
     Set it to see the duration of each step."""

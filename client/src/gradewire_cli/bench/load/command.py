@@ -187,7 +187,9 @@ _load_options = stacked(
 @_load_options
 @click.pass_context
 def load_command(ctx: click.Context, /, **options: Any) -> None:
-    """Load-test a server. Raise the rate to the knee, then send twice that rate, or send one fixed --rate.
+    """Load-test a server: search for the knee by raising the rate, then send twice the knee's rate.
+
+    With --rate, send requests at that rate instead of searching.
 
     With FILE, the client sends the file's rows instead of a --mix. Repeated rows cost the server less, so a search
     needs thousands of rows. After Ctrl-C or an error, the command shows a partial result.

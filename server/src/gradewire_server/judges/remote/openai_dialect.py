@@ -261,7 +261,7 @@ def kind_of(reply: Reply, model: str) -> ServerKind:
     """Return a server's type according to its list of models.
 
     Raises:
-        RemoteError: The list does not contain the model. llama.cpp accepts any name.
+        RemoteError: The list does not contain the model, and the server is not llama.cpp, which accepts any name.
     """
     entries = _entries(reply, "data")
     owners = {str(each.get("owned_by", "")) for each in entries}

@@ -144,7 +144,7 @@ class FeatureText:
 
 
 def core_of(reference: FeatureText) -> FeatureText:
-    """Remove parentheses and text after "or" from a reference, unless nothing would be left."""
+    """Remove text in parentheses, and everything from the word "or" on, from a reference if words remain."""
     text = _ASIDE.sub("", reference.raw)
     return reference if text == reference.raw or not text.strip() else FeatureText(text, folded_words(text))
 

@@ -29,7 +29,8 @@ class Smile:
     info = MetricInfo(
         name="smile",
         version=1,
-        description="Sentence similarity, best keyword window and exact words in one score; correct from 2/3.",
+        description="Sentence similarity, best keyword window and exact words in one score. An answer is correct if it "
+        "scores 2/3 or more.",
         minimum=-1.0,
         citation="SMILE: A Composite Lexical-Semantic Metric for Question-Answering Evaluation, 2025",
         needs_model=True,

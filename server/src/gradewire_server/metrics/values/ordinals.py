@@ -47,7 +47,7 @@ class Ordinal:
     named: bool = False
 
     def equals(self, reference: "Ordinal") -> bool:
-        """Return True if the numbers are equal, and the nouns are equal or missing."""
+        """Return True if the numbers are equal, and the nouns are equal or one of them is missing."""
         return self.number == reference.number and self.contradicts(reference)
 
     def contradicts(self, reference: "Ordinal") -> bool:

@@ -327,7 +327,7 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
   sentenceWeight?: number | undefined;
 
   /**
-   * Encoder: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
+   * Encoder: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most 256 bytes.
    * Allowed: a built encoder; empty for the default encoder.
    *
    * @generated from field: string model = 4;
@@ -824,7 +824,7 @@ export type CorrectnessParameters = Message<"gradewire.v1.CorrectnessParameters"
   fit: string;
 
   /**
-   * Grader: NAME of Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This is slower, but
+   * Grader: a name from Models.List, or NAME@DIGEST. The grader's logit becomes an additional feature. This is slower, but
    * better on answers like the grader's training data. The encoder needs a fit made with this grader.
    * Allowed: a built grader, NAME or NAME@DIGEST; empty for no grader.
    *
@@ -852,7 +852,7 @@ export const CorrectnessParametersSchema: GenMessage<CorrectnessParameters> = /*
  */
 export type GraderParameters = Message<"gradewire.v1.GraderParameters"> & {
   /**
-   * Grader: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights.
+   * Grader: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights.
    * Allowed: a built grader; empty for the default grader.
    *
    * @generated from field: string model = 1;
@@ -878,7 +878,7 @@ export const GraderParametersSchema: GenMessage<GraderParameters> = /*@__PURE__*
  */
 export type LaveParameters = Message<"gradewire.v1.LaveParameters"> & {
   /**
-   * Judge: NAME of Models.List, or NAME@DIGEST (8 or more hex digits) for exactly these weights; at most 256 bytes.
+   * Judge: a name from Models.List. NAME@DIGEST (8 or more hex digits) requires exact weights. At most 256 bytes.
    * Allowed: a judge of this server; empty for the default judge.
    *
    * @generated from field: string model = 1;
