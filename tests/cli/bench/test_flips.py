@@ -195,6 +195,21 @@ def test_csv_with_other_columns_and_words_as_labels(flips: Command, tmp_path: Pa
     assert written[0]["references"] == ["a", "b"]
 
 
+def test_missing_names_and_ids_of_questions(flips: Command, tmp_path: Path) -> None:
+    rows = [
+        pair(12, 4, 0, id=float("nan"), kind=None, question_id=7),
+        pair(12, 4, 0, id="", kind=float("nan"), question_id="8"),
+    ]
+    file, items = write_rows(tmp_path / "pairs.jsonl", rows), tmp_path / "items.jsonl"
+    assert flips(file, "--items", items).exit_code == 0
+    written = read_rows(items.read_text())
+    assert [row["id"] for row in written] == ["0/answer", "0/changed", "1/answer", "1/changed"]
+    assert [row["question_id"] for row in written] == ["7", "7", "8", "8"]
+    document = figures_of(flips, tmp_path, rows, "--metrics", "smile", "--group-by", "kind")
+    assert list(document["groups"]["kind"]) == ["(none)"]
+    assert document["flips"]["smile"]["noticed"]["questions"] == 2
+
+
 def test_where_chooses_pairs_and_a_page_shows_the_tables(flips: Command, tmp_path: Path) -> None:
     file, page = write_rows(tmp_path / "pairs.jsonl", PAIRS), tmp_path / "page.html"
     done = flips(file, "--metrics", "smile", "--where", "kind=role", "--resamples", "100", "--html", page)

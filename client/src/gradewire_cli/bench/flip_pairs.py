@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from gradewire._rows import UnreadableValueError
+from gradewire._rows import UnreadableValueError, is_missing
 from gradewire_cli.bench.answer_edits import edited
 from gradewire_cli.bench.paper_tables import Columns, fields_of
 from gradewire_cli.problems import InputError
@@ -133,12 +133,12 @@ class PairReading:
             raise ValueError(self._lack("label"))
         if human.value not in {0, 1}:
             raise ValueError(f"the label{self._where('label')} is not 0 or 1")
-        question_id = columns.value(fields, "question_id")
+        own_id, question_id = (self._read(name, fields, self.cells.text) for name in ("id", "question_id"))
         return FlipPair(
-            id=str(record.index if (own := columns.value(fields, "id")) is None else own),
+            id=own_id or str(record.index),
             references=references,
             still_right=bool(human.value),
-            told_apart={} if question_id is None else {"question_id": str(question_id)},
+            told_apart={"question_id": question_id} if question_id else {},
             groups={name: self._group(fields, name) for grouping in self.groupings for name in grouping},
             **texts,
         )
@@ -163,7 +163,7 @@ class PairReading:
 
     def _group(self, fields: Mapping[str, Any], name: str) -> str:
         value = self.columns.value(fields, name) if name in self.columns.usual else fields.get(name)
-        return "" if value is None else str(value)
+        return "" if is_missing(value) else str(value)
 
     def missing_groups(self, present: Container[str]) -> list[str]:
         """Return the names in --group-by for which a file with these columns has no column."""
