@@ -62,6 +62,20 @@ def _pairs() -> list[dict[str, Any]]:
     ]
 
 
+def _flips() -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": ("name", "number")[number % 2],
+            "question": row["question"],
+            "references": row["references"],
+            "answer": row["references"][0],
+            "changed": f"{row['references'][0]}. No, the other" if number % 4 else f"{row['references'][0]}.",
+            "label": int(number % 4 == 0),
+        }
+        for number, row in enumerate(rows())
+    ]
+
+
 def _judged() -> list[dict[str, Any]]:
     """Pairs of two models, each of which wins, with answers of other lengths on either side."""
     words = ("a cat", "a small cat sits there", "no", "dogs run in the yard")
@@ -170,6 +184,9 @@ def write_samples(directory: Path) -> None:
     models = [{**row, "id": f"{row['id']}-{model}", "model": model} for model in _MODELS for row in asked]
     (directory / "models.jsonl").write_text(_jsonl(models))
     (directory / "pairs.jsonl").write_text(_jsonl(_pairs()))
+    (directory / "examples/flips").mkdir()
+    for name in ("flips", "examples/flips/development"):
+        (directory / f"{name}.jsonl").write_text(_jsonl(_flips()))
     for name in ("arena", "votes", "judged"):
         (directory / f"{name}.jsonl").write_text(_jsonl(_judged()))
     (directory / "answers").mkdir()

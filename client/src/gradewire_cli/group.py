@@ -40,6 +40,7 @@ _COMMANDS = {
 _BENCH_COMMANDS = {
     "accuracy": ("gradewire_cli.bench.accuracy", "Models' accuracy according to each metric and to human labels."),
     "ave": ("gradewire_cli.bench.ave", "AVE: evaluators' alignment, consistency and generalization."),
+    "flips": ("gradewire_cli.bench.flips", "Metrics' reactions to one changed place, and to harmless edits."),
     "knvqa": ("gradewire_cli.bench.accuracy", "KNVQA-Eval: evaluators' verdicts against human verdicts, by model."),
     "load": ("gradewire_cli.bench.load.command", "Load-test a server, up to twice the rate that it sustains."),
     "smile": ("gradewire_cli.bench.smile", "SMILE without one of its terms, and with different sentence weights."),

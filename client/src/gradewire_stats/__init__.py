@@ -2,6 +2,7 @@
 
 - `agreement` compares metrics with labels, and `curves` draws their ROC and calibration curves. `preferences` compares
   choices between two answers with annotators' choices.
+- `flips` measures metrics under small changes: one changed place, or an edit that keeps an answer right.
 - `model_ranks`, `model_accuracy`, `knvqa` and `ave` compute tables from papers about models and evaluators.
 - `annotators` measures agreement between annotators, `consensus` combines their labels, and `estimated_mean` estimates
   a mean from few labels and many scores.

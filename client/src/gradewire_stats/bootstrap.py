@@ -234,3 +234,37 @@ def difference(value: float, resampled: NDArray[np.float64], *, questions: int) 
         fewer = min(np.count_nonzero(defined <= 0), np.count_nonzero(defined >= 0))
         p_value = min(1.0, 2 * (int(fewer) + 1) / (len(defined) + 1))
     return Difference(**asdict(plain), p_value=p_value)
+
+
+def ratio_estimates(
+    above: Sequence[NDArray[Any]],
+    below: Sequence[NDArray[Any]],
+    clusters: NDArray[np.intp],
+    *,
+    resamples: int,
+    seed: int,
+) -> list[Estimate]:
+    """Return ratios of sums over rows, with intervals from draws of whole questions in a single stratum.
+
+    Args:
+        above: Each ratio's terms of the numerator, float[rows].
+        below: Each ratio's terms of the denominator, float[rows], none below 0. A ratio rests on the questions with a
+            term above 0.
+        clusters: int[rows], each row's question number, from 0 without gaps (`question_clusters`).
+        resamples: Number of draws, the same for all ratios.
+        seed: Seed for the draws.
+    """
+    if not len(clusters):
+        return [estimate(math.nan, np.array([]), questions=0) for _ in above]
+
+    def sums(columns: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+        return np.stack([np.bincount(clusters, weights=column) for column in columns], axis=1)
+
+    terms, totals = sums(above), sums(below)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        points = terms.sum(axis=0) / totals.sum(axis=0)
+    values = ratio_draws(terms, totals, resamples=resamples, seed=seed)
+    behind = np.count_nonzero(totals, axis=0)
+    return [
+        estimate(float(point), values[:, place], questions=int(behind[place])) for place, point in enumerate(points)
+    ]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.bootstrap import Estimate, check_lengths, estimate, question_clusters, ratio_draws
+from gradewire_stats.bootstrap import Estimate, check_lengths, question_clusters, ratio_estimates
 
 Choice = Literal["A", "B", "tie"]
 LENGTH, RANDOM = "length", "random"
@@ -185,17 +185,5 @@ def _sureness(stratum: str) -> tuple[float, int]:
 
 
 def _shares(masks: Sequence[_Masks], clusters: NDArray[np.intp], *, resamples: int, seed: int) -> list[Estimate]:
-    if not len(clusters):
-        return [estimate(np.nan, np.array([]), questions=0) for _ in masks]
-
-    def sums(columns: list[NDArray[np.bool_]]) -> NDArray[np.float64]:
-        return np.stack([np.bincount(clusters, weights=column) for column in columns], axis=1)
-
-    right, judged = sums([mask.right for mask in masks]), sums([mask.judged for mask in masks])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        points = right.sum(axis=0) / judged.sum(axis=0)
-    values = ratio_draws(right, judged, resamples=resamples, seed=seed)
-    behind = np.count_nonzero(judged, axis=0)
-    return [
-        estimate(float(point), values[:, place], questions=int(behind[place])) for place, point in enumerate(points)
-    ]
+    right, judged = [mask.right for mask in masks], [mask.judged for mask in masks]
+    return ratio_estimates(right, judged, clusters, resamples=resamples, seed=seed)

@@ -111,7 +111,7 @@ class AveFile:
             if wanted and reason:
                 found.left_out.add(reason, record.position)
             found.samples.append(sample if wanted and not reason else replace(sample, chosen=False))
-        _check_columns(present, columns, where)
+        columns.check(present, where)
         if not any(sample.chosen for sample in found.samples):
             raise InputError(
                 f"no sample can be scored: {'; '.join(found.sentences()) or 'the file has none'}"
@@ -186,13 +186,6 @@ def _is_text(entry: Any) -> bool:
     if isinstance(entry, float):
         return math.isfinite(entry)
     return isinstance(entry, str | int) and not isinstance(entry, bool) and bool(str(entry).strip())
-
-
-def _check_columns(present: Iterable[str], columns: Columns, where: Mapping[str, frozenset[str]]) -> None:
-    there = list(present)
-    for column in (*(name for names in columns.named.values() for name in names), *where):
-        if there and column not in there:
-            raise InputError(f"the file has no column {column!r}. Its columns: {', '.join(map(printable, there))}")
 
 
 def write_items(path: Path, samples: Sequence[AveSample]) -> None:

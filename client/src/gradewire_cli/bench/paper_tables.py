@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from gradewire_cli.options.help import Command, column_help, column_lines, stacked
-from gradewire_cli.problems import exit_codes, exit_on_interrupt
+from gradewire_cli.pages.page import Page, Section, ShownTable, today, write_page
+from gradewire_cli.pages.page import notes as page_notes
+from gradewire_cli.pages.texts import MAX_NAME_CHARACTERS, ShownText, cut
+from gradewire_cli.problems import InputError, exit_codes, exit_on_interrupt
 from gradewire_cli.results.interval_notes import NamedEstimate, interval_notes
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.manifest import RunManifest
@@ -27,6 +30,7 @@ from gradewire_cli.results.manifest_entries import (
 )
 from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import FURTHER_TABLES, Table, all_tables_option, show_tables, table_file_options
+from gradewire_cli.rows.formats import printable
 from gradewire_cli.rows.input_file import InputFile, input_file, named_columns
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gradewire.transport import Transport
+    from gradewire_cli.pages.page import Block
     from gradewire_cli.results.tallies import MetricTally
     from gradewire_cli.rows.cells import LeftOut
     from gradewire_cli.rows.formats import Record
@@ -75,6 +80,13 @@ class Columns:
     def of(self, name: str) -> tuple[str, ...]:
         """Return a field's possible columns."""
         return self.named.get(name, self.usual[name])
+
+    def check(self, present: Iterable[str], others: Iterable[str] = ()) -> None:
+        """Raise InputError if a file with rows lacks a column that --map or `others` names."""
+        there = list(present)
+        for column in (*(column for names in self.named.values() for column in names), *others):
+            if there and column not in there:
+                raise InputError(f"the file has no column {column!r}. Its columns: {', '.join(map(printable, there))}")
 
     def value(self, fields: Mapping[str, Any], name: str) -> Any:
         """Return a field's first value, or None."""
@@ -162,8 +174,8 @@ def _run(
     names_metrics = ctx.get_parameter_source("metrics") is not click.core.ParameterSource.DEFAULT
     if usual and not names_metrics:
         options = {**options, "metrics": usual}
-    files, clock = table_files(options), RunClock()
-    manifest = manifest_path_of(options["manifest"], *files.values())
+    files, page, clock = table_files(options), options.get("html"), RunClock()
+    manifest = manifest_path_of(options["manifest"], *files.values(), page)
     source = input_file({**options, "columns": () if columns else options["columns"]})
     scores = options.get("scores") or ()
     call = TableCall(
@@ -174,7 +186,7 @@ def _run(
         transport=ctx.obj,
     )
     check_outputs(
-        [*files.items(), ("--items", options.get("items")), ("--manifest", manifest)],
+        [*files.items(), ("--html", page), ("--items", options.get("items")), ("--manifest", manifest)],
         source.named_paths | {f"--scores {path}": path for path in scores},
     )
     with exit_on_interrupt():
@@ -187,9 +199,26 @@ def _run(
     else:
         show_tables(found.headline, notes, [*found.left_out, FURTHER_TABLES])
     write_tables(files, found.document, found.tables, [*notes, *found.left_out])
+    if page is not None:
+        write_page(page, [_page(name, source.name, found, notes)])
     if manifest is not None:
         forget_manifest(manifest)
         save_manifest(manifest, _manifest(name, found, [*source.named_paths.values(), *scores], clock))
+
+
+def _page(name: str, source: str, result: TableResult, texts: Sequence[str]) -> Page:
+    tables: list[Block] = [
+        ShownTable(f"t-{number}", table, is_shaded=True) for number, table in enumerate(result.tables, 1)
+    ]
+    return Page(
+        title=f"bench {name}: {cut(source, MAX_NAME_CHARACTERS)}",
+        heading=(f"bench {name}",),
+        lead=(ShownText(cut(source, MAX_NAME_CHARACTERS)), f", {today()}"),
+        sections=[
+            Section("tables", ("Tables",), tables),
+            Section("notes", ("Notes",), page_notes([*texts, *result.left_out])),
+        ],
+    )
 
 
 def _manifest(name: str, result: TableResult, inputs: Sequence[str | Path], clock: RunClock) -> RunManifest:
