@@ -17,7 +17,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_every_setting_of_a_recipe_is_an_option_with_its_default() -> None:
-    found = CliRunner().invoke(models, ["train", "sfve", "--help"])
+    found = CliRunner().invoke(models, ["train", "sfve", "--help-all"])
     assert found.exit_code == 0
     shown = " ".join(found.output.split())
     for section in sections(Recipe).values():

@@ -10,8 +10,10 @@ from pathlib import Path
 from types import FrameType
 
 import click
+import cloup
 
-from gradewire_models.cli.options import without_traceback
+from gradewire_models.cli.help import Command, CommandGroup, ExampleCommand
+from gradewire_models.cli.options import REPOSITORY_HELP, without_traceback
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_triton.environment import (
@@ -27,21 +29,32 @@ _POLL_S = 0.05
 _STOP_S = 40.0
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+_UP_EXAMPLES = """
+  gradewire triton up                                serves every built model; Ctrl-C stops the server
+  gradewire triton up all-MiniLM-L6-v2 --detach      returns once the server is ready
+  gradewire triton up --grpc-port 0 --http-port 0 --metrics-port 0
+  gradewire serve --backend triton --triton-url 127.0.0.1:8001
+"""
+
 _DIRECTORY = click.Path(file_okay=False, path_type=Path)
 _STATE = click.option(
     "--state",
     type=_DIRECTORY,
     default=default_state,
     show_default="in the user's state directory",
-    help="Directory for the log and the backends, for only one server at a time.",
+    help="Keep the log and the backends in this directory, for only one server at a time.",
 )
 _ENVIRONMENT = click.option(
     "--environment",
     type=_DIRECTORY,
     default=default_environment,
     show_default=f"${ENVIRONMENT_VARIABLE}, or in the user's cache directory",
-    help="Virtual environment for Triton; created at first use (about 320 MB).",
+    help="Use this virtual environment for Triton. The first use creates it (about 320 MB).",
 )
+
+
+def _port_option(flag: str, default: int, text: str) -> Callable[[Command], Command]:
+    return click.option(flag, default=default, show_default=True, metavar="N", help=text)
 
 
 class _StopRequestedError(Exception):
@@ -126,13 +139,13 @@ class _UnreachableError(click.ClickException):
     exit_code = ExitCode.UNREACHABLE
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def triton() -> None:
     """Run the real Triton server on this machine, with an emulated ONNX Runtime backend."""
 
 
-@triton.command()
-@_ENVIRONMENT
+@triton.command(cls=ExampleCommand)
+@cloup.option_group("Directories", _ENVIRONMENT)
 @without_traceback(OSError, ValueError)
 def install(environment: Path) -> None:
     """Install Triton's environment without starting Triton."""
@@ -140,36 +153,45 @@ def install(environment: Path) -> None:
     click.echo(f"Triton's environment: {installed.directory}")
 
 
-@triton.command()
+@triton.command(cls=ExampleCommand, examples=_UP_EXAMPLES)
 @click.argument("models", nargs=-1, metavar="[MODEL]...")
-@click.option(
-    "--model-repository",
-    "repository",
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    default=default_repository,
-    show_default="the same as for gradewire models",
-    help="Triton model repository.",
+@cloup.option_group(
+    "Network",
+    click.option(
+        "--host",
+        default="127.0.0.1",
+        show_default=True,
+        help="Listen on this address. Triton has no authentication, so everyone who can connect can use it.",
+    ),
+    _port_option("--grpc-port", 8001, "Serve gRPC on this port. 0 means any free port."),
+    _port_option("--http-port", 8000, "Serve HTTP on this port. 0 means any free port."),
+    _port_option("--metrics-port", 8002, "Serve Triton's metrics on this port. 0 means any free port."),
 )
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on. Triton has no authentication, so everyone who can connect can use it.",
+@cloup.option_group(
+    "Server",
+    click.option("--detach", is_flag=True, help="Return once the server is ready. `gradewire triton down` stops it."),
+    click.option(
+        "--poll",
+        "poll_s",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="SECONDS",
+        help="Check the repository for changes at this interval. With 0, the default, load and unload models on "
+        "request.",
+    ),
 )
-@click.option("--grpc-port", default=8001, show_default=True, help="gRPC's port. For each port, 0 means any free port.")
-@click.option("--http-port", default=8000, show_default=True)
-@click.option("--metrics-port", default=8002, show_default=True)
-@click.option(
-    "--poll",
-    "poll_s",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="SECONDS",
-    help="Check the repository for changes at this interval; by default models are loaded and unloaded on request.",
+@cloup.option_group(
+    "Directories",
+    click.option(
+        "--model-repository",
+        "repository",
+        type=click.Path(file_okay=False, exists=True, path_type=Path),
+        default=default_repository,
+        help=REPOSITORY_HELP,
+    ),
+    _STATE,
+    _ENVIRONMENT,
 )
-@click.option("--detach", is_flag=True, help="Return once the server is ready; `gradewire triton down` stops it.")
-@_STATE
-@_ENVIRONMENT
 @without_traceback(OSError, ValueError)
 def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **options: object) -> None:  # noqa: FBT001 - click calls it
     """Start Triton with the built MODELs; by default, with all models that need no GPU.
@@ -188,8 +210,8 @@ def up(models: tuple[str, ...], detach: bool, state: Path, environment: Path, **
     _show(run_detached(_arguments(server, state, environment), directory))
 
 
-@triton.command()
-@_STATE
+@triton.command(cls=ExampleCommand)
+@cloup.option_group("Directories", _STATE)
 @without_traceback(OSError, ValueError)
 def down(state: Path) -> None:
     """Stop the server in --state and wait until it has stopped."""
@@ -198,8 +220,8 @@ def down(state: Path) -> None:
     click.echo("Triton is stopped")
 
 
-@triton.command()
-@_STATE
+@triton.command(cls=ExampleCommand)
+@cloup.option_group("Directories", _STATE)
 @without_traceback(OSError, ValueError)
 def status(state: Path) -> None:
     """Show the addresses of the server in --state; exit with 3 if the server is not ready."""

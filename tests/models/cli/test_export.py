@@ -23,7 +23,7 @@ def test_without_the_extra_it_is_said_what_to_install(tmp_path: Path, monkeypatc
 
 
 def test_code_that_comes_with_a_model_cannot_be_asked_for() -> None:
-    assert "trust" not in run("--help").output
+    assert "trust" not in run("--help-all").output
     assert run("people/model", "--trust-remote-code").exit_code == 2
 
 

@@ -8,11 +8,11 @@ import cloup
 
 from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.loading import base_models, default_model, find_model, load_catalog
+from gradewire_models.cli.help import ExampleCommand, rare_option
 from gradewire_models.cli.judges import FORM_OPTION, JUDGE_REPOSITORY_OPTION, build_judges, split_judges
 from gradewire_models.cli.options import (
     REPOSITORY_OPTION,
     WHEELS_OPTION,
-    ExampleCommand,
     Target,
     needs,
     target_options,
@@ -55,13 +55,13 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @target_options("target", "Use this precision on a GPU; by default fp32 with cuda, fp16 with tensorrt.")
 @cloup.option_group(
     "Triton",
-    click.option(
+    rare_option(
         "--instances",
         type=click.IntRange(min=1),
         metavar="N",
         help="Run N copies in Triton; by default 2 on CPUs, 1 on each GPU. A built model's config.pbtxt is rewritten.",
     ),
-    click.option(
+    rare_option(
         "--threads",
         type=click.IntRange(min=0),
         metavar="N",
@@ -72,7 +72,7 @@ _USUAL_PRECISION = {"cuda": "fp32", "tensorrt": "fp16"}
 @cloup.option_group(
     "Downloads",
     WHEELS_OPTION,
-    click.option("--keep-downloads", is_flag=True, help="Keep downloaded wheels for another build."),
+    rare_option("--keep-downloads", is_flag=True, help="Keep downloaded wheels for another build."),
 )
 @cloup.option_group("Directories", REPOSITORY_OPTION, JUDGE_REPOSITORY_OPTION)
 @without_traceback()

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 import cloup
 
+from gradewire_models.cli.help import ExampleCommand, rare_option
 from gradewire_models.cli.options import (
     REPOSITORY_OPTION,
-    ExampleCommand,
     Target,
     grouped,
     needs,
@@ -49,7 +49,7 @@ _EXAMPLES = """
             metavar="N",
             help="Cut inputs at N tokens; by default at the folder's limit, but at most 512.",
         ),
-        click.option(
+        rare_option(
             "--token-layer",
             "token_layers",
             type=click.IntRange(min=1),

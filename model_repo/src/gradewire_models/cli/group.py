@@ -14,6 +14,7 @@ from gradewire_models.catalog.entries import CatalogModel
 from gradewire_models.catalog.loading import base_models, default_model, grader_models, load_catalog
 from gradewire_models.cli.build import build
 from gradewire_models.cli.export import export
+from gradewire_models.cli.help import CommandGroup, ExampleCommand
 from gradewire_models.cli.judges import (
     JUDGE_REPOSITORY_OPTION,
     show_judges,
@@ -22,7 +23,6 @@ from gradewire_models.cli.judges import (
 )
 from gradewire_models.cli.options import (
     REPOSITORY_OPTION,
-    ExampleCommand,
     MissingPackageError,
     needs,
     without_traceback,
@@ -43,7 +43,7 @@ _VERIFY_EXAMPLES = """
 """
 
 
-class _TrainGroup(click.Group):
+class _TrainGroup(CommandGroup):
     """A group that imports `gradewire_train` only when needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -72,7 +72,7 @@ def train() -> None:
     """Train encoders for the metrics `sfve` and `grader`, and show their training material."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def models() -> None:
     """Build, list and verify encoders, graders and judges.
 
@@ -86,9 +86,8 @@ models.add_command(export)
 models.add_command(train)
 
 
-@models.command(name="list")
-@REPOSITORY_OPTION
-@JUDGE_REPOSITORY_OPTION
+@models.command(name="list", cls=ExampleCommand)
+@cloup.option_group("Directories", REPOSITORY_OPTION, JUDGE_REPOSITORY_OPTION)
 def list_models(repository: Path, judge_repository: Path | None) -> None:
     """List the models in the catalog, and show which of them are built."""
     built = {model.name: model for model in list_built(repository)}

