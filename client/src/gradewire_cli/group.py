@@ -118,7 +118,7 @@ def gradewire() -> None:
     """  # noqa: D301 - click does not rewrap the lines after a backspace
 
 
-@click.group("bench", cls=LazyGroup, modules=_BENCH_COMMANDS)
+@click.group("bench", cls=LazyGroup, modules=_BENCH_COMMANDS, examples="bench")
 def bench_command() -> None:
     """Reproduce papers' tables on evaluators from a file of labelled answers, or load-test a server."""
 

@@ -9,6 +9,7 @@ import click
 from typing_extensions import override
 
 from gradewire.errors import MissingExtra
+from gradewire_cli.help_texts import CommandGroup
 from gradewire_cli.problems import InputError
 
 _EXTRA_BY_PACKAGE = {
@@ -21,7 +22,7 @@ _EXTRA_BY_PACKAGE = {
 _EXTRA_BY_COMMAND = {"load": "load"}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """A group that maps each subcommand's name to a module with `NAME_command`, and to a line of help."""
 
     def __init__(self, *arguments: Any, modules: Mapping[str, tuple[str, str]], **options: Any) -> None:
@@ -51,13 +52,12 @@ class LazyGroup(click.Group):
         return command
 
     @override
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def command_lines(self, ctx: click.Context) -> list[tuple[str, str]]:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in self._modules.items()])
+        return [(name, line) for name, (_, line) in self._modules.items()]
 
 
-class MountedGroup(click.Group):
+class MountedGroup(CommandGroup):
     """A group with another program's commands, which `commands_of` imports when you call one of them."""
 
     def __init__(self, *arguments: Any, commands_of: Callable[[], click.Group], **options: Any) -> None:

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from gradewire_cli.lazy_commands import MountedGroup, server_module
 from gradewire_cli.options.connection import ConnectionOptions, connection_of, connection_options
-from gradewire_cli.options.help import Command, command, group_epilog
+from gradewire_cli.options.help import Command, command
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
 
@@ -148,7 +148,7 @@ class _ModelsGroup(MountedGroup):
     "models",
     cls=_ModelsGroup,
     commands_of=lambda: server_module("gradewire_models.cli.group").models,
-    epilog=group_epilog("models"),
+    examples="models",
 )
 def models_command() -> None:
     """Build, export, list and verify the encoders and judges on this machine."""

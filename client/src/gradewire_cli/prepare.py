@@ -12,7 +12,7 @@ import click
 
 from gradewire import AsyncClient
 from gradewire.references import EntryFailure, PrepareProgress, PrepareReport, SyntheticGeneration
-from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, quiet_option
+from gradewire_cli.options.common import INPUT_FILE, OUTPUT_FILE, everyday_quiet_option
 from gradewire_cli.options.connection import connection_of, connection_options
 from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.metrics import MetricOptions, is_usual, metric_options, metrics_help, read_prompt_file
@@ -33,7 +33,7 @@ generate_options = stacked(
     option("--out", type=OUTPUT_FILE),
     option("--overwrite", is_flag=True),
     option("--immutable", is_flag=True),
-    quiet_option,
+    everyday_quiet_option,
 )
 _SHOWN_FAILURES = 10
 

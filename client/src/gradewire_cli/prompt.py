@@ -9,9 +9,10 @@ import click
 
 from gradewire.items import ItemProblem, encode_item
 from gradewire.metrics.choice import MetricDefaults, choose_metrics
+from gradewire_cli.help_texts import CommandGroup
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.common import INPUT_FILE
-from gradewire_cli.options.help import Command, group_epilog, option, stacked
+from gradewire_cli.options.help import Command, option, stacked
 from gradewire_cli.options.metrics import GivenPrompt, read_bytes, read_prompt_file, with_prompts
 from gradewire_cli.problems import InputError, one_line_errors
 from gradewire_cli.rows.formats import printable
@@ -79,12 +80,12 @@ def _answer(asked: Question, tokens: RoundTokens | None) -> str:
     return f"the judge continues with one of: {labels}{read}"
 
 
-@click.group("prompt", epilog=group_epilog("prompt"))
+@click.group("prompt", cls=CommandGroup, examples="prompt")
 def prompt_command() -> None:
     """Show the prompts that judges see, and check your own prompts."""
 
 
-@prompt_command.command("list")
+@prompt_command.command("list", short_help="List the available prompts.")
 def list_command() -> None:
     """List the available prompts: NAME/VERSION, digest, description, variants and demonstrations."""
     with one_line_errors():
@@ -96,7 +97,7 @@ def list_command() -> None:
         click.echo(f"{'':<{width}}  {', '.join(file.variants)}; demonstrations: {shown}")
 
 
-@prompt_command.command("export")
+@prompt_command.command("export", short_help="Print a prompt file as a template for your own prompt.")
 @click.argument("name")
 def export_command(name: str) -> None:
     """Print the prompt file of a metric (lave) or of NAME/VERSION, as a template for your own prompt."""
@@ -123,13 +124,13 @@ def check_command(file: Path) -> None:
         click.echo(f"demonstrations for {kind} questions: {len(shown)}")
 
 
-@prompt_command.command("show", cls=Command)
+@prompt_command.command("show", cls=Command, short_help="Print the prompt that a metric sends to a judge for one row.")
 @click.argument("metric")
 @input_options
 @stacked(
     option("--row", "index", type=click.IntRange(min=0), default=0),
     option("--prompt", "prompt_path", type=INPUT_FILE),
-    option("--judge"),
+    option("--judge", rare=False),
     option("--ids", is_flag=True),
 )
 def show_command(

@@ -14,7 +14,7 @@ from gradewire.rewards.framework_settings import scorer_of
 from gradewire_cli.lazy_commands import MountedGroup, server_module
 from gradewire_cli.options.common import INPUT_FILE, choice_option
 from gradewire_cli.options.connection import MAX_PORT, server_option, tls_of, tls_options
-from gradewire_cli.options.help import Command, Option, command, group_epilog, option, stacked
+from gradewire_cli.options.help import Command, Option, command, option, stacked
 from gradewire_cli.problems import one_line_errors
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing.settings import endpoint_problem
@@ -87,7 +87,7 @@ def serve_command(ctx: click.Context, /, *, print_settings: bool, **values: Any)
     cls=MountedGroup,
     # This command does not need the server, whose import takes a second.
     commands_of=lambda: server_module("gradewire_triton.cli").triton,
-    epilog=group_epilog("triton"),
+    examples="triton",
 )
 def triton_command() -> None:
     """Run the real Triton server on this machine, without a GPU and without NVIDIA's container.

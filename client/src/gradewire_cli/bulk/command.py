@@ -315,7 +315,7 @@ def _refuse_request_corpora(plan: ScorePlan) -> None:
 @command("bulk", failed_rows="some rows have no score (see --fail-on)")
 @click.argument("paths", metavar="INPUT... OUTPUT", nargs=-1, required=True)
 @column_options
-@option("--where", multiple=True, rare=True)
+@option("--where", multiple=True)
 @metric_options
 @judge_options
 @cascade_options

@@ -58,14 +58,14 @@ def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str
 compare_options = stacked(
     option("--models", callback=names),
     option("--names", callback=names),
-    option("--baseline", show_default="the first"),
+    option("--baseline", rare=True, show_default="the first"),
     option("--by", show_default="the first of --metrics"),
     tie_margin_option,
     choice_option("--match", "rule", among=RULES),
     choice_option("--duplicates", among=DUPLICATES),
     option("--summary", "summaries", type=OUTPUT_FILE, multiple=True),
     option("--fail-if", "conditions", multiple=True, callback=parse_conditions),
-    option("--where", multiple=True, rare=True),
+    option("--where", multiple=True),
     option("--group-by", multiple=True),
     option("--changed", type=click.IntRange(min=0), default=5),
 )

@@ -14,7 +14,7 @@ import click
 from gradewire_cli.compare.earlier_outputs import SideManifest, manifest_of, read_outputs, read_summary, runs_of_outputs
 from gradewire_cli.compare.result import CompareResult, Drawing, compare_side
 from gradewire_cli.compare.sides import Collected, Matching, Side, match, sides_of
-from gradewire_cli.options.common import OUTPUT_FILE, resume_options
+from gradewire_cli.options.common import OUTPUT_FILE, rare_resume_options
 from gradewire_cli.options.help import option, stacked
 from gradewire_cli.problems import InputError, tell
 from gradewire_cli.results.journal import Journal, refuse_existing
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 output_options = stacked(
-    option("--out", type=OUTPUT_FILE), resume_options, html_option, all_tables_option, table_file_options
+    option("--out", type=OUTPUT_FILE), rare_resume_options, html_option, all_tables_option, table_file_options
 )
 
 

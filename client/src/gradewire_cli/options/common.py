@@ -42,6 +42,7 @@ def choice_option(*names: str, among: Sequence[str]) -> Callable[[Command], Comm
 
 
 quiet_option = option("--quiet", is_flag=True)
+everyday_quiet_option = option("--quiet", is_flag=True, rare=False)
 
 
 def seed_option(default: int | None) -> Callable[[Command], Command]:
@@ -51,6 +52,10 @@ def seed_option(default: int | None) -> Callable[[Command], Command]:
 
 resume_options = stacked(
     option("--resume", is_flag=True),
+    option("--overwrite", is_flag=True),
+)
+rare_resume_options = stacked(
+    option("--resume", is_flag=True, rare=True),
     option("--overwrite", is_flag=True),
 )
 fail_on_option = choice_option("--fail-on", among=get_args(FailOn))
@@ -69,7 +74,9 @@ def check_resume(options: Mapping[str, Any], out: str | Path | None) -> None:
         raise click.UsageError("--resume and --overwrite need --out FILE")
 
 
-grouping_options = stacked(option("--group-by", multiple=True), option("--baseline", show_default="the first in FILE"))
+grouping_options = stacked(
+    option("--group-by", multiple=True), option("--baseline", rare=True, show_default="the first in FILE")
+)
 
 
 def read_groupings(given: Sequence[str]) -> tuple[Grouping, ...]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import tomllib
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import cloup
 from typing_extensions import override
 
+from gradewire_cli.help_texts import help_texts, toml, write_examples
 from gradewire_cli.problems import exit_codes
 
 if TYPE_CHECKING:
@@ -20,8 +18,8 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 HELP: Final = "Help"
 """Title of the last group, which contains --help and --help-all."""
-_SHOWS_ALL: Final = "gradewire_cli.shows_all"
-"""Key in the context's `meta`. Its value is true while --help-all prints."""
+_SHOWS_ALL: Final = "gradewire.shows_all"
+"""Key in the context's `meta`, also used by `gradewire_models.cli.help`. Its value is true while --help-all prints."""
 _FLAG_COLUMNS: Final = 27
 """Width of a flag and its placeholder in characters. Most help texts fit into the rest of 100 columns."""
 _METAVARS: Final = {"integer": "N", "integer range": "N", "float": "X", "float range": "X"}
@@ -82,9 +80,7 @@ class Command(cloup.Command):
     @override
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(ctx, formatter)
-        if self.examples:
-            formatter.write_paragraph()
-            formatter.write_text(f"\b\nExamples:\n{self.examples.strip(chr(10))}")
+        write_examples(formatter, self.examples)
 
     @override
     def format_params(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -101,13 +97,13 @@ class Command(cloup.Command):
 
 def is_rare(parameter: click.Parameter) -> bool:
     """Return True if only --help-all shows the parameter."""
-    return isinstance(parameter, Option) and parameter.rare
+    return bool(getattr(parameter, "rare", False))
 
 
 def group_of(parameter: click.Parameter) -> str:
     """Return the title of a parameter's group."""
-    if isinstance(parameter, Option):
-        return str(parameter.group.title)
+    if (group := getattr(parameter, "group", None)) is not None:
+        return str(group.title)
     return HELP if {"--help", "--help-all"} & {*parameter.opts} else "Options"
 
 
@@ -120,7 +116,7 @@ def _show_all(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # n
 
 def option(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
     """Return an option with the texts that options.toml contains for its first flag."""
-    texts = _toml("options.toml")[names[0].partition("/")[0].removeprefix("--")]
+    texts = toml("options.toml")[names[0].partition("/")[0].removeprefix("--")]
     return click.option(*names, cls=Option, **{**texts, **attributes})
 
 
@@ -162,11 +158,6 @@ def command(
     return click.command(name.rpartition("-")[2], cls=cls, **attributes)
 
 
-def group_epilog(name: str) -> str:
-    """Return a command group's examples from help.toml, for the end of the group's help."""
-    return f"\b\nExamples:\n{help_texts()[name]['examples']}"
-
-
 def column_help() -> str:
     """Return the help text about a row's columns."""
     return help_texts()["columns"]["text"]
@@ -176,13 +167,3 @@ def column_lines(usual: Mapping[str, Sequence[str]]) -> str:
     """Return a line for each field with the names of the columns that may contain it."""
     width = max(map(len, usual)) + 1
     return "\n".join(f"  {name:<{width}} {' '.join(columns)}" for name, columns in usual.items())
-
-
-def help_texts() -> dict[str, dict[str, str]]:
-    """Return the contents of help.toml."""
-    return _toml("help.toml")
-
-
-@functools.cache
-def _toml(name: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((resources.files("gradewire_cli") / name).read_text(encoding="utf-8"))

@@ -16,9 +16,9 @@ from gradewire_cli.options.common import (
     FailOn,
     check_resume,
     choice_option,
+    everyday_quiet_option,
     fail_on_option,
     grouping_options,
-    quiet_option,
     resume_options,
 )
 from gradewire_cli.options.connection import ConnectionOptions, connection_of
@@ -65,7 +65,7 @@ output_options = stacked(
     choice_option("--format", "format_", among=("jsonl", "table")),
     *row_output_options,
     fail_on_option,
-    quiet_option,
+    everyday_quiet_option,
 )
 _MIN_CELL_COLUMNS = 17
 

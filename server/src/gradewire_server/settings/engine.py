@@ -211,7 +211,7 @@ class ComputeConfig:
 class GpuConfig:
     """Settings for GPU models (``NAME-fp16-cuda``). CPU models run on the CPU even if there is a GPU."""
 
-    device: Annotated[str, AfterValidator(_check_device), Setting("device", everyday=True)] = "auto"
+    device: Annotated[str, AfterValidator(_check_device), Setting("device")] = "auto"
     """Device for models that were built for a GPU: auto, cpu, cuda or cuda:N.
 
     auto uses the first GPU if there is one. With cuda or cuda:N the server does not start without that GPU."""
@@ -309,10 +309,11 @@ class EngineConfig:
     """Settings for encoders, stores and judges."""
 
     model_repository: Annotated[Directory, Setting("model_repository")]
-    """Use the built models in this directory. If empty, use the default of gradewire models build.
+    """Use this directory of built models. If neither it nor $GRADEWIRE_MODEL_REPOSITORY is set, use the checkout's
+    model_repo/models, or a folder in the user's data directory.
 
     Set it for a mounted directory."""
-    default_model: Annotated[str, Setting("default_model", everyday=True)] = ""
+    default_model: Annotated[str, Setting("default_model")] = ""
     """Use this encoder for requests that name none. If empty, use the catalog's default.
 
     Set it to change the encoder for all callers."""

@@ -62,7 +62,7 @@ class EmbeddedJudgeConfig:
     """Judges in a worker process on this machine."""
 
     repository: Annotated[Directory, Setting("judge_repository")]
-    """Use the built judges in this directory. If unset, use judges/ next to model_repository.
+    """Use this directory of built judges. If unset, use judges next to the model repository.
 
     Set it for a mounted directory."""
     form: Form = "auto"
