@@ -269,8 +269,16 @@ def test_table_on_standard_output(command: Command, tmp_path: Path) -> None:
     ]
 
 
-def test_no_rows_are_fine(command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "a.jsonl"
+def test_a_file_without_rows_is_refused_and_nothing_is_written(command: Command, tmp_path: Path) -> None:
+    file, full, out = tmp_path / "a.jsonl", write_rows(tmp_path / "b.jsonl", ROWS), tmp_path / "out.jsonl"
     file.write_text("\n")
-    done = command("score", file, "--quiet")
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "nothing was scored, because the input has no rows\n")
+    for further in ([], ["--out", out], ["--metrics", "lave", "--dry-run"]):
+        done = command("score", file, "--quiet", *further)
+        assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"Error: {file} has no rows\n")
+    assert not out.exists()
+    assert command("score", file, full, "--quiet").exit_code == 0
+
+
+def test_a_folder_is_refused_as_one(command: Command, tmp_path: Path) -> None:
+    done = command("score", tmp_path)
+    assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path} is a folder. Name the files in it\n")

@@ -167,7 +167,7 @@ class ScoreJob:
 
     async def run(self, *, transport: Transport | None) -> None:
         """Score the rows and print the summary. `transport` replaces the connection."""
-        opened = self.source.open()
+        opened = self.source.open_with_rows()
         tell(opened.notes)
         clock = RunClock()
         out, quiet = self.output.rows, self.quiet
@@ -197,8 +197,6 @@ class ScoreJob:
                 version = (await client.models()).server_version if is_kept else ""
             left = results.finish() if results else ""
             tell(opened.late_notes)
-            if not self.summary.rows:
-                click.echo("nothing was scored, because the input has no rows", err=True)
             if left:
                 click.echo(left, err=True)
             facts = RunFacts(

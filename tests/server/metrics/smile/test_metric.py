@@ -251,7 +251,8 @@ class TestSynthetic:
         result = smile(ITEM, synthetic="prepared", table=table)
         assert result.status is Status.NOT_PREPARED
         assert "references[1]" in result.message
-        assert "Prepare" in result.message
+        assert "check the set's name" in result.message
+        assert "gradewire prepare" in result.message
         assert len(table.rounds) == 1  # nothing is embedded in vain
 
     @pytest.mark.parametrize("answers", [(), ("one",), ("one", "two", "three"), ("one", " ")])
