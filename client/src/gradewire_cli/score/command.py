@@ -26,7 +26,14 @@ from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.judge import JudgePrices, prices_of, prices_option
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout, tell
-from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
+from gradewire_cli.results.groups import (
+    GroupColumn,
+    GroupedScores,
+    breakdowns,
+    check_baseline,
+    check_comparable,
+    require_baseline,
+)
 from gradewire_cli.results.journal import check_outputs, files_of, refuse_existing
 from gradewire_cli.results.manifest import RunManifest
 from gradewire_cli.results.manifest_entries import (
@@ -199,6 +206,7 @@ class ScoreJob:
             tell(opened.late_notes)
             if left:
                 click.echo(left, err=True)
+            require_baseline(self.grouped.columns, self.baseline)
             facts = RunFacts(
                 command=self._reproduce(scorer),
                 location=self.connection.description,
@@ -353,6 +361,7 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
     )
     with exit_on_interrupt(output.resume_hint), one_line_errors():
         check_comparable(source)
+        check_baseline(source, options["baseline"])
         asyncio.run(job.run(transport=ctx.obj))
     if job.summary.fails(fail_on):
         ctx.exit(ExitCode.FAILED)
