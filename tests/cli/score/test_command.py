@@ -71,7 +71,7 @@ def test_bad_rows_fail_alone_with_their_line(command: Command, tmp_path: Path) -
     assert results[4]["message"].startswith("line 5.references[0] is a list")
     assert [result["score"] for result in results if result["status"] != "OK"] == [None] * 5
     assert "1 EMPTY_PREDICTION, 4 INVALID_INPUT" in done.stderr
-    assert "INVALID_INPUT, for example 1: line 2 is not JSON" in done.stderr
+    assert "INVALID_INPUT, for example id 1: line 2 is not JSON" in done.stderr
     # Mean of .02 and .03; with the empty prediction as wrong, over three.
     assert "0.025" in done.stderr
     assert "0.017" in done.stderr

@@ -51,7 +51,8 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
     if (kind := kinds.get(name)) is None:
         if name in COMPARISON_TYPES:
             raise InvalidRequest(f"{line!r} compares two answers: use Client.compare(pairs, by=…)")
-        raise InvalidRequest(f"{line!r}: unknown {what} {name!r}: use one of {', '.join(kinds)}")
+        place = "" if line == name else f"{line!r}: "
+        raise InvalidRequest(f"{place}unknown {what} {name!r}: use one of {', '.join(kinds)}")
     arguments: dict[str, Any] = {}
     if match["preset"] is not None:
         if "preset" not in wire_parameters(name):
@@ -61,8 +62,10 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
         arguments["version"] = int(match["version"])
     for pair in match["parameters"].split("&") if match["parameters"] else ():
         key, equals, value = pair.partition("=")
-        if key not in parameter_names(name) or not equals:
-            raise InvalidRequest(f"{line!r}: {name} has no parameter {pair!r}; its parameters: {_listed(name)}")
+        if key not in parameter_names(name):
+            raise InvalidRequest(f"{line!r}: {name} has no parameter {key!r}; its parameters: {_listed(name)}")
+        if not equals:
+            raise InvalidRequest(f"{line!r}: {key} has no value: write {key}=VALUE")
         if key in arguments:
             raise InvalidRequest(f"{line!r} has {key} twice: leave out one")
         arguments[key] = _value(line, name, key, unquote(value))
