@@ -84,7 +84,7 @@ def reference_sentences(
     raise FailureError(
         Failure(
             Status.NOT_PREPARED,
-            f"reference_set: the set has no synthetic answer for {shortened(missing)} of this question; check the set's "
-            "name, or first prepare the question (References.Prepare or `gradewire prepare FILE`)",
+            f"reference_set: the set has no synthetic answer for {shortened(missing)} of this question; check the "
+            "set's name, or first prepare the question (References.Prepare or `gradewire prepare FILE`)",
         )
     )
