@@ -124,7 +124,8 @@ def test_the_help_says_what_bad_rows_do_to_the_exit_code(
     [
         (["--where", "size=big"], "no column 'size'. Columns: question, references"),
         (["--where", "model"], "write COLUMN=VALUE"),
-        (["--where", "model=huge"], "no row has a label"),
+        (["--where", "model=huge"], "a.jsonl has no rows that match --where model=huge"),
+        (["--where", "model=huge", "--against", "smile"], "a.jsonl has no rows that match --where model=huge"),
         (
             ["--map", "label=question"],
             "the first labels are all unreadable (line 1: 'question 0'). Give words a value",

@@ -74,16 +74,22 @@ def store_fitted(repository: Path | None, name: str, digest: str, values: Mappin
     return fitted.summary
 
 
-def forget_fitted(repository: Path | None, name: str, metric: str) -> list[str]:
+def forget_fitted(repository: Path | None, name: str, metric: str, *, dry_run: bool = False) -> list[str]:
     """Remove users' fits for `metric` ("" means all metrics) from a model, and return a line for each removed fit.
+
+    With `dry_run`, remove nothing, and return the lines of the fits to remove.
 
     Raises:
         InvalidRequest: The model is missing or broken.
     """
-    from gradewire_models.build.fitted import forget_calibrations  # noqa: PLC0415 - as in `store_fitted`
+    from gradewire_models.build.fitted import (  # noqa: PLC0415 - as in `store_fitted`
+        forget_calibrations,
+        removable_calibrations,
+    )
 
+    forget = removable_calibrations if dry_run else forget_calibrations
     with invalid_request(ModelError, ValueError):
-        gone = forget_calibrations(_repository(repository), name or default_model().name, metric)
+        gone = forget(_repository(repository), name or default_model().name, metric)
     return [each.summary for each in gone]
 
 

@@ -54,7 +54,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and "
             "these parameters, the result has WARNING_UNCALIBRATED.",
             "the threshold fitted for the model, or 2/3 if none was fitted",
-            "a number",
+            "a number up to 1",
         ),
     ),
     "sbert": (
@@ -70,7 +70,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. "
             "Without a fitted threshold, there is no verdict.",
             "",
-            "a number; empty for the fitted threshold",
+            "a number up to 1; empty for the fitted threshold",
         ),
     ),
     "sfve": (
@@ -86,7 +86,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. "
             "Without a fitted threshold, there is no verdict.",
             "",
-            "a number; empty for the fitted threshold",
+            "a number up to 1; empty for the fitted threshold",
         ),
     ),
     "bertscore": (
@@ -133,7 +133,7 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. "
             "Without a fitted threshold, there is no verdict. KNVQA-Eval uses 0.5.",
             "",
-            "a number; empty for the fitted threshold",
+            "a number up to 1; empty for the fitted threshold",
         ),
     ),
     "exact_match": (

@@ -106,7 +106,10 @@ def test_a_fitted_threshold_changes_the_verdict_and_takes_the_warning_away(built
     assert ScoreWarning.UNCALIBRATED in scored(built, "smile:paper")[0].warnings
     shown = run("--show")
     assert stored.summary in shown.stdout
-    assert "removed: fitted for smile/1" in run("--undo").stdout
+    tried = run("--undo", "--metric", "smile", "--dry-run").stdout
+    assert f"would be removed without --dry-run: {stored.summary}" in tried
+    assert load_built(built / "models", NAME).calibrations == (stored,)
+    assert "\nremoved: fitted for smile/1" in f"\n{run('--undo').stdout}"
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
 
 

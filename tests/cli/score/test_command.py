@@ -71,7 +71,7 @@ def test_bad_rows_fail_alone_with_their_line(command: Command, tmp_path: Path) -
     assert results[4]["message"].startswith("line 5.references[0] is a list")
     assert [result["score"] for result in results if result["status"] != "OK"] == [None] * 5
     assert "1 EMPTY_PREDICTION, 4 INVALID_INPUT" in done.stderr
-    assert "INVALID_INPUT, for example 1: line 2 is not JSON" in done.stderr
+    assert "INVALID_INPUT, for example id 1: line 2 is not JSON" in done.stderr
     # Mean of .02 and .03; with the empty prediction as wrong, over three.
     assert "0.025" in done.stderr
     assert "0.017" in done.stderr
@@ -269,8 +269,16 @@ def test_table_on_standard_output(command: Command, tmp_path: Path) -> None:
     ]
 
 
-def test_no_rows_are_fine(command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "a.jsonl"
+def test_a_file_without_rows_is_refused_and_nothing_is_written(command: Command, tmp_path: Path) -> None:
+    file, full, out = tmp_path / "a.jsonl", write_rows(tmp_path / "b.jsonl", ROWS), tmp_path / "out.jsonl"
     file.write_text("\n")
-    done = command("score", file, "--quiet")
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "nothing was scored, because the input has no rows\n")
+    for further in ([], ["--out", out], ["--metrics", "lave", "--dry-run"]):
+        done = command("score", file, "--quiet", *further)
+        assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"Error: {file} has no rows\n")
+    assert not out.exists()
+    assert command("score", file, full, "--quiet").exit_code == 0
+
+
+def test_a_folder_is_refused_as_one(command: Command, tmp_path: Path) -> None:
+    done = command("score", tmp_path)
+    assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path} is a folder. Name the files in it\n")

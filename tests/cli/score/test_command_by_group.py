@@ -141,6 +141,19 @@ def test_two_columns_together_compare_within_the_second(score: Any) -> None:
     assert run.by["model+dataset"]["big"]["nq"]["smile"]["difference"] is None
 
 
+def test_a_baseline_that_no_group_has_is_refused(score: Any, command: Command, tmp_path: Path) -> None:
+    run = score(answers(), "--group-by", "model+dataset,kind", "--baseline", "nope", "--quiet")
+    said = "Error: --baseline nope: unknown name. Choose one of small, big, even, odd\n"
+    assert (run.done.exit_code, run.done.stdout) == (2, "")
+    assert run.done.stderr == said
+    assert not run.out.exists()
+    # Standard input can be read only once, so its rows are scored first.
+    with write_rows(tmp_path / "again.jsonl", answers()).open("rb") as rows:
+        done = command("score", "-", "--group-by", "model", "--baseline", "nope", "--quiet", stdin=rows)
+    assert (done.exit_code, len(done.stdout.splitlines())) == (2, len(answers()))
+    assert done.stderr.startswith("Error: --baseline nope: unknown name. Choose one of ")
+
+
 def test_models_are_compared_wherever_they_stand(score: Any) -> None:
     run = score(answers(), "--group-by", "dataset+model", "--baseline", "big")
     found = run.by["dataset+model"]

@@ -29,8 +29,8 @@ def test_what_holds_of_several_metrics_is_said_once(command: Command, tmp_path: 
         line for line in done.stderr.splitlines() if ": " in line and line.startswith(("bleu", "rouge_l", "meteor"))
     ]
     assert said == [
-        "bleu, rouge_l, meteor: EMPTY_PREDICTION, for example 3: no message",
-        "bleu, rouge_l, meteor: INVALID_INPUT, for example 4: line 5 is not JSON: Expecting value at character 1",
+        "bleu, rouge_l, meteor: EMPTY_PREDICTION, for example id 3: no message",
+        "bleu, rouge_l, meteor: INVALID_INPUT, for example id 4: line 5 is not JSON: Expecting value at character 1",
         "rouge_l, meteor: warnings: 4 TRUNCATED",
     ]
 

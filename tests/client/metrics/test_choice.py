@@ -94,13 +94,13 @@ def test_nan_is_left_to_the_server() -> None:
     ("line", "part"),
     [
         ("", "is not a metric"),
-        ("cosine", "unknown metric 'cosine': use one of smile, sbert"),
+        ("cosine?model=a", "'cosine?model=a': unknown metric 'cosine': use one of smile, sbert"),
         ("smile:quick", "no preset 'quick': use one of v1"),
         ("sbert:v1", "has no presets"),
         ("smile/x", "is not a metric"),
         ("smile?synthetic=maybe", "no synthetic 'maybe'"),
-        ("smile?weight=0.3", "no parameter 'weight=0.3'; its parameters: model"),
-        ("smile?model", "no parameter 'model'"),
+        ("smile?weight=0.3", "no parameter 'weight'; its parameters: model"),
+        ("smile?model", "model has no value: write model=VALUE"),
         ("smile?sentence_weight=much", "is not a number"),
         ("smile?model=a&model=b", "has model twice"),
         ("exact_match?model=a", "its parameters: none"),
@@ -118,6 +118,11 @@ def test_refusals_say_what_is_wrong(line: str, part: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_metric_line(line)
     assert part in str(caught.value)
+
+
+def test_an_unknown_name_stands_once_in_the_message() -> None:
+    with pytest.raises(InvalidRequest, match=r"^unknown metric 'cosine': use one of smile, sbert"):
+        parse_metric_line("cosine")
 
 
 def labels(metrics: Any, **defaults: Any) -> tuple[str, ...]:

@@ -10,7 +10,12 @@ from click.testing import CliRunner
 from tests.support.engines.calibrations import SMILE, calibration
 from tests.support.models.tiny_models import Package
 
-from gradewire_models.build.fitted import carry_calibrations, forget_calibrations, store_calibration
+from gradewire_models.build.fitted import (
+    carry_calibrations,
+    forget_calibrations,
+    removable_calibrations,
+    store_calibration,
+)
 from gradewire_models.build.install import build_model
 from gradewire_models.build.renew import renew
 from gradewire_models.build.verify import verify_built
@@ -50,6 +55,22 @@ def test_it_is_stored_told_and_forgotten_and_nothing_else_changes(directory: Pat
     assert [each.metric for each in forget_calibrations(directory.parent, NAME)] == ["smile"]
     assert path.read_text() == before
     assert forget_calibrations(directory.parent, NAME) == ()
+
+
+def test_a_description_without_fits_to_remove_stays_as_it_is(directory: Path) -> None:
+    path = directory / "config.pbtxt"
+    fitted = users(directory)
+    store_calibration(directory.parent, NAME, fitted)
+    before = (path.read_bytes(), path.stat().st_ino)
+    assert removable_calibrations(directory.parent, NAME) == (fitted,)
+    assert removable_calibrations(directory.parent, NAME, "sbert") == ()
+    assert forget_calibrations(directory.parent, NAME, "sbert") == ()
+    assert (path.read_bytes(), path.stat().st_ino) == before
+    with pytest.raises(ModelNotBuiltError):
+        removable_calibrations(directory.parent, "nobody")
+    path.write_text("no description")
+    with pytest.raises(BuildError, match="cannot read the description of tiny-bert"):
+        removable_calibrations(directory.parent, NAME)
 
 
 def test_what_somebody_else_wrote_into_the_file_stays(directory: Path) -> None:

@@ -94,6 +94,16 @@ def test_errors_are_one_line_that_says_what_to_do(
     assert "Traceback" not in result.output
 
 
+def test_an_unknown_name_is_wrong_usage_and_nothing_is_built(tmp_path: Path) -> None:
+    result = run("build", "smollm2-135m-instruct", "nope", "--model-repository", tmp_path / "repository")
+    assert result.exit_code == 2
+    told = " ".join(result.output.split())
+    assert "the catalog has no model 'nope'. It has: all-MiniLM-L6-v2, " in told
+    assert "; judges: " in told
+    assert "smollm2-135m-instruct" in told.partition("; judges: ")[2]
+    assert not (tmp_path / "repository").exists()
+
+
 @pytest.mark.parametrize("command", ["build", "list", "verify"])
 def test_help_says_where_the_models_are(command: str) -> None:
     assert "GRADEWIRE_MODEL_REPOSITORY" in run(command, "--help").output

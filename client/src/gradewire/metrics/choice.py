@@ -51,7 +51,8 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
     if (kind := kinds.get(name)) is None:
         if name in COMPARISON_TYPES:
             raise InvalidRequest(f"{line!r} compares two answers: use Client.compare(pairs, by=…)")
-        raise InvalidRequest(f"{line!r}: unknown {what} {name!r}: use one of {', '.join(kinds)}")
+        place = "" if line == name else f"{line!r}: "
+        raise InvalidRequest(f"{place}unknown {what} {name!r}: use one of {', '.join(kinds)}")
     arguments: dict[str, Any] = {}
     if match["preset"] is not None:
         if "preset" not in wire_parameters(name):
@@ -60,12 +61,10 @@ def _parse(line: str, kinds: Mapping[str, type[Metric]], what: str) -> Metric:
     if match["version"] is not None:
         arguments["version"] = int(match["version"])
     for pair in match["parameters"].split("&") if match["parameters"] else ():
-        key, equals, value = pair.partition("=")
-        if key not in parameter_names(name) or not equals:
-            raise InvalidRequest(f"{line!r}: {name} has no parameter {pair!r}; its parameters: {_listed(name)}")
+        key, value = _parameter(line, name, pair)
         if key in arguments:
             raise InvalidRequest(f"{line!r} has {key} twice: leave out one")
-        arguments[key] = _value(line, name, key, unquote(value))
+        arguments[key] = value
     return kind(**arguments)
 
 
@@ -85,6 +84,15 @@ def write_line(metric: Metric, keys: Collection[str]) -> str:
 def parameter_names(name: str) -> tuple[str, ...]:
     """Return the parameter names that a metric's identifier can have, in alphabetical order."""
     return tuple(sorted({field.name for field in fields(KNOWN_TYPES[name])} - _HEAD))
+
+
+def _parameter(line: str, name: str, pair: str) -> tuple[str, Any]:
+    key, equals, value = pair.partition("=")
+    if key not in parameter_names(name):
+        raise InvalidRequest(f"{line!r}: {name} has no parameter {key!r}; its parameters: {_listed(name)}")
+    if not equals:
+        raise InvalidRequest(f"{line!r}: {key} has no value: write {key}=VALUE")
+    return key, _value(line, name, key, unquote(value))
 
 
 def _value(line: str, name: str, key: str, text: str) -> Any:

@@ -85,8 +85,8 @@ class Smile(Metric):
         model: Encoder: a name from the model list. NAME@DIGEST (8 or more hex digits) requires exact weights. At most
             256 bytes. Allowed: a built encoder; empty for the default encoder.
         threshold: Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and
-            these parameters, the result has UNCALIBRATED. Allowed: a number. Default: the threshold fitted for the
-            model, or 2/3 if none was fitted.
+            these parameters, the result has UNCALIBRATED. Allowed: a number up to 1. Default: the threshold fitted for
+            the model, or 2/3 if none was fitted.
         reference_set: Name of a reference set; implies synthetic=prepared. None means the call's set. A call uses only
             one set.
     """
@@ -109,7 +109,7 @@ class Sbert(Metric):
     Attributes:
         model: Same as in `Smile`.
         threshold: Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. Without
-            a fitted threshold, there is no verdict. Allowed: a number; empty for the fitted threshold.
+            a fitted threshold, there is no verdict. Allowed: a number up to 1; empty for the fitted threshold.
     """
 
     name: ClassVar[Literal["sbert"]] = "sbert"
@@ -155,8 +155,8 @@ class Bertscore(Metric):
             Default: false.
         with_question: Put the question before the reference and before the prediction, like KNVQA-Eval. Default: false.
         threshold: Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. Without
-            a fitted threshold, there is no verdict. KNVQA-Eval uses 0.5. Allowed: a number; empty for the fitted
-            threshold.
+            a fitted threshold, there is no verdict. KNVQA-Eval uses 0.5. Allowed: a number up to 1; empty for the
+            fitted threshold.
         reference_set: Name of a reference set; implies idf=prepared. None means the call's set. A call uses only one
             set.
     """

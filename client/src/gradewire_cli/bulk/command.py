@@ -109,7 +109,7 @@ class BulkJob:
     async def resolve(self) -> None:
         """Resolve the metrics with a temporary engine or connection."""
         self._check_output()
-        opened = self.source.open()
+        opened = self.source.open_with_rows()
         self.notes += opened.notes
         tell(opened.notes)
         async with self.connection.open() as client:

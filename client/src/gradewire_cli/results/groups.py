@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from gradewire.errors import MissingExtra
 from gradewire.results import Status
 from gradewire_cli.options.common import Grouping, written
+from gradewire_cli.problems import InputError
 from gradewire_cli.results.tables import Table, Value, count, differing, estimated, measured
 from gradewire_cli.results.tallies import MetricTally
+from gradewire_cli.rows.formats import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +28,7 @@ _SETTINGS = frozenset({"band_lower", "band_upper"})
 # A column of IDs makes one group per row, so tables show only the first groups.
 SHOWN_GROUPS = 60
 COMPARED_GROUPS = 1000
+_SHOWN_NAMES = 10
 
 
 @dataclass(slots=True)
@@ -207,6 +210,28 @@ def check_comparable(source: InputFile) -> None:
             if error.name != "numpy":
                 raise
             raise MissingExtra(str(error)) from error
+
+
+def check_baseline(source: InputFile, baseline: str | None) -> None:
+    """Read the files and raise the error of `require_baseline`. Standard input can be read only once, so skip it."""
+    if baseline is None or source.is_stdin:
+        return
+    columns = [GroupColumn(grouping) for grouping in source.groupings]
+    for row in source.open().rows:
+        for column in columns:
+            column.add(row, {})
+    require_baseline(columns, baseline)
+
+
+def require_baseline(columns: Sequence[GroupColumn], baseline: str | None) -> None:
+    """Raise InputError if a baseline is requested, but no grouping has a group of this name."""
+    known = list(dict.fromkeys(name[compared_column(each.grouping)] for each in columns for name in each.numbers))
+    if baseline is None or baseline in known:
+        return
+    more = f" and {len(known) - _SHOWN_NAMES} more" if len(known) > _SHOWN_NAMES else ""
+    listed = ", ".join(map(printable, known[:_SHOWN_NAMES])) + more
+    way_out = f"Choose one of {listed}" if known else "No row is in a group, so leave it out"
+    raise InputError(f"--baseline {baseline}: unknown name. {way_out}")
 
 
 def breakdowns(collected: GroupedScores, baseline: str | None, *, requested: bool) -> list[Breakdown]:

@@ -233,7 +233,7 @@ def _failures_and_warnings(summary: Summary) -> list[tuple[list[str], str]]:
     labels: dict[str, list[str]] = {}
     for label, tally in summary.metrics.items():
         texts = [
-            f"{status}, for example {identifier}: {message or 'no message'}"
+            f"{status}, for example id {identifier}: {message or 'no message'}"
             for status, (identifier, message) in tally.examples.items()
         ]
         if tally.warnings:

@@ -326,6 +326,8 @@ def format_of(path: str, chosen: Format | None) -> Format:
     if suffix == ".eval":
         raise InputError(f"{path} looks like a log from inspect. Use --from inspect")
     if (found := _SUFFIXES.get(suffix)) is None:
+        if not is_url(path) and Path(path).is_dir():
+            raise InputError(f"{path} is a folder. Name the files in it")
         shown = Path(redacted_url(name)).suffix or "no suffix"
         raise InputError(f"{path}: unknown format ({shown}). Use --input-format")
     if name != path.lower() and found in {"parquet", "arrow"}:

@@ -203,6 +203,15 @@ class InputFile:
 
         return RowSource(rows(), all(source.has_synthetic for source in sources), notes, late)
 
+    def open_with_rows(self) -> RowSource:
+        """Open the files like `open`, but also raise InputError if there is no row (that matches --where)."""
+        source = self.open()
+        first = next(source.rows, None)
+        if first is None:
+            matching = " ".join(self.where_arguments)
+            raise InputError(f"{self.name} has no rows" + (f" that match {matching}" if matching else ""))
+        return replace(source, rows=itertools.chain((first,), source.rows))
+
     def open_file(self, number: int, rows_before: int, path_or_url: str) -> RowSource:
         """Open one file as `open` does. `rows_before` is the number of rows in earlier files."""
         name = self.display_paths[number]

@@ -26,7 +26,14 @@ from gradewire_cli.options.help import command, option, stacked
 from gradewire_cli.options.judge import JudgePrices, prices_of, prices_option
 from gradewire_cli.options.metrics import MetricOptions, metric_options_of, metrics_help
 from gradewire_cli.problems import InputError, exit_on_interrupt, one_line_errors, silence_stdout, tell
-from gradewire_cli.results.groups import GroupColumn, GroupedScores, breakdowns, check_comparable
+from gradewire_cli.results.groups import (
+    GroupColumn,
+    GroupedScores,
+    breakdowns,
+    check_baseline,
+    check_comparable,
+    require_baseline,
+)
 from gradewire_cli.results.journal import check_outputs, files_of, refuse_existing
 from gradewire_cli.results.manifest import RunManifest
 from gradewire_cli.results.manifest_entries import (
@@ -167,7 +174,7 @@ class ScoreJob:
 
     async def run(self, *, transport: Transport | None) -> None:
         """Score the rows and print the summary. `transport` replaces the connection."""
-        opened = self.source.open()
+        opened = self.source.open_with_rows()
         tell(opened.notes)
         clock = RunClock()
         out, quiet = self.output.rows, self.quiet
@@ -197,10 +204,9 @@ class ScoreJob:
                 version = (await client.models()).server_version if is_kept else ""
             left = results.finish() if results else ""
             tell(opened.late_notes)
-            if not self.summary.rows:
-                click.echo("nothing was scored, because the input has no rows", err=True)
             if left:
                 click.echo(left, err=True)
+            require_baseline(self.grouped.columns, self.baseline)
             facts = RunFacts(
                 command=self._reproduce(scorer),
                 location=self.connection.description,
@@ -355,6 +361,7 @@ def score_command(ctx: click.Context, /, *, fail_on: FailOn, quiet: bool, dry_ru
     )
     with exit_on_interrupt(output.resume_hint), one_line_errors():
         check_comparable(source)
+        check_baseline(source, options["baseline"])
         asyncio.run(job.run(transport=ctx.obj))
     if job.summary.fails(fail_on):
         ctx.exit(ExitCode.FAILED)

@@ -152,7 +152,7 @@ class DryRun:
 
     def _read_rows(self, all_work: list[_JudgeWork]) -> None:
         known: set[int] = set()
-        for row in self.source.open().rows:
+        for row in self.source.open_with_rows().rows:
             item = None if row.item is None else encode_item(row.index, row.item, max_bytes=_MAX_ITEM_BYTES)
             if item is None or isinstance(item, ItemProblem):
                 self._unread += 1

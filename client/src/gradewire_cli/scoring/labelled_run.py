@@ -101,7 +101,7 @@ class LabelledRun:
         )
         with one_line_errors():
             if self.scores:
-                for row, output in with_stored_scores(rows.labelled(self.source.open().rows), self.scores):
+                for row, output in with_stored_scores(rows.labelled(self.source.open_with_rows().rows), self.scores):
                     rows.add(row, output)
             else:
                 asyncio.run(self._score(rows, transport, check))
@@ -119,7 +119,7 @@ class LabelledRun:
     async def _score(
         self, rows: LabelledRows, transport: Transport | None, check: Callable[[Sequence[str]], object]
     ) -> None:
-        opened = self.source.open()
+        opened = self.source.open_with_rows()
         tell(opened.notes)
         began = time.monotonic()
 

@@ -65,10 +65,24 @@ def store_calibration(repository: Path, name: str, calibration: StoredCalibratio
     return load_built(repository, name, graph=False)
 
 
+def removable_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
+    """Return the calibrations that `forget_calibrations` would remove, and write nothing.
+
+    Raises:
+        ModelError: The model is missing or its description is not readable.
+    """
+    _check_built(repository, name)
+    try:
+        return _removable(calibrations_in(read_config(repository / name / CONFIG_FILE)[1]), metric)
+    except (OSError, ValueError) as error:
+        raise _cannot_read(repository, name, error) from error
+
+
 def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[Fitted, ...]:
     """Remove users' calibrations for `metric` ("" for all metrics) from a model's description, and return them.
 
-    Unreadable calibrations are also removed. The catalog's calibrations then apply again.
+    Unreadable calibrations are also removed. The catalog's calibrations then apply again. If there is nothing to
+    remove, the description stays unchanged.
 
     Raises:
         ModelError: The model is missing or not writable.
@@ -78,16 +92,21 @@ def forget_calibrations(repository: Path, name: str, metric: str = "") -> tuple[
             path = repository / name / CONFIG_FILE
             parameters = read_config(path)[1]
             standing = calibrations_in(parameters)
-            users = of_users(standing.readable)
-            there: tuple[Fitted, ...] = (*users, *standing.unreadable)
-            gone = tuple(each for each in there if metric in {"", each.metric})
-            kept = merge(_listed(name, parameters.get("digest", "")), (each for each in users if each not in gone))
-            _write(path, Described(kept, tuple(each for each in standing.unreadable if each not in gone)))
+            gone = _removable(standing, metric)
+            if gone:
+                users = (each for each in of_users(standing.readable) if each not in gone)
+                kept = merge(_listed(name, parameters.get("digest", "")), users)
+                _write(path, Described(kept, tuple(each for each in standing.unreadable if each not in gone)))
     except ValueError as error:
-        raise BuildError(f"cannot read the description of {name} in {repository}: {error}") from error
+        raise _cannot_read(repository, name, error) from error
     except OSError as error:
         raise _cannot_write(repository, name, error) from error
     return gone
+
+
+def _removable(standing: Described, metric: str) -> tuple[Fitted, ...]:
+    there: tuple[Fitted, ...] = (*of_users(standing.readable), *standing.unreadable)
+    return tuple(each for each in there if metric in {"", each.metric})
 
 
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
@@ -120,9 +139,17 @@ def _listed(name: str, digest: str) -> tuple[StoredCalibration, ...]:
 
 
 def _alone(repository: Path, name: str) -> AbstractContextManager[None]:
+    _check_built(repository, name)
+    return exclusive(repository / f".{name}.lock", lambda _: None)
+
+
+def _check_built(repository: Path, name: str) -> None:
     if find_directory(repository, name, CONFIG_FILE) is None:
         raise ModelNotBuiltError(f"model {name!r} is not built in {repository}. Run: gradewire models build")
-    return exclusive(repository / f".{name}.lock", lambda _: None)
+
+
+def _cannot_read(repository: Path, name: str, error: Exception) -> BuildError:
+    return BuildError(f"cannot read the description of {name} in {repository}: {error}")
 
 
 def _cannot_write(repository: Path, name: str, error: OSError) -> BuildError:

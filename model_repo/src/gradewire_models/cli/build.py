@@ -1,5 +1,6 @@
 """``gradewire models build``."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from gradewire_models.cli.options import (
     target_options,
     without_traceback,
 )
+from gradewire_models.errors import CatalogError
+from gradewire_models.judges.catalog import catalog_judges
 from gradewire_models.judges.repository import default_judge_repository
 from gradewire_models.repository.config import CONFIG_FILE
 from gradewire_models.repository.serving import Copies
@@ -105,17 +108,18 @@ def build(
     if options["form"] and not judges:
         raise click.UsageError("--form needs a judge's name")
     _check_adapter(adapter, own_name, target, alone=not (every or judges or len(encoders) > 1))
-    build_judges(judges, judge_repository, form=options["form"], **downloads)
-    if judges and not encoders:
-        return
     standing_alone = [] if adapter else [name for name in encoders if name not in load_catalog()]
     exported = [name for name in standing_alone if (repository / name / CONFIG_FILE).is_file()]
     listed = [name for name in encoders if name not in exported]
+    named = _in_catalog(listed)
+    build_judges(judges, judge_repository, form=options["form"], **downloads)
+    if judges and not encoders:
+        return
     if exported and target.target != "cpu":
         raise click.UsageError(
             f"{exported[0]} was exported. For GPUs, export it again: gradewire models export --target gpu"
         )
-    models = base_models() if every else [find_model(name) for name in listed]
+    models = base_models() if every else named
     if not models and not exported:
         models = [default_model()]
     chosen = [_variant(user_adapted(adapter, model, own_name) if adapter else model, target) for model in models]
@@ -126,6 +130,14 @@ def build(
         with ConsoleProgress(console, model.name) as progress:
             result = build_model(model, repository, copies=copies, report=progress.report, **downloads)
         _tell(result)
+
+
+def _in_catalog(names: Sequence[str]) -> list[CatalogModel]:
+    try:
+        return [find_model(name) for name in names]
+    except CatalogError as error:
+        judges = ", ".join(judge.name for judge in catalog_judges().values() if judge.buildable)
+        raise click.UsageError(f"{error}; judges: {judges}") from error
 
 
 def _check_adapter(adapter: Path | None, own_name: str, target: Target, *, alone: bool) -> None:

@@ -880,7 +880,7 @@ class SmileParameters(_message.Message):
     """Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these
     parameters, the result has WARNING_UNCALIBRATED.
     Default: the threshold fitted for the model, or 2/3 if none was fitted.
-    Allowed: a number.
+    Allowed: a number up to 1.
     """
     def __init__(
         self,
@@ -988,7 +988,7 @@ class SbertParameters(_message.Message):
     threshold: _builtins.float
     """Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. Without a fitted
     threshold, there is no verdict.
-    Allowed: a number; empty for the fitted threshold.
+    Allowed: a number up to 1; empty for the fitted threshold.
     """
     def __init__(
         self,

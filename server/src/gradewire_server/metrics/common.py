@@ -213,6 +213,10 @@ def check_readable(metadata: ModelMetadata) -> None:
         raise ParameterError("model", reason)
 
 
+# A fit that calls no answer right lies just above the highest score.
+_MAX_THRESHOLD = math.nextafter(1.0, math.inf)
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderParameters(Parameters):
     """The parameters of a metric that compares vectors, and the base class of other metrics' parameters.
@@ -220,7 +224,7 @@ class EncoderParameters(Parameters):
     `calibration` names the source of a fitted threshold.
 
     Raises:
-        ParameterError: A choice is unknown, or the threshold is not a finite number.
+        ParameterError: A choice is unknown, or the threshold is not a number up to 1.
     """
 
     model: str = ""
@@ -229,8 +233,10 @@ class EncoderParameters(Parameters):
 
     def __post_init__(self) -> None:
         take_choices(self)
-        if self.threshold is not None and not math.isfinite(self.threshold):
-            raise ParameterError("threshold", f"must be a finite number, not {self.threshold}")
+        if self.threshold is not None and not (math.isfinite(self.threshold) and self.threshold <= _MAX_THRESHOLD):
+            raise ParameterError(
+                "threshold", f"must be a number up to 1, which is the highest score, not {self.threshold}"
+            )
 
     def resolved(self, metadata: ModelMetadata) -> Self:
         """Return the parameters with the model's fitted threshold, unless a threshold is set or there is no fit.

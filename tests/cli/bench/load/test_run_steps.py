@@ -24,14 +24,16 @@ process_resident_memory_bytes 4.0e+08
 
 
 @contextmanager
-def served(reply: str) -> Iterator[str]:
-    """The address of a server that sends this to whoever connects first."""
+def served(reply: str, received: list[str] | None = None) -> Iterator[str]:
+    """The address of a server that sends this to whoever connects first; it adds the request to `received`."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer() -> None:
             connection, _ = listening.accept()
             with connection:
-                connection.recv(4096)
+                request = connection.recv(4096).decode()
+                if received is not None:
+                    received.append(request)
                 connection.sendall(reply.encode())
 
         answering = threading.Thread(target=answer)
@@ -43,6 +45,21 @@ def served(reply: str) -> Iterator[str]:
 def test_a_page_is_read_and_processes_are_added_up() -> None:
     with served(OK + PAGE) as url:
         assert read_usage(url) == ServerUsage(cpu_s=15.0, resident_bytes=4e8)
+
+
+def test_a_page_behind_a_token_gets_it_and_another_address_does_not() -> None:
+    refused = "HTTP/1.1 {} Refused\r\nContent-Length: 0\r\n\r\n"
+    for status in (401, 403):
+        with served(refused.format(status)) as url, pytest.raises(InvalidRequest, match="Use a --token with the scope"):
+            read_usage(url)
+    received: list[str] = []
+    with served(OK + PAGE, received) as other:
+        moved = f"HTTP/1.1 302 Found\r\nLocation: {other}\r\nContent-Length: 0\r\n\r\n"
+        with served(moved, received) as url:
+            assert read_usage(url, "SECRET").cpu_s == 15.0
+    first, second = received
+    assert "authorization: bearer secret" in first.lower()
+    assert "secret" not in second.lower()
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,7 @@ def test_truncated_texts_are_a_warning_and_failures_pass() -> None:
         ({"layer": 0}, "layer"),
         ({"layer": 4, "rescale": True}, "rescale"),
         ({"threshold": math.nan}, "threshold"),
+        ({"threshold": 5.0}, "threshold"),
         ({"measure": "f2"}, "measure"),
         ({"idf": "all"}, "idf"),
     ],

@@ -1,5 +1,6 @@
 """SMILE worked out on paper: texts are unit vectors in the plane, so every cosine is that of an angle."""
 
+import math
 from typing import Any
 
 import pytest
@@ -174,6 +175,10 @@ def test_a_threshold_of_the_callers_own_needs_no_fit() -> None:
     assert (result.correct, result.warnings) == (True, ())
     with pytest.raises(ParameterError, match="threshold"):
         SmileParameters(threshold=float("nan"))
+    with pytest.raises(ParameterError, match=r"must be a number up to 1, which is the highest score, not 5\.0"):
+        SmileParameters(threshold=5.0)
+    # A fit that calls no answer right is written into results, and its line is read again.
+    assert SmileParameters(threshold=math.nextafter(1.0, math.inf)).threshold == 1 + 2**-52
 
 
 def test_equal_scores_name_the_first_reference_and_the_first_window() -> None:
@@ -251,7 +256,8 @@ class TestSynthetic:
         result = smile(ITEM, synthetic="prepared", table=table)
         assert result.status is Status.NOT_PREPARED
         assert "references[1]" in result.message
-        assert "Prepare" in result.message
+        assert "check the set's name" in result.message
+        assert "gradewire prepare" in result.message
         assert len(table.rounds) == 1  # nothing is embedded in vain
 
     @pytest.mark.parametrize("answers", [(), ("one",), ("one", "two", "three"), ("one", " ")])

@@ -92,7 +92,7 @@ def load_options_of(options: Mapping[str, Any]) -> LoadOptions:
 async def _prepare(given: LoadOptions) -> tuple[Mapping[str, str], str]:
     """Send each answer of the pool once. Return metric identifiers by label, and the server's version."""
     if given.metrics_url is not None:
-        read_usage(given.metrics_url)
+        read_usage(given.metrics_url, given.endpoint.token)
     endpoint, names = given.endpoint, given.metrics.named
     async with AsyncClient(endpoint.address, token=endpoint.token, tls=endpoint.tls) as client:
         listed = await client.models(deadline_s=given.wait_s)

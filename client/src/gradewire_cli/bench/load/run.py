@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http
 import http.client
 import math
 import os
+import urllib.error
 import urllib.request
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
@@ -15,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gradewire.errors import InvalidRequest
 from gradewire_cli.bench.load.calls import HANGING, OK, REFUSED, UNAVAILABLE, percentile_s, poisson
+from gradewire_proto.wire_rules import AUTHORIZATION_KEY, bearer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S: Final = 10.0
+_NEEDS_TOKEN: Final = frozenset({http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN})
 # errors from the parser, which does not validate its input
 _UNREADABLE: Final = (OSError, http.client.HTTPException, ValueError, LookupError, ArithmeticError)
 
@@ -36,15 +40,19 @@ class ServerUsage:
     resident_bytes: float
 
 
-def read_usage(url: str) -> ServerUsage:
-    """Read the server's metrics page at `url`, an http:// or https:// address.
+def read_usage(url: str, token: str | None = None) -> ServerUsage:
+    """Read the server's metrics page at `url`, an http:// or https:// address, with a bearer token if there is one.
 
     Raises:
         InvalidRequest: The page is unreadable or not from gradewire.
     """
     sums: defaultdict[str, float] = defaultdict(float)
+    request = urllib.request.Request(url)  # noqa: S310 - the user's address, already checked
+    if token:
+        # A redirect to another address must not get the token.
+        request.add_unredirected_header(AUTHORIZATION_KEY, bearer(token))
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as reply:  # noqa: S310 - the user's address, already checked
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as reply:  # noqa: S310 - as above
             page = reply.read().decode()
         for family in text_string_to_metric_families(page):
             for sample in family.samples:
@@ -54,7 +62,9 @@ def read_usage(url: str) -> ServerUsage:
     except _UNREADABLE as error:
         # The parser's message is empty if the page ends within a line.
         reason = str(error) or "the page is cut off"
-        raise InvalidRequest(f"--metrics-url {url}: {reason}. Use the server's http://HOST:PORT/metrics") from error
+        refused = isinstance(error, urllib.error.HTTPError) and error.code in _NEEDS_TOKEN
+        way_out = "Use a --token with the scope admin" if refused else "Use the server's http://HOST:PORT/metrics"
+        raise InvalidRequest(f"--metrics-url {url}: {reason}. {way_out}") from error
     return ServerUsage(sums["process_cpu_seconds_total"], sums["process_resident_memory_bytes"])
 
 
@@ -391,7 +401,7 @@ class LoadRun:
         if self.options.metrics_url is None:
             return None
         try:
-            return read_usage(self.options.metrics_url)
+            return read_usage(self.options.metrics_url, self.options.endpoint.token)
         except InvalidRequest as error:
             # If the server is down, the steps show it.
             self.result.unread = str(error)

@@ -82,5 +82,10 @@ def reference_sentences(
     if len(found) == len(references):
         return found
     missing = ", ".join(f"references[{index}]" for index, answer in enumerate(prepared) if answer is None)
-    message = f"no synthetic answer is stored for {shortened(missing)} of this question"
-    raise FailureError(Failure(Status.NOT_PREPARED, f"{message}. Call References.Prepare with this question first"))
+    raise FailureError(
+        Failure(
+            Status.NOT_PREPARED,
+            f"reference_set: the set has no synthetic answer for {shortened(missing)} of this question; check the "
+            "set's name, or first prepare the question (References.Prepare or `gradewire prepare FILE`)",
+        )
+    )

@@ -338,7 +338,7 @@ export type SmileParameters = Message<"gradewire.v1.SmileParameters"> & {
    * Lowest score of a right answer. If you leave it unset and no threshold was fitted for the model and these
    * parameters, the result has WARNING_UNCALIBRATED.
    * Default: the threshold fitted for the model, or 2/3 if none was fitted.
-   * Allowed: a number.
+   * Allowed: a number up to 1.
    *
    * @generated from field: optional double threshold = 5;
    */
@@ -427,7 +427,7 @@ export type SbertParameters = Message<"gradewire.v1.SbertParameters"> & {
   /**
    * Lowest score of a right answer. If unset, the server uses the threshold fitted for the model. Without a fitted
    * threshold, there is no verdict.
-   * Allowed: a number; empty for the fitted threshold.
+   * Allowed: a number up to 1; empty for the fitted threshold.
    *
    * @generated from field: optional double threshold = 2;
    */
