@@ -95,3 +95,15 @@ def test_a_server_without_a_port_is_refused(server: str) -> None:
 def test_a_socket_and_several_addresses_are_accepted(server: str) -> None:
     done = gateway(server=server)
     assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("gateway", "--server", SERVER), "--rewards-value=None: --rewards-policy='value' needs a number"),
+        (("serve", "--port", "0"), "rewards_value=None: rewards_policy='value' needs a number"),
+    ],
+)
+def test_a_policy_without_its_value_names_the_option_or_setting(command: tuple[str, ...], named: str) -> None:
+    done = CliRunner().invoke(gradewire, [*command, "--rewards-policy", "value"])
+    assert (done.exit_code, named in done.output) == (2, True), done.output

@@ -23,7 +23,7 @@ from gradewire_cli.options.connection import (
     tls_options,
 )
 from gradewire_cli.options.help import Command, Option, command, group_epilog, option, stacked
-from gradewire_cli.problems import one_line_errors
+from gradewire_cli.problems import one_line_errors, with_option_names
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing.settings import endpoint_problem
 
@@ -120,7 +120,8 @@ def reward_settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
     try:
         scorer_of({name: value for name, value in given.items() if name != "slime_key"})
     except InvalidRequest as error:
-        raise click.UsageError(f"--rewards-…: {error}") from error
+        names = {name: f"--rewards-{name.replace('_', '-')}" for name in given}
+        raise click.UsageError(f"--rewards-…: {with_option_names(str(error), names)}") from error
     return given
 
 
