@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NoReturn
 
 import click
@@ -26,6 +26,7 @@ _KEYS: Final = re.compile(
     re.VERBOSE,
 )
 _BLANK: Final = re.compile(r"\s")
+_ARGUMENT: Final = re.compile(r"\b([a-z_]+)=")
 _NO_BLANK: Final = "\ue000"
 """A private-use character for blanks in URLs, because a blank would seem to end the URL."""
 # A URL with a scheme other than http or https may contain a "?" as part of a pattern.
@@ -47,6 +48,11 @@ def _hidden(found: re.Match[str]) -> str:
     if found["query"]:
         return "?…"
     return f"{found['begin']}…{'@' if found['user'] else ''}"
+
+
+def with_option_names(message: str, names: Mapping[str, str]) -> str:
+    """Replace each NAME= in a message of the client library by the option or setting for this argument."""
+    return _ARGUMENT.sub(lambda found: f"{names.get(found[1], found[1])}=", message)
 
 
 def exit_codes(*, failed_rows: str = "", condition: str = "") -> str:

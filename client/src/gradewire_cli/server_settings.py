@@ -10,7 +10,7 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest, MissingExtra
 from gradewire.rewards.framework_settings import scorer_of
-from gradewire_cli.problems import invalid_request
+from gradewire_cli.problems import invalid_request, with_option_names
 from gradewire_server.domain.items import Failure
 from gradewire_server.processes.supervisor import run as supervise
 from gradewire_server.settings.server import Settings, every_setting
@@ -74,4 +74,5 @@ def _check_rewards(settings: Settings) -> None:
     try:
         scorer_of(given)
     except InvalidRequest as error:
-        raise InvalidRequest(f"settings rewards_…: {error}") from error
+        names = {name: f"rewards_{name}" for name in given}
+        raise InvalidRequest(f"settings rewards_…: {with_option_names(str(error), names)}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import tomllib
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
@@ -13,9 +14,16 @@ from gradewire.errors import InvalidRequest
 from gradewire.rewards.framework_settings import scorer_of
 from gradewire_cli.lazy_commands import MountedGroup, server_module
 from gradewire_cli.options.common import INPUT_FILE, choice_option
-from gradewire_cli.options.connection import MAX_PORT, server_option, tls_of, tls_options
+from gradewire_cli.options.connection import (
+    MAX_PORT,
+    check_address,
+    check_pem_files,
+    server_option,
+    tls_of,
+    tls_options,
+)
 from gradewire_cli.options.help import Command, Option, command, option, stacked
-from gradewire_cli.problems import one_line_errors
+from gradewire_cli.problems import one_line_errors, with_option_names
 from gradewire_proto.exit_codes import ExitCode
 from gradewire_proto.tracing.settings import endpoint_problem
 
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
     from gradewire_cli.options.help import Decorated
     from gradewire_cli.server_settings import SettingField
 
-
+_log = logging.getLogger(__name__)
 _TYPES: dict[str, type] = {"integer": int, "number": float}
 _METAVARS: Final = {"path": "PATH", "list": "VALUE,…", "bytes": "BYTES", "integer": "N", "number": "X"}
 _PREFIX = "rewards_"
@@ -112,7 +120,8 @@ def reward_settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
     try:
         scorer_of({name: value for name, value in given.items() if name != "slime_key"})
     except InvalidRequest as error:
-        raise click.UsageError(f"--rewards-…: {error}") from error
+        names = {name: f"--rewards-{name.replace('_', '-')}" for name in given}
+        raise click.UsageError(f"--rewards-…: {with_option_names(str(error), names)}") from error
     return given
 
 
@@ -145,9 +154,18 @@ def gateway_command(ctx: click.Context, /, **options: Any) -> None:
     """Start an HTTP gateway (JSON) in front of a server. SIGTERM or Ctrl-C stops it gracefully."""
     if (options["cert"] is None) != (options["key"] is None):
         raise click.UsageError("--cert and --key belong together. Give both, or neither")
+    check_pem_files(options, certificate="cert", key="key")
+    for address in options["server"].split(","):
+        check_address(address)
     serving, settings = server_module("gradewire_gateway.serving"), server_module("gradewire_gateway.settings")
     made = _settings(settings, options)
     server_module("gradewire_gateway.observing").configure_log(made.log_level)
+    if not made.listen.cert and made.listen.host not in settings.LOOPBACK:
+        _log.warning(
+            "Without TLS, others on the network can read the texts and tokens that callers send to %s. Give --cert and "
+            "--key, or put a proxy with TLS in front",
+            made.listen.host,
+        )
     try:
         listening = serving.bind(made.listen)
         click.echo(f"gradewire gateway is ready on {options['host']}:{listening.getsockname()[1]}")

@@ -1,9 +1,12 @@
 """The gateway's metrics, and its request log with one JSON line for each request."""
 
+import asyncio
 import json
 import logging
 import sys
 import time
+from collections import Counter as Counts
+from http import HTTPMethod
 from typing import Any, Final, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -11,7 +14,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from gradewire_gateway.requests import RequestRecord
 
 _DURATION_BUCKETS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
-_NO_ROUTE: Final = "other"
+_OTHER: Final = "other"
+"""The name of all paths that the gateway does not have, and of all methods that HTTP does not define."""
 
 
 class GatewayTelemetry:
@@ -39,12 +43,13 @@ class GatewayTelemetry:
 
     def finished(self, route: str, status: int, duration_s: float, exemplar: dict[str, str] | None = None) -> None:
         """Count a finished request. `route` is empty if the gateway does not have the path."""
-        self._requests.labels(route or _NO_ROUTE, str(status)).inc()
-        self._duration.labels(route or _NO_ROUTE).observe(duration_s, exemplar)
+        self._requests.labels(route or _OTHER, str(status)).inc()
+        self._duration.labels(route or _OTHER).observe(duration_s, exemplar)
 
 
 _PER_S: Final = 200
-"""Maximum number of requests to log per second."""
+"""Maximum number of requests to log per second for each method and status."""
+_SECOND_S: Final = 1.0
 _MAX_CHARACTERS: Final = 256
 _MAX_EVENT_CHARACTERS: Final = 4096
 _MAX_TRACEBACK_CHARACTERS: Final = 8192
@@ -52,37 +57,38 @@ _SERVER_FAULTS: Final = 500
 
 
 class RequestLog:
-    """The log of finished requests at or above `level`, with a limit per second. Successes have level info."""
+    """The log of finished requests at or above `level`, with a limit per second. Successes have level info.
+
+    The limit applies to each method and status, so that a flood of one kind does not hide the others. At the end of a
+    second, one line for each kind above the limit counts the omitted requests.
+    """
 
     def __init__(self, level: str = "info", stream: TextIO | None = None) -> None:
         self._level = logging.getLevelNamesMapping()[level.upper()]
         self._stream = stream or sys.stderr
-        self._second = 0
-        self._written = 0
-        self._omitted = 0
+        self._seen: Counts[tuple[str, int]] = Counts()
+        self._timer: asyncio.TimerHandle | None = None
 
     def add(self, record: RequestRecord, method: str, duration_s: float) -> None:
-        """Log a finished request."""
+        """Log a finished request. Call `add` on the event loop."""
         fine = record.status < 400 and record.code == "ok"
         level = logging.INFO if fine else logging.ERROR if record.status >= _SERVER_FAULTS else logging.WARNING
         if level < self._level:
             return
-        now_s = time.time()
-        if int(now_s) != self._second:
-            self._report_omitted()
-            self._second, self._written = int(now_s), 0
-        if self._written >= _PER_S:
-            self._omitted += 1
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_SECOND_S, self.close)
+        method = method if method in HTTPMethod.__members__ else _OTHER  # callers may invent any number of methods
+        self._seen[method, record.status] += 1
+        if self._seen[method, record.status] > _PER_S:
             return
-        self._written += 1
         self._write(
             {
-                "time": _iso(now_s),
+                "time": _iso(time.time()),
                 "level": logging.getLevelName(level).lower(),
                 "event": "request",
                 "request_id": record.request_id,
                 "method": method,
-                "route": record.route or "other",
+                "route": record.route or _OTHER,
                 "status": record.status,
                 "code": record.code,
                 "duration_s": round(duration_s, 6),
@@ -93,14 +99,15 @@ class RequestLog:
         )
 
     def close(self) -> None:
-        """Log the number of omitted requests."""
-        self._report_omitted()
-
-    def _report_omitted(self) -> None:
-        if self._omitted:
-            line = {"time": _iso(time.time()), "level": "warning", "event": "requests left out"}
-            self._write(line | {"requests": self._omitted})
-            self._omitted = 0
+        """End the current second: log the numbers of omitted requests, and start counting from 0."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for (method, status), count in self._seen.items():
+            if count > _PER_S:
+                line = {"time": _iso(time.time()), "level": "warning", "event": "requests left out"}
+                self._write(line | {"method": method, "status": status, "requests": count - _PER_S})
+        self._seen.clear()
 
     def _write(self, line: dict[str, Any]) -> None:
         self._stream.write(json.dumps(line) + "\n")

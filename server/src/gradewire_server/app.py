@@ -58,7 +58,7 @@ async def before_stop(loading: asyncio.Task[Any], stop: Stop) -> bool:
     return not stop.requested.is_set()
 
 
-async def serve(  # noqa: C901, PLR0915 - only this function puts a server together
+async def serve(  # noqa: C901, PLR0912, PLR0915 - only this function puts a server together
     settings: Settings,
     *,
     started: Callable[[int], None] | None = None,
@@ -81,6 +81,8 @@ async def serve(  # noqa: C901, PLR0915 - only this function puts a server toget
     """
     stop = stop or Stop()
     position = None if child is None else child.position
+    if settings.listen.tls is not None:
+        settings.listen.tls.check_readable()
     tokens_file = await _read_tokens(settings, None if position is None else SharedLevels(position.quotas))
     authentication = Authentication(settings.listen.auth_tokens, file=tokens_file)
     raise_descriptor_limit()

@@ -72,7 +72,7 @@ def test_a_dry_run_reckons_a_cascade_as_if_its_judge_were_asked_about_every_row(
 def test_the_judge_of_a_cascade_is_looked_for_and_its_budget_is_an_option(command: Command, tmp_path: Path) -> None:
     file, stub = write_rows(tmp_path / "rows.jsonl", ROWS), PaidStub()
     unknown = command("score", file, "--metrics", "auto?judge_model=nobody", stub=stub)
-    assert "the server has no judge nobody" in unknown.output
+    assert "unknown judge nobody" in unknown.output
     metrics = ("--metrics", "auto,auto?risk=0.2,smile")
     assert command("score", file, *metrics, "--judge-budget", "0.3", stub=stub).exit_code == 0
     mine, own, _ = stub.requests[-1].metrics

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,7 +68,8 @@ def test_the_printed_command_names_where_it_was_scored(
         write_rows(tmp_path / "a.jsonl", [{**row, "prediction": "a"} for row in CAPTIONS]),
         tmp_path / "ca",
     )
-    authority.write_text("authority")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*made, "-out", str(authority), "-keyout", str(tmp_path / "key")], check=True, capture_output=True)
     monkeypatch.delitem(os.environ, "GRADEWIRE_SERVER", raising=False)
     if variable:
         monkeypatch.setenv("GRADEWIRE_SERVER", variable)

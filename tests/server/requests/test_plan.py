@@ -116,11 +116,14 @@ def test_a_missing_model_fails_the_call_only_when_nothing_else_is_asked_for() ->
 
 @pytest.mark.parametrize("model", ["", "hash"])
 @pytest.mark.parametrize(
-    ("state", "words"), [("missing", "not built here; get it"), ("broken", "broken here; replace it")]
+    ("state", "words"), [("missing", "is not built"), ("broken", "is broken and must be replaced")]
 )
 def test_how_to_get_a_model_is_said_without_the_servers_paths(model: str, state: str, words: str) -> None:
     def unusable() -> tuple[ModelStatus, ...]:
-        return tuple(replace(each, state=state, how_to_get="get it so") for each in HashEngine().encoder_statuses())
+        return tuple(
+            replace(each, state=state, how_to_get="gradewire models build hash")
+            for each in HashEngine().encoder_statuses()
+        )
 
     class Unusable(ListedModels):
         def status(self, name: str) -> Failure:
@@ -130,7 +133,8 @@ def test_how_to_get_a_model_is_said_without_the_servers_paths(model: str, state:
         Planner(replace(HashEngine().ports, encoders=Unusable(unusable, "")), REGISTRY, PACKAGE_PROMPTS).plan(
             [smile(model=model)], "metrics"
         )
-    assert f"metrics[0].smile.model: model hash is {words} with: get it so" in str(caught.value)
+    # Nothing follows the command, so that users can copy it.
+    assert str(caught.value) == f"metrics[0].smile.model: Model hash {words}. Run: gradewire models build hash"
     assert "secret" not in str(caught.value)
 
 

@@ -33,7 +33,7 @@ _CODES: dict[str, tuple[type[errors.TransportError | errors.RequestError], str]]
         "{at} does not know this call{said}. Check that the server is a gradewire server, and upgrade the server",
     ),
     "INVALID_ARGUMENT": (errors.InvalidRequest, "{at} does not accept the request{said}"),
-    "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this call{said}. models() lists what is available"),
+    "FAILED_PRECONDITION": (errors.NotReady, "{at} is not ready for this call{said}"),
     "UNAUTHENTICATED": (
         errors.AccessDenied,
         "{at} rejects the call{said}. Give the right token= (command: --token)",

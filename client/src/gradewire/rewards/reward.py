@@ -155,7 +155,9 @@ class FailureHandling:
         if self.policy not in get_args(FailurePolicy):
             raise InvalidRequest(f"policy={self.policy!r}: give one of {', '.join(get_args(FailurePolicy))}")
         if (self.value is None) == (self.policy == "value"):
-            raise InvalidRequest(f"value={self.value!r}: policy='value' needs a number, and other policies need None")
+            raise InvalidRequest(
+                f"value={self.value!r}: policy='value' needs a number; leave it out with other policies"
+            )
         for name in ("value", "empty_value", "hold_s", "max_failure_rate"):
             given = getattr(self, name)
             if given is not None and not _is_finite(given):

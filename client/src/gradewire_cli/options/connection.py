@@ -3,7 +3,8 @@
 import contextlib
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+import ssl
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -143,7 +144,8 @@ connection_options = stacked(
 )
 
 
-def _check_address(server: str) -> None:
+def check_address(server: str) -> None:
+    """Raise click.UsageError if an address for --server has no port."""
     # gRPC itself resolves names with a scheme (unix:PATH, dns:///HOST:PORT), so do not check them.
     if server.startswith(("unix:", "unix-abstract:")) or ":///" in server:
         return
@@ -156,22 +158,59 @@ def tls_of(options: Mapping[str, Any]) -> Tls | None:
     """Read `tls_options`. Return None for a connection without TLS.
 
     Raises:
-        click.UsageError: A certificate is given without its key, or a key without its certificate.
+        click.UsageError: A certificate is given without its key, or a key without its certificate, or a file cannot be
+            used.
     """
     given = {field: options[name] for name, field in _TLS_FIELDS.items() if options[name] is not None}
     if ("certificate_chain" in given) != ("private_key" in given):
         raise click.UsageError("--tls-cert and --tls-key belong together. Give both, or neither")
+    if options["server"] is not None:
+        check_pem_files(options, ca="tls_ca", certificate="tls_cert", key="tls_key")
     return Tls(**given) if given or options["tls"] else None
 
 
+def check_pem_files(options: Mapping[str, Any], *, certificate: str, key: str, ca: str = "") -> None:
+    """Raise click.UsageError if one of these options names a file that TLS cannot use. gRPC would only fail to connect.
+
+    The arguments are names of options.
+    """
+    for name in filter(None, (ca, certificate)):
+        if options[name] is not None:
+            with _usable(name, options[name], "a PEM file with a certificate"):
+                _lenient_context().load_verify_locations(cafile=options[name])
+    if options[certificate] is not None:
+        with _usable(key, options[key], f"a PEM file with the private key of {_flag(certificate)}, without a password"):
+            _lenient_context().load_cert_chain(options[certificate], options[key], password="")
+
+
+def _lenient_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # short keys are up to gRPC
+    return context
+
+
+@contextlib.contextmanager
+def _usable(name: str, path: Path, needed: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
+        unreadable = None if isinstance(error, ssl.SSLError) else getattr(error, "strerror", None)
+        problem = f"the file cannot be read ({unreadable})" if unreadable else "the file cannot be used"
+        raise click.UsageError(f"{_flag(name)} {path}: {problem}. Give {needed}") from error
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _tls_arguments(tls: Tls) -> list[str]:
-    named = {f"--{name.replace('_', '-')}": getattr(tls, field) for name, field in _TLS_FIELDS.items()}
+    named = {_flag(name): getattr(tls, field) for name, field in _TLS_FIELDS.items()}
     return written_options(named) or ["--tls"]
 
 
 def server_of(options: Mapping[str, Any]) -> Endpoint:
     """Read `server`, `token` and `tls_options`; raise click.ClickException if one of them is invalid."""
-    _check_address(options["server"])
+    check_address(options["server"])
     with one_line_errors():
         return Endpoint(options["server"], options["token"], tls_of(options))
 
@@ -185,7 +224,7 @@ def connection_of(options: Mapping[str, Any]) -> ConnectionOptions:
             raise click.UsageError("--server and --embedded are mutually exclusive. Leave one out")
         server = None
     if server is not None:
-        _check_address(server)
+        check_address(server)
     if server is not None and options["cache_dir"] is not None:
         raise click.UsageError("--disk-directory is only for scoring in this process. Leave it out with --server")
     tls = tls_of(options)

@@ -136,9 +136,7 @@ async def _check_models(client: AsyncClient, metrics: Sequence[Metric]) -> None:
         known = [model.name for model in listed if model.kind == kind]
         # An empty list means that the server does not report its models.
         if known and name not in known:
-            raise InputError(
-                f"the server has no {kind} {name}. Choose one of {', '.join(known)} (see gradewire models list)"
-            )
+            raise InputError(f"unknown {kind} {name}. Choose one of {', '.join(known)} (see gradewire models list)")
 
 
 def _kind_of_model(metric: Metric) -> str:

@@ -102,6 +102,15 @@ class ModelStatus:
     remarks: tuple[str, ...] = ()
     sees_images: bool = False  # judges only
 
+    @property
+    def unusable_message(self) -> str:
+        """The reason why a missing or broken model cannot be used, with advice."""
+        if self.message:
+            return self.message
+        state = "is not built" if self.state == "missing" else f"is {self.state} and must be replaced"
+        advice = "Run: " if self.how_to_get.startswith("gradewire ") else "To use it, "
+        return f"Model {self.name} {state}. {advice}{self.how_to_get}"
+
 
 class Embeddings(Protocol):
     """Encoders, which turn texts into vectors. Calls may be cancelled and may run concurrently."""

@@ -273,7 +273,7 @@ def _unusable_message(name: str, error: ModelError) -> str:
         verify = f"gradewire models verify {shortened(name)}"
         return f"model {quoted(name)} is broken. Run {verify} to see the reason, or {build} to replace the model"
     known = "" if name in catalog else f" The catalog has {', '.join(catalog)}."
-    return f"model {quoted(name)} is not built.{known} Run: {build}"
+    return f"Model {name if name in catalog else quoted(name)} is not built.{known} Run: {build}"
 
 
 def _status_of(model: BuiltModel, *, state: str, is_default: bool, message: str = "") -> ModelStatus:

@@ -100,7 +100,7 @@ class JudgeLibrary(ModelIndex):
             return NO_JUDGE
         if name in known:
             status = known[name]
-            return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, _unusable_message(status))
+            return status if status.state in USABLE else Failure(Status.MODEL_UNAVAILABLE, status.unusable_message)
         wanted = f"unknown judge {quoted(name)}" if name else "the server has no default judge"
         return Failure(Status.MODEL_UNAVAILABLE, f"{wanted}. Known judges: {', '.join(known)}")
 
@@ -172,14 +172,6 @@ class JudgeLibrary(ModelIndex):
             self._known = tuple(self._backend.listed())
             self._known_until_s = time.monotonic() + _LIST_LIFETIME_S
         return self._known
-
-
-def _unusable_message(status: ModelStatus) -> str:
-    if status.message:
-        return status.message
-    how = f": {status.how_to_get}" if status.how_to_get else ""
-    state = "not built. Get the judge" if status.state == "missing" else f"{status.state}. Replace the judge"
-    return f"judge {status.name!r} is {state}{how}"
 
 
 @dataclass(frozen=True, slots=True)

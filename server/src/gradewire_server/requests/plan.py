@@ -62,12 +62,7 @@ def _bounds(descriptor: Descriptor) -> tuple[tuple[str, int], ...]:
 
 def unusable_reason(status: ModelStatus) -> str:
     """Return why a model cannot be used, with advice, or "" if the model can be used."""
-    if status.state in USABLE_STATES:
-        return ""
-    if status.message:
-        return status.message
-    state = "not built here; get it" if status.state == "missing" else f"{status.state} here; replace it"
-    return f"model {status.name} is {state} with: {status.how_to_get}"
+    return "" if status.state in USABLE_STATES else status.unusable_message
 
 
 def _metadata(info: MetricInfo, models: Models) -> ModelMetadata:
@@ -213,10 +208,10 @@ class Planner:
             known = (*self._encoders.statuses(), *self._graders.statuses(), *self._judges.statuses())
             usable = [model.name for model in known if model.state in USABLE_STATES]
             reasons = shortened("; ".join(failure.message for failure in failures), _MAX_REASONS_CHARACTERS)
-            raise NothingLoadedError(
-                f"this server can compute none of the requested metrics: {reasons}. "
-                f"Available models: {', '.join(usable) or 'none'}"
-            )
+            beginning = "none of the requested metrics can be computed: " if len(failures) > 1 else ""
+            # A reason may end with a command, which users copy.
+            end = "" if "Run: " in reasons else f". Available models: {', '.join(usable) or 'none'}"
+            raise NothingLoadedError(f"{beginning}{reasons}{end}")
         return plans
 
     def check_models(self, plans: Sequence[MetricPlan]) -> None:

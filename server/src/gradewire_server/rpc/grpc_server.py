@@ -1,5 +1,6 @@
 """The gRPC server, with gradewire's services, health and reflection on one port."""
 
+import ssl
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
@@ -142,11 +143,13 @@ async def listen(server: aio.Server, address: str, *, tls: Tls | None = None, pr
 
     Raises:
         BindError: The server cannot listen on the address.
-        OSError: A PEM file cannot be read.
+        OSError: A PEM file cannot be read or used.
     """
     try:
         port = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:
+        if tls is not None:
+            _check_pair(tls)
         raise bind_error(address, "port") from error
     if private:
         server.add_insecure_port(private)
@@ -166,6 +169,17 @@ def _connection_options(max_connections: int) -> list[tuple[str, int]]:
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", _STREAM_WINDOW_BYTES),
     ]
+
+
+def _check_pair(tls: Tls) -> None:
+    """Raise OSError if the certificate and the key cannot be used. gRPC itself only refuses to listen."""
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(tls.cert, tls.key, password="")
+    except ssl.SSLError as error:
+        raise OSError(
+            f"tls_cert: {tls.cert} is no certificate chain in PEM format, or tls_key: {tls.key} is not its private key "
+            "without a password. Replace the wrong file"
+        ) from error
 
 
 def _credentials(tls: Tls) -> grpc.ServerCredentials:

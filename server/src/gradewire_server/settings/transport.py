@@ -44,6 +44,16 @@ class Tls:
 
     Set it to accept only clients with a certificate that you issued."""
 
+    def check_readable(self) -> None:
+        """Raise OSError with a setting's name if its file cannot be read."""
+        for name, path in (("tls_cert", self.cert), ("tls_key", self.key), ("tls_client_ca", self.client_ca)):
+            try:
+                if path is not None:
+                    path.read_bytes()
+            except OSError as error:
+                reason = error.strerror or error
+                raise OSError(f"{name}: {path} cannot be read ({reason}). Name a readable PEM file") from error
+
 
 @dataclass(frozen=True, slots=True, config=group("Network"))
 class ListenConfig:
