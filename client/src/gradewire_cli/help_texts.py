@@ -15,7 +15,7 @@ _UNCUT: Final = 1000
 
 
 class CommandGroup(click.Group):
-    """A group whose help shows examples, then a list of commands with whole texts."""
+    """A group whose help shows examples, then a list of commands, each with its full help text."""
 
     def __init__(self, *arguments: Any, examples: str = "", **attributes: Any) -> None:
         """Initialise the group. `examples` is a key in help.toml, or "" for a group without examples."""

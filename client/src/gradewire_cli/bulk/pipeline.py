@@ -172,7 +172,7 @@ def file_readers(
 
 _PARTS_AT_ONCE: Final = 2
 _BLOCK_BYTES: Final = 1
-"""Block size, so small that Ray Data passes on every part immediately."""
+"""Block size, so small that Ray Data forwards every part immediately."""
 _START_DEATHS: Final = 4
 """Maximum number of consecutive worker deaths at start. A busy cluster loses some workers before our code runs."""
 

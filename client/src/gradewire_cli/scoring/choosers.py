@@ -173,7 +173,7 @@ class JudgeChooser:
     async def open(
         cls, client: AsyncClient, by: Compare, name: str, *, pictures: Path | None = None, **options: Any
     ) -> Self:
-        """Open a chooser with the comparison's identifier from the server. The judge is not called.
+        """Get the comparison's identifier from the server, and open a chooser with it. The judge is not called.
 
         Raises:
             GradewireError: The server is down, or lacks the judge.

@@ -110,7 +110,7 @@ def _removable(standing: Described, metric: str) -> tuple[Fitted, ...]:
 
 
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
-    """Copy users' calibrations that still apply from the model in `standing` to its replacement in `made`.
+    """From the model in `standing`, copy the users' calibrations that still apply to its replacement in `made`.
 
     Copy only calibrations that were fitted on a model with the same digest, and return the users' calibrations that are
     not copied. `standing` may be missing or broken.

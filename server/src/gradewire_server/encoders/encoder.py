@@ -24,7 +24,7 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS, Blobs, ModelSpaces
 
 INLINE_CHARACTERS: Final = 4096
-"""The maximum number of characters per call to tokenize on the event loop, which takes less than 1 ms."""
+"""The maximum number of characters that a call tokenizes on the event loop. Tokenizing them takes less than 1 ms."""
 SHUTTING_DOWN: Final = Failure(Status.UNAVAILABLE, "the engine is shutting down")
 _QUEUE_FULL: Final = Failure(Status.UNAVAILABLE, "the encoder's queue is full. Try again later")
 _NOT_FINITE: Final = Failure(Status.INTERNAL, "the encoder returned a vector that is zero or not finite")

@@ -120,7 +120,7 @@ class Step:
 
     Attributes:
         alternatives: Texts and natural log probabilities (temperature 1) of the most probable tokens at this position.
-            A written token that a constraint forced may be missing here.
+            The answer's own token may be missing here if a constraint forced it.
     """
 
     token: str

@@ -253,7 +253,7 @@ class RequestQueue:
             self._retry(retried, request)
 
     def _retry(self, retried: Sequence[_Waiting], request: _Request) -> None:
-        """Queue questions again, in front of all waiting questions, each for a separate request."""
+        """Queue each of these questions again for a separate request, in front of all waiting questions."""
         for one in retried:
             request.members.remove(one)
             one.request = one.subject = None
