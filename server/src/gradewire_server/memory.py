@@ -237,8 +237,8 @@ def collect_and_keep() -> None:
 async def collect_when_idle(idle: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     """Within the context, collect garbage only while no call is in flight. At the end, restore Python's defaults.
 
-    If calls are always in flight, old objects are collected only after many new ones were created. Use this for only one server
-    in a process.
+    If calls are always in flight, old objects are collected only after many new ones were created. Use this for only
+    one server in a process.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*thresholds[:2], _COLLECT_OLD_AFTER)
