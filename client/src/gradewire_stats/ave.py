@@ -225,7 +225,7 @@ def _spearman(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> float
 
 
 def _draws(rows: AveRows, options: AveOptions, *, resamples: int, seed: int) -> _Draws:
-    """Compute all values and their draws like `ave_properties`.
+    """Compute all values and their draws, with the arguments of `ave_properties`.
 
     The draws depend only on seed, questions and data sets, not on the scores.
     """

@@ -201,7 +201,7 @@ def _clustered_error(shares: NDArray[np.float64], unseen: float, groups: NDArray
 
 
 def _quantile(confidence: float, sampled: int) -> float:
-    """Return the two-sided quantile of Student's t distribution by expansion (Abramowitz and Stegun 26.7.5)."""
+    """Return the two-sided quantile of Student's t distribution, from a series (Abramowitz and Stegun 26.7.5)."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     degrees = max(1, sampled - 1)
     first = (z**3 + z) / 4

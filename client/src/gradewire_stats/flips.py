@@ -102,7 +102,7 @@ class FlipStatistics:
 def flip_statistics(
     forms: TwoForms, still_right: NDArray[np.bool_], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> FlipStatistics:
-    """Measure a metric on pairs of a right answer and the same answer with one place changed.
+    """Measure a metric on pairs. Each pair is a right answer, and the same answer with one place changed.
 
     Args:
         forms: The metric's results on the answer (first column) and on the changed answer (second column).
@@ -166,13 +166,13 @@ def flip_statistics(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditStatistics:
-    """A metric on right answers before and after an edit that keeps them right, such as another case.
+    """A metric on right answers before and after an edit that keeps them right, such as a change of case.
 
     Attributes:
         answers: Number of edited answers.
         scored: Number of answers with a score in both forms.
         judged: Number of answers with a verdict in both forms.
-        verdicts_changed: Share of the judged answers that have another verdict after the edit, UNCERTAIN or not.
+        verdicts_changed: Share of the judged answers whose verdict changes. UNCERTAIN verdicts count too.
         certain_changed: Of the judged answers whose verdict was not UNCERTAIN before the edit, the share that has
             another verdict or an UNCERTAIN one after the edit.
         score_change: Mean absolute difference of the scores, over the scored answers.

@@ -66,7 +66,7 @@ class DisconnectedError(Exception):
 
 
 class Body:
-    """A request's body, the only reader of ASGI's `receive`. A `with` statement frees its memory share at the end."""
+    """A request's body, the only reader of ASGI's `receive`. A `with` statement frees the body's memory at its end."""
 
     def __init__(self, receive: Receive, headers: Headers, bounds: Bounds, share: Share) -> None:
         self._receive = receive

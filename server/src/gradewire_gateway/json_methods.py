@@ -53,7 +53,7 @@ def json_body(
 async def body_read_by(
     gateway: Gateway, request: Request, read: Callable[[Hashable, Buffer], Awaitable[T]]
 ) -> AsyncGenerator[tuple[T, CallOptions, Body]]:
-    """Receive a request's JSON body. Yield what `read` returns for it, the call's options, and the body itself.
+    """Receive a request's JSON body. Yield the result of `read`, the call's options, and the body itself.
 
     Raises:
         ProblemError: The body or a header is invalid.

@@ -59,7 +59,7 @@ def caller_of(options: CallOptions) -> Metadata:
 
 
 def problem_of_failure(error: GradewireError) -> ProblemError:
-    """Return the problem for a post without rewards, with the server's error or the reason why there was no call."""
+    """Return the problem for a post without rewards. It contains the server's error, or why there was no call."""
     for cause in _causes(error):
         if isinstance(cause, aio.AioRpcError):
             return ProblemError(problem_of(cause))

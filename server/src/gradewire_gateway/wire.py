@@ -23,7 +23,7 @@ RpcMethod: TypeAlias = transport.RpcMethod[Any, Any]
 """A method of any gRPC service."""
 
 Buffer: TypeAlias = bytes | bytearray
-"""JSON in the buffer in which it arrived, which avoids copying large bodies."""
+"""JSON in the buffer in which it arrived, so that large bodies are not copied."""
 
 DEFAULT_MODEL: Final = "default"
 """The name of the server's default judge, for clients that must name a model."""

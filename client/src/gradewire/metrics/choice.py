@@ -74,7 +74,7 @@ def format_metric_line(metric: Metric) -> str:
 
 
 def write_line(metric: Metric, keys: Collection[str]) -> str:
-    """Return a metric's identifier with the preset and the other parts in `keys`: names of parameters, or "version"."""
+    """Return a metric's identifier with the preset and the parts that `keys` names (parameters, or "version")."""
     values = {key: getattr(metric, key) for key in parameter_names(metric.name) if key in keys}
     values["preset"] = getattr(metric, "preset", None)
     return join_line(metric.name, values, version=metric.version if "version" in keys else None)

@@ -213,7 +213,7 @@ class RewardForm:
 
     Attributes:
         read: A function that returns a post's samples, or raises InvalidRequest and names the wrong field.
-        write: A function that returns the reply to a post with these rewards.
+        write: A function that takes a post and its samples' rewards, and returns the reply.
     """
 
     read: Callable[[Any], Sequence[RewardSample]]

@@ -137,7 +137,7 @@ class FailureHandling:
         empty_value: Reward of a completion without an answer; None excludes the sample.
         hold_s: Seconds for which "hold" retries.
         max_failure_rate: Maximum share of failures among the last `window` rewards. Above this share, every policy
-            raises RewardFailureRate; 1 means never.
+            raises RewardFailureRate. With 1, no policy raises it.
         window: Number of rewards from which the failure rate is computed, at least 32.
 
     Raises:

@@ -55,7 +55,7 @@ _OF_OUTCOMES: Final[_Values] = {
 UNMATCHED: Final = "unmatched"
 """Value name for the share of the baseline's rows that the candidate does not answer."""
 VALUE_NAMES: Final = (*_OF_SCORES, UNMATCHED, *_OF_VERDICTS, *_OF_OUTCOMES)
-"""Value names for conditions, which docs/reference/command.md defines."""
+"""Names of the values in conditions. docs/reference/command.md defines the values."""
 # Match the number last, because a metric identifier may contain = and digits: bleu?max_ngram=2, bge-small-en-v1.5.
 _CONDITION: Final = re.compile(
     r"\s*(?P<name>\S(?:.*\S)?)\s*(?P<sign>[<>]=?)\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*",
@@ -77,7 +77,7 @@ class Condition:
         return f"{self.metric}.{self.value_name} {self.sign} {self.number:g}"
 
     def holds(self, value: float) -> bool:
-        """Return True if the condition holds for a value, which must not be NaN."""
+        """Return True if the condition holds for a value. The value must not be NaN."""
         return _OPERATORS[self.sign](value, self.number)
 
     def label(self, labels: Sequence[str], chooser: str) -> str:

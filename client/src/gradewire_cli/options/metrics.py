@@ -99,7 +99,7 @@ class MetricOptions:
     """The unresolved options that choose metrics.
 
     Attributes:
-        metrics: One metric, or comma-separated metric names and identifiers, which may include `all`.
+        metrics: One metric, or comma-separated metric names and identifiers. One of the names may be `all`.
         usual: True if the user named no metrics. Then `correctness` is omitted if it has no fit for the encoder.
         reference_set: Name of the prepared reference set, for --synthetic prepared and for corpus statistics.
         retries: Maximum number of retries for a row that the server reports as retryable.

@@ -258,7 +258,7 @@ class Page:
 
 
 def notes(texts: Iterable[str], *, most: int = 2000) -> list[Block]:
-    """Return a printable note for each sentence, cut after `most` characters."""
+    """Return a printable note for each sentence. A note is cut after `most` characters."""
     return [Paragraph((ShownText(cut(text, most)),), "note") for text in texts]
 
 
@@ -282,7 +282,10 @@ def write_page(path: Path, pages: Iterable[Page], *, without: str = "answer", qu
 
 
 def render(pages: Iterable[Page], *, without: str = "answer", name: str = "page.html") -> bytes:
-    """Return the first page that is small enough, in UTF-8; raise InputError with `name` in the message."""
+    """Return the first page that is small enough, in UTF-8; raise InputError if all pages are too large.
+
+    `name` and `without`, the omitted content, complete the message.
+    """
     template = template_of("page.html")
     assets: dict[str, Any] = page_assets(("common.js", "report.js"), ("report.css",))
     size = 0

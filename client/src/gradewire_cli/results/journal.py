@@ -200,7 +200,7 @@ def _is_still(path: Path, opened: int) -> bool:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, unfinished: Path | None = None) -> Iterator[Path]:
-    """Yield a temporary path, and rename the file there to `path` at the end.
+    """Yield a temporary path. At the end, rename the file at the temporary path to `path`.
 
     Even after an error or a power cut, `path` is the old file or the complete new file. `unfinished` is the temporary
     path, by default PATH.new.

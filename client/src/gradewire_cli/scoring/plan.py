@@ -217,7 +217,11 @@ def without_all(metrics: str) -> str:
 
 
 def single_metric(line: str, metrics: str, option: str) -> tuple[str, tuple[str, ...]]:
-    """Return the label of an option's metric, and the labels in --metrics; raise click.UsageError if one is wrong."""
+    """Return the label of an option's metric, and the labels in --metrics.
+
+    Raises:
+        click.UsageError: A metric is invalid, or the option names several metrics.
+    """
     others = without_all(metrics)
     try:
         named = choose_metrics(line, MetricDefaults()).labels

@@ -31,7 +31,7 @@ class CascadeRows:
         right: bool[rows], human labels.
         judge_verdicts: float64[rows]: 1 (right), 0 (wrong) or NaN (the judge was not called or failed).
         judge_scores: float64[rows], the judge's scores, NaN without a score.
-        questions: Text of each row's question. Blank questions are all different.
+        questions: Text of each row's question. Each blank question counts as a question of its own.
     """
 
     exact: NDArray[np.bool_]
@@ -150,7 +150,7 @@ def judge_gains(rows: CascadeRows, *, resamples: int, seed: int) -> tuple[JudgeG
 
 
 def judged_below(gains: Sequence[JudgeGain]) -> float | None:
-    """Return the confidence below which a judge helps, for the largest share with a gain; None if there is no gain."""
+    """Return the highest confidence `below` of the gains with `adds`, or None if there is no such gain."""
     return max((each.below for each in gains if each.adds), default=None)
 
 

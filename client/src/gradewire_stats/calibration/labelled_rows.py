@@ -154,8 +154,8 @@ def checked(  # noqa: PLR0913 - one argument per column
         features: The metric's features in order.
         values: float64[rows, features], NaN if a feature does not apply.
         labels: float64[rows], 0 to 1. 0.5 or more is right.
-        questions: Text of each row's question. Rows with the same question are in the same fold. Blank questions are
-            all different.
+        questions: Text of each row's question. Rows with the same question are in the same fold. Each blank
+            question counts as a question of its own.
         sources: Each row's source. None means a single source.
         shapes: Each row's type of item, or None for a fit without distances between items.
 

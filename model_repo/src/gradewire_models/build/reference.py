@@ -195,7 +195,7 @@ class DrawnPiece(NamedTuple):
 
 
 def draw_pieces(tokenizer: Path, vocabulary: int, rng: np.random.Generator) -> list[DrawnPiece]:
-    """Draw pieces of many lengths, in mixed order, from the ids below `vocabulary` except special tokens."""
+    """Draw pieces of many lengths, in mixed order. The drawn ids are below `vocabulary` and are no special tokens."""
     known = Tokenizer.from_file(str(tokenizer))
     begin, separator = known.token_to_id("[CLS]"), known.token_to_id("[SEP]")
     special = [number for number, token in known.get_added_tokens_decoder().items() if token.special]

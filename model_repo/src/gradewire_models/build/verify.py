@@ -204,8 +204,8 @@ def check_logits(model: BuiltModel, session: Computes, golden: Golden) -> list[C
 def token_error(found: Rows, expected: Rows) -> float:
     """Return the largest error of any component in token vectors, float32 [tokens, dims].
 
-    If the layer's root mean square is above 1, the error is divided by it, because values grow in layers without a
-    final normalisation, for example in decoders.
+    If the layer's root mean square is above 1, the error is divided by the root mean square, because values grow in
+    layers without a final normalisation, for example in decoders.
     """
     size = float(np.sqrt(np.mean(expected.astype(np.float64) ** 2)))
     return float(np.max(np.abs(found - expected))) / max(1.0, size)

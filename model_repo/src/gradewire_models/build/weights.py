@@ -46,7 +46,7 @@ SEPARATOR = "[SEP]"
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """A linear layer, ``x @ weight + bias``; float32 [inputs, outputs] and [outputs]."""
+    """A linear layer, ``x @ weight + bias``. `weight` is float32 [inputs, outputs], and `bias` is float32 [outputs]."""
 
     weight: Array
     bias: Array
@@ -85,7 +85,7 @@ class Encoder:
         embedding_norm: Normalisation of the sum of word and position vectors.
         relative_bias: Bias of attention scores by distance, float32 [heads, 2 * max_tokens - 1], with the column ``key
             - query + max_tokens - 1``; None for architectures without this bias.
-        type_step: The second token type's vector minus the first's, float32 [dims]; None without token types.
+        type_step: Vector of token type 1 minus vector of token type 0, float32 [dims]; None without a type 1.
     """
 
     word_table: Array

@@ -62,7 +62,10 @@ class Tokens:
 
 
 def tokenize(examples: Sequence[Example], encoder: TrainedEncoder, *, negatives: int, plain: bool) -> Tokens:
-    """Tokenize each distinct text once; keep at most `negatives` per example. Fill `Tokens.plain` if `plain` is set."""
+    """Tokenize each distinct text once, with at most `negatives` negatives per example.
+
+    `Tokens.plain` is empty unless `plain` is True.
+    """
     cut = [replace(example, negatives=example.negatives[:negatives]) for example in examples]
     bare = sorted({question_text("", each.anchor) for each in cut} | {each.positive for each in cut}) if plain else []
     read = {text for example in cut for text in texts(example)}

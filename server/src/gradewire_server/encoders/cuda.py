@@ -350,7 +350,7 @@ class BucketSession:
         self._too_large: set[Bucket] = set()
 
     def run(self, ids: Sequence[NDArray[np.int32]], *, layers: Sequence[int], exclusive: bool) -> RunOutput:
-        """Run texts like `EncoderSession.run`, but split batches that do not fit into the GPU's memory.
+        """Run texts as `EncoderSession.run` does, but split batches that do not fit into the GPU's memory.
 
         Raises:
             RuntimeError: ONNX Runtime failed, for example because a single text does not fit.

@@ -253,7 +253,7 @@ class ModelLibrary(ModelIndex):
 
 
 def _stamp_of(model: BuiltModel) -> Stamp:
-    """Return the digest and modification times, which a new build or a manual repair changes."""
+    """Return the digest and modification times. A new build or a manual repair changes the result."""
     return model.digest, _changed_ns(model.onnx_path), _changed_ns(model.tokenizer_path)
 
 

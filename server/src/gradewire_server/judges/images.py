@@ -23,7 +23,7 @@ _MAX_ADDRESS_CHARACTERS: Final = 2048
 _DATA: Final = re.compile(r"data:(image/[\w.+-]{1,64});base64,", re.IGNORECASE)
 _HTTPS: Final = "https://"
 _ADDRESS: Final = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+")
-"""Characters that an address may contain. Programs disagree about backslashes, quotes and control characters."""
+"""An allowed address. Programs disagree on backslashes, double quotes and control characters, so these are excluded."""
 _PLACE: Final = re.compile(r"(?P<host>[0-9A-Za-z_-][0-9A-Za-z._-]*)(?::(?P<port>[0-9]{0,5}))?")
 """A host name and port. Hosts in brackets do not match, because Python's URL parser ignores text before brackets."""
 _HTTPS_PORT: Final = 443

@@ -54,7 +54,7 @@ class Endpoint:
 
 @contextmanager
 def endpoint(settings: Settings) -> Iterator[Endpoint]:
-    """Bind the HTTP API's port, and create a directory that only this user can enter; raise BindError."""
+    """Bind the HTTP API's port, and create a directory that only this user can enter; raise BindError on failure."""
     listening = bound_socket(settings.http_api.host, settings.http_api.port or 0, "http-api-port", backlog=_BACKLOG)
     with listening, private_directory() as directory:
         yield Endpoint(listening, f"unix:{directory / 'grpc'}")

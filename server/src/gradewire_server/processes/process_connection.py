@@ -31,7 +31,7 @@ _LARGEST: Final = frozenset(
         "python_info",
     }
 )
-"""Gauges that are not amounts, so the combined value is the largest value instead of the sum."""
+"""Gauges that are not amounts. The value for all processes is the largest value instead of the sum."""
 _MAX_LINE_BYTES: Final = 16 << 20
 _BEAT: Final = "beat"
 _METRICS: Final = "metrics"

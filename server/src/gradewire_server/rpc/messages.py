@@ -310,7 +310,7 @@ class Messages(Generic[RequestT]):
         return data
 
     async def send(self, replies: AsyncGenerator[Message], held: StreamMemory | None = None) -> None:
-        """Send each reply at once, or raise DeadlineExceededError if the caller does not read for `stall_s`."""
+        """Send each reply immediately, or raise DeadlineExceededError if the caller does not read for `stall_s`."""
         # Send the headers separately. If gRPC stalls while it sends headers and a reply, it cannot send a status later.
         try:
             await self.context.send_initial_metadata(((ACCEPTED_KEY, "1"),))

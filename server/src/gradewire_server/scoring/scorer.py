@@ -205,7 +205,7 @@ class Scorer:
         Args:
             items: The items to grade.
             requests: The metrics. A Failure becomes the metric's result for all items.
-            deadline_s: When missing results become TIMEOUT, in `time.monotonic()` seconds.
+            deadline_s: The time at which missing results become TIMEOUT, in `time.monotonic()` seconds.
             judge_deadline_s: The deadline for judges. None means `deadline_s`.
             corpora: The request's corpora. None means the corpora of `items`, without a reference set.
             emitted: The return value of `recall`, or None if `recall` was not called.

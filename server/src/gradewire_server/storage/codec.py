@@ -27,7 +27,7 @@ Blobs: TypeAlias = Mapping[VectorKind, bytes]
 FORMAT_VERSION = 1
 HASH_BYTES = 16
 LOGIT_DIMS = 2
-"""Size of a logit (float32), in float16 values."""
+"""The number of float16 values that take the space of a logit (float32)."""
 
 _HEADER = struct.Struct("<2sBBHI8s")  # magic, version, flags, dims, expiry in Unix seconds (0: never), check
 _CHECKED = _HEADER.size - 8

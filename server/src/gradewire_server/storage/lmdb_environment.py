@@ -35,8 +35,8 @@ _LAYOUT = "v1"
 def open_environment(directory: Path, *, max_bytes: int, durable: bool, alone: bool) -> lmdb.Environment:
     """Open an environment; replace a damaged environment with a new one.
 
-    If `durable` is True, a commit waits for the disk. Pass `alone=True` only if no other process has the environment
-    open, because this function then verifies and replaces the environment.
+    If `durable` is True, a commit waits for the disk. Damage is found only with `alone=True`, which is forbidden while
+    another process has the environment open.
 
     Raises:
         OSError: The directory cannot be created, read or written.

@@ -173,7 +173,7 @@ def latency_chart(result: LoadResult) -> Chart | None:
 def load_manifest(
     result: LoadResult, given: LoadOptions, lines: Mapping[str, str], server_version: str, clock: RunClock
 ) -> RunManifest:
-    """Return the run's manifest with its settings and results."""
+    """Return a manifest that contains the run's settings and results."""
     total = StepCounts()
     for step in result.steps:
         total.add(step.counts)

@@ -125,7 +125,7 @@ def product_of_rounded(nodes: JudgeNodes, inputs: str, rounded: NDArray[np.int8]
 
 
 def lookup(nodes: JudgeNodes, rounded: NDArray[np.int8], scales: Matrix, ids: str) -> str:
-    """Write a lookup of `ids` in a rounded table; return the name of the rows, float32 [tokens, width]."""
+    """Write a lookup of `ids` in a rounded table; return the name of the output, float32 [tokens, width]."""
     table = nodes.weight("embedding.weight", rounded)
     worth = nodes.weight("embedding.scales", scales[:, None])
     units = nodes.op("Gather", table, ids, name="embedding.rounded", axis=0)

@@ -119,7 +119,7 @@ class LlamaCore(Core):
         return slot
 
     def _release(self, rows: Rows) -> None:
-        """Free the slot with these rows as its prefix or, without a prefix, as its state; reuse this slot first."""
+        """Free the slot whose prefix (or state, without a prefix) consists of these rows; reuse this slot first."""
         for slot, held in self._slots.items():
             if rows and (held.prefix or held.past) == rows:
                 self._slots[slot] = _Held()

@@ -44,7 +44,7 @@ class Band:
         return self.lower <= probability <= self.upper
 
     def towards(self, other: "Band", share: float) -> "Band":
-        """Move each end outwards, by `share` of the distance to the end of the wider band `other`."""
+        """Return a band whose ends are moved outwards, each by `share` of its distance to the same end of `other`."""
         return Band(
             lower=self.lower - share * max(0.0, self.lower - other.lower),
             upper=self.upper + share * max(0.0, other.upper - self.upper),

@@ -159,7 +159,7 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
 
 
 def character_similarity(prediction: str, reference: str) -> float:
-    """Return 1 minus the edit distance divided by the reference's length, but at least 0.
+    """Return 1 - distance / length, but at least 0, from the edit distance and the reference's length.
 
     An empty reference equals only an empty prediction.
     """

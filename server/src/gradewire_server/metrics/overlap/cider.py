@@ -170,7 +170,7 @@ def _vector(words: list[str], corpus: DocumentFrequencies) -> _Vector:
 
 
 def _similarities(prediction: _Vector, reference: _Vector) -> list[float]:
-    """Return a cosine with clipped weights for each n-gram order, 0 to 1. A difference in length reduces each one."""
+    """Return a cosine with clipped weights for each n-gram order, 0 to 1. A length difference reduces all cosines."""
     difference = prediction.words - reference.words
     penalty = math.exp(-(difference**2) / (2 * _SIGMA_WORDS**2))
     found = []

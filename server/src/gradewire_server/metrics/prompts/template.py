@@ -57,7 +57,7 @@ class Template:
 
     @property
     def field_labels(self) -> tuple[str, ...]:
-        """The labels before a colon at the start of a line, which an answer must not imitate."""
+        """The labels before a colon at the start of a line. An answer must not imitate these labels."""
         found = (_LABEL.match(line[0][0]) for line in self.lines)
         return tuple(dict.fromkeys(match[1] for match in found if match is not None))
 

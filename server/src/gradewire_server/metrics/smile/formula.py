@@ -91,7 +91,7 @@ class SmileParameters(EncoderParameters):
 
 
 def value_outcome(item: Item, matched_reference: int) -> str | None:
-    """Compare the prediction's values with the matched reference's. Return None if the reference has no values."""
+    """Compare the prediction's values with a reference's values. Return None if the reference has no values."""
     texts = item.question, item.references[matched_reference], item.prediction
     short = sum(map(len, texts)) <= _MAX_CACHED_CHARACTERS
     outcome = _cached_outcome(*texts) if short else match_values(*texts).outcome

@@ -65,8 +65,8 @@ def closest_in_context(texts: SmileTexts, tokens: TokenVectors, keywords: NDArra
     """Return the keyword terms of `texts.open_references` by index, computed only from vectors in context.
 
     `keywords` are the vectors of `texts.open_keywords`, float32[open, dims], rows of length 1. Ties go to the first
-    window. If the encoder read no window of a length in full, the prediction's vector replaces the first window's
-    vector.
+    window. If the encoder did not read any window of one length in full, the prediction's vector replaces the vector
+    of this length's first window.
     """
     words = WordsInContext.of(word_spans(texts.prediction, texts.windows.words), tokens)
     found = {}

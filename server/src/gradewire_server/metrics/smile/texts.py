@@ -118,7 +118,7 @@ class SmileTexts:
 
 
 def smile_texts(prediction: str, references: tuple[str, ...], sentences: tuple[str, ...]) -> SmileTexts:
-    """Normalise the prediction and the references, none of which may be blank, and create the windows."""
+    """Normalise the prediction and the references, and create the windows. No text may be blank."""
     words = normalise(prediction)
     keywords = tuple(map(normalise, references))
     windows = windows_of(words.words, {len(keyword.words) for keyword in keywords})

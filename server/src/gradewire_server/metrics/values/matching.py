@@ -16,7 +16,7 @@ from gradewire_server.metrics.values.reading import DENIES, WORD, Content, Kind,
 from gradewire_server.metrics.values.tokens import plain
 
 MAX_QUESTION: Final = 2_048
-"""Maximum number of a question's characters to use."""
+"""Maximum number of characters to read from a question."""
 _ASKED: Final = re.compile(r"\b(?:what|which|in)\s+(year|month|day|date)\b", re.IGNORECASE)
 _FINENESS: Final = {
     "year": DatePrecision.YEAR,
@@ -359,7 +359,7 @@ class ValueMatcher:
         return not self._counts_other_things(value, wanted)
 
     def _counts_other_things(self, value: Value, wanted: Value) -> bool:
-        """Return True if a value counts other things than requested, and another value counts the requested things.
+        """Return True if a value does not count the requested things, but another value counts them.
 
         An example is "eight" in "six legs and eight eyes", if the question asks for legs.
         """

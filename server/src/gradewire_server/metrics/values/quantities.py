@@ -40,7 +40,7 @@ _EXACT: Final = 1e-6
 _SAME_UNIT_TOLERANCE: Final = 0.01
 """Relative tolerance for a rounded number in the same unit."""
 _OTHER_UNIT_TOLERANCE: Final = 0.006
-"""Relative tolerance for a number in a different unit, because conversion factors are often rounded."""
+"""Relative tolerance for numbers in two different units. Conversion factors are often rounded."""
 _HEDGED_TOLERANCE: Final = 0.05
 _MANY: Final = 10_000.0
 """Minimum size at which a number with only one or two significant digits counts as rounded."""
@@ -171,8 +171,8 @@ def _temperatures(quantity: Quantity) -> bool:
 def _signs_agree(reference: Quantity, answer: Quantity) -> bool:
     """Return True if signs and directions agree.
 
-    The answer must be negative if the reference is negative, and must not be negative if the reference has a plus or a
-    rise.
+    If the reference is negative, the answer must be negative. If the reference has a plus sign or states a rise, the
+    answer must not be negative.
     """
     if _temperatures(reference) and reference.unit != answer.unit:  # 0 K is negative in other units
         return True

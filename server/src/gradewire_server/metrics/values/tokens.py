@@ -144,7 +144,7 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def read_number(text: str) -> tuple[float, float]:
-    """Parse a number in digits, and return its value and place (see `Token`). Several points are ignored."""
+    """Parse a number in digits, and return its value and place (see `Token`). Ignore points if there are several."""
     digits = text.replace(",", "").replace(" ", "")
     if digits.count(".") > 1:
         digits = digits.replace(".", "")
