@@ -34,7 +34,7 @@ _logged_at = -_LOG_AGAIN_AFTER_S
 def wait_after_s(error: TransportError, backoff: Backoff, failures: int, most_s: float = math.inf) -> float:
     """Return the seconds to wait before a retry.
 
-    If the server names a time, wait that long plus up to 20 %. If not, use the back-off's wait.
+    If the server names a time, the wait is that time plus up to 20 %. Otherwise, it is the back-off's wait.
     """
     if error.retry_after_s:
         return error.retry_after_s * random.uniform(1, SPREAD[1])  # noqa: S311 - no secret

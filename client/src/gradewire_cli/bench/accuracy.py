@@ -94,7 +94,7 @@ class VerdictRows:
         tables: Iterable[Table],
         intervals: Iterable[NamedEstimate],
     ) -> TableResult:
-        """Return the tables, with notes on the rows and with `values` for JSON."""
+        """Return a result with the tables and with notes on the rows. Its JSON document includes `values`."""
         labelled, notes = self.labelled, []
         metrics = described_tallies(labelled.tallies)
         for label, tally in labelled.tallies.items():

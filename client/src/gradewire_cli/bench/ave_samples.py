@@ -82,7 +82,7 @@ class AveSample:
 
 @dataclass(slots=True, kw_only=True)
 class AveFile:
-    """A file's samples, the number of skipped rows, and the number of skipped samples, by reason."""
+    """A file's samples, and for each reason, the number of skipped rows or samples."""
 
     columns: Columns
     samples: list[AveSample] = field(default_factory=list)

@@ -246,7 +246,7 @@ class ScoredItems:
     questions: Sequence[str]
 
     def forms(self, places: NDArray[np.intp]) -> TwoForms:
-        """Return the results on pairs of items. `places` is int[answers, 2]."""
+        """Return the results on pairs of items. `places` contains the items' positions, int[answers, 2]."""
         return TwoForms(
             scores=self.scores[places],
             verdicts=self.verdicts[places],

@@ -139,7 +139,7 @@ class Found:
     Attributes:
         place: Position in the metric's list of disagreements, from 1 (worst).
         by: Evidence of the disagreement.
-        ranks: The ranks by score and by label as text, or "" if the evidence is the verdict.
+        ranks: A text with the ranks by score and by label, or "" if the evidence is the verdict.
     """
 
     metric: int

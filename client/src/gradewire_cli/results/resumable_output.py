@@ -1,7 +1,7 @@
 """The output file: complete JSON lines in input order, which a run can continue after an interruption.
 
-If rows in the middle need scoring again, the file is cut before the first of these rows, and later finished rows wait
-in FILE.resume for their turn. Results without an input row stay in FILE.resume.
+If rows in the middle need scoring again, the file is cut before the first of these rows. Finished rows after the cut
+wait in FILE.resume for their turn. Results without an input row stay in FILE.resume.
 """
 
 import contextlib

@@ -120,7 +120,7 @@ class Choice:
     """A chooser's verdict on a pair.
 
     Attributes:
-        winner: None unless `status` is OK.
+        winner: The better answer, or "tie"; None if `status` is not OK.
         status: OK, another `Status` if there is no winner, or INCONSISTENT if the two orders disagree.
         probability_a, probability_b, probability_tie: Means over both orders, or None if unknown.
         orders: The verdict in each order of the answers. Empty if the chooser does not depend on the order.

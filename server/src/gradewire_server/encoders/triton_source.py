@@ -198,7 +198,7 @@ class TritonSource(ModelSource):
         repository: Directory with the models' descriptions and tokenizers. Graphs are not needed.
 
     Attributes:
-        opening_errors: By model name, Triton's error if the last attempt to open the model failed.
+        opening_errors: Triton's errors by model name, for models whose last attempt to open failed.
     """
 
     def __init__(

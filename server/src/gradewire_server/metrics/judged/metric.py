@@ -181,7 +181,7 @@ class Exchange:
 
     @property
     def tokens(self) -> tuple[int | None, int | None]:
-        """The numbers of prompt tokens and generated tokens, or (None, None) unless the judge reports both numbers."""
+        """The numbers of prompt tokens and generated tokens, or (None, None) if either number is unknown."""
         found = self.prompt_tokens, self.generated_tokens
         return (None, None) if None in found else found
 

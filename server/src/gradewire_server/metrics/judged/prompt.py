@@ -191,7 +191,7 @@ def _bare_forms(delimiters: Delimiters) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _bare_label(delimiters: Delimiters) -> re.Pattern[str]:
-    """Return a pattern for positions at which a bare form may begin, even inside another bare form."""
+    """Return a pattern that finds the start of every bare form, even of a form inside another form."""
     forms = _bare_forms(delimiters)
     return re.compile(rf"(?=(?:{any_of(forms)}))" if forms else r"(?!)")
 

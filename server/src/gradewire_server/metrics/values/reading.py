@@ -60,7 +60,7 @@ _DENIAL_END: Final = re.compile(
     r"[.;:!?,()\n]|\b(?:but|until|till|before|after|since|than|later|because|although|though|while|is|was|are|were)\b",
     re.IGNORECASE,
 )
-"""Words and signs that end a denial: the end of a clause, another verb, or "until" in "did not end until"."""
+"""Words and signs after which a value is no longer denied, such as "until" in "did not end until 5"."""
 _SIDE_CHARACTERS: Final = 24
 _SIDES: Final = re.compile(r"\b(?:(before|prior to|earlier than)|after|later than)(?: the)?\s+$", re.IGNORECASE)
 _OR: Final = re.compile(r"\b(?:or|nor)\b", re.IGNORECASE)
