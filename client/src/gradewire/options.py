@@ -56,7 +56,8 @@ class ScoreOptions(PrepareOptions, total=False):
     Attributes:
         judge: Judge (NAME or NAME@DIGEST) for judge metrics that do not set one.
         priority: With "bulk", other requests go first while the server is busy. Streams are always "bulk".
-        reference_set: Name of a set that `prepare` returned, for metrics with synthetic, corpus or idf=prepared.
+        reference_set: Name of a set that `prepare` returned, for metrics with synthetic=prepared, corpus=prepared or
+            idf=prepared.
     """
 
     judge: str | None

@@ -47,7 +47,7 @@ output_options = stacked(
 
 
 def scores_beside(pairs: Path | None) -> Path | None:
-    """Return PAIRS.scores.jsonl, a file next to --out. It has the format of `gradewire score --out`."""
+    """Return PAIRS.scores.jsonl, a file next to --out, in the format that `gradewire score --out` writes."""
     return pairs.with_name(f"{pairs.stem}.scores.jsonl") if pairs else None
 
 

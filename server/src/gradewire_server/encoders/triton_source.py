@@ -198,7 +198,7 @@ class TritonSource(ModelSource):
         repository: Directory with the models' descriptions and tokenizers. Graphs are not needed.
 
     Attributes:
-        opening_errors: Triton's errors by model name, for models whose last attempt to open failed.
+        opening_errors: Triton's errors by model name, for models that could not be opened at the last attempt.
     """
 
     def __init__(

@@ -359,7 +359,7 @@ class ValueMatcher:
         return not self._counts_other_things(value, wanted)
 
     def _counts_other_things(self, value: Value, wanted: Value) -> bool:
-        """Return True if a value does not count the requested things, but another value counts them.
+        """Return True if a value counts the wrong things, and another value counts what the question asks for.
 
         An example is "eight" in "six legs and eight eyes", if the question asks for legs.
         """
