@@ -261,7 +261,7 @@ class ResultsFile:
 
         Returns:
             The rows that were read from `rows` but not kept. If the file starts with finished rows, there is at most
-            one such row. Otherwise, these rows end with the first row of the input that is finished.
+            one such row. Otherwise, these rows end with the input's first finished row.
 
         Raises:
             InputError: The file was made with other settings or from another input, or cannot be written.

@@ -18,7 +18,7 @@ from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonError
 _log = logging.getLogger(__name__)
 
 _MISSING_PATIENCE_S: Final = 3.0
-"""Seconds to wait before a missing model is repaired, because it may be missing only during a manual reload."""
+"""Seconds to wait before a missing model is repaired. A manual reload, for example, needs no repair."""
 _LASTING_FAILURES: Final = 3
 _LASTING_S: Final = 2.0
 _LONGEST_GAP_S: Final = 10.0
