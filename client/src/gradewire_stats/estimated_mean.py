@@ -177,7 +177,7 @@ def _tuned(
 def _unseen_squares(judged: NDArray[np.float64], confidence: float) -> float:
     """Return a sum of squares to add for unseen verdicts, or 0 if the values are not verdicts.
 
-    The sum is that of z² more verdicts, half of them right.
+    This is the sum of squares of z² additional verdicts, of which half are right.
     """
     verdicts = bool(np.isin(judged, (0.0, 1.0)).all())
     return NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / 4 if verdicts else 0.0

@@ -63,7 +63,7 @@ class EvaluatorOnModel:
 
 @dataclass(frozen=True, slots=True)
 class KnvqaTable:
-    """Summaries of models, and every evaluator's verdicts on every model, sorted by evaluator."""
+    """A summary of each model, and a line for each evaluator and model. The lines are sorted by evaluator."""
 
     models: Sequence[ModelSummary]
     lines: Sequence[EvaluatorOnModel]

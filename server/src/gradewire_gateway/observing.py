@@ -15,7 +15,7 @@ from gradewire_gateway.requests import RequestRecord
 
 _DURATION_BUCKETS_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300)
 _OTHER: Final = "other"
-"""The name of all paths that the gateway does not have, and of all methods that HTTP does not define."""
+"""The name that stands for every path that the gateway does not have, and for every method that HTTP lacks."""
 
 
 class GatewayTelemetry:

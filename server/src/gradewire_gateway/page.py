@@ -142,7 +142,7 @@ def _policy_headers() -> dict[str, str]:
 
 
 def _report_digests() -> dict[str, str]:
-    """Return the digests of a report's script and style. The page's policy must allow them for the report's frame.
+    """Return the digests of a report's script and style, which the page's policy must allow in the report's frame.
 
     Do not import `gradewire_cli`, which would load many more packages.
     """

@@ -25,7 +25,7 @@ from gradewire_proto.v1 import judging_pb2
 CHUNK_PAIRS: Final = 16
 """Maximum number of pairs per request. The judge answers twice for each pair."""
 READ_AHEAD_PAIRS: Final = 64
-"""Number of pairs to read ahead. Even a slow judge must finish all pairs in progress before their deadline."""
+"""Number of pairs to read ahead: few enough that even a slow judge finishes them all before their deadline."""
 _PREFIX: Final = re.compile(r"^pair:")
 _WINNERS: Final[Mapping[int, Winner]] = {
     judging_pb2.WINNER_A: "a",

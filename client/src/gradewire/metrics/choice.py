@@ -189,8 +189,8 @@ def choose_metrics(metrics: MetricsLike, defaults: MetricDefaults) -> MetricChoi
         defaults: The call's arguments. Values that a metric itself sets override the defaults.
 
     Raises:
-        InvalidRequest: `metrics` is empty, a metric is unknown or repeated, no metric accepts a default, or there is
-            more than one reference set.
+        InvalidRequest: `metrics` is empty, a metric is unknown or repeated, a default applies to none of the metrics,
+            or there is more than one reference set.
     """
     if isinstance(metrics, str):
         return _choose_written(metrics, defaults)

@@ -258,8 +258,8 @@ async def answer_slime(scorer: RewardScorer, body: Any, reward_key: str | None =
     Args:
         scorer: The scorer that computes the reward.
         body: The post's parsed JSON.
-        reward_key: Key of the reward in a mapping that also has status, reason, answer, line and digest. None means
-            that the reply is only the number.
+        reward_key: Key of the reward in the reply, a mapping that also contains status, reason, answer, line and
+            digest. None means that the reply is only the reward's number.
     """
     return await slime_form(reward_key).answer(scorer, body)
 

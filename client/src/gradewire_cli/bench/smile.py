@@ -147,7 +147,7 @@ def _renamed(labelled: LabelledRows, variants: Mapping[str, str]) -> JudgedRows:
 
 
 def _agreement(rows: JudgedRows, labelled: LabelledRows, run: LabelledRun) -> AgreementReport:
-    """Return agreement with annotators. If an evaluator replaces them, AUC uses the evaluator's verdicts."""
+    """Return agreement with annotators. If an evaluator replaces annotators, AUC uses this evaluator's verdicts."""
     against = labelled.against
     return agreement(
         rows if against is None else rows.beside_evaluator(against.verdicts()),

@@ -166,6 +166,6 @@ def _judge_label(metric: Auto) -> str:
 
 
 def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]:
-    """Return a field's values as float64[rows], with NaN if the result has no score or no such field."""
+    """Return a field's values as float64[rows], with NaN for a result without a score or this field."""
     values = (result.get(name) if result["score"] is not None else None for result in results)
     return np.array([math.nan if value is None else float(value) for value in values])

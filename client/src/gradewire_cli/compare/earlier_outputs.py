@@ -124,7 +124,7 @@ def _listed(inputs: Sequence[str]) -> str:
 
 
 def differing_metrics(baseline: SideManifest, candidate: SideManifest) -> list[str]:
-    """Return the labels of metrics with different definitions on the two sides. Their scores are not comparable."""
+    """Return the labels of metrics with different definitions on the two sides, so that scores are not comparable."""
     shared = [label for label in baseline.lines if label in candidate.lines]
     return [label for label in shared if baseline.lines[label] != candidate.lines[label]]
 

@@ -40,7 +40,7 @@ class Collected:
         return Answer(row, self.results.get(row.index, {}))
 
     def lines_of(self, row: Row) -> Mapping[str, str]:
-        """Return the metric identifiers of a row's scores by label."""
+        """Return a map from the labels of a row's scores to the metric identifiers."""
         return self.lines.get(row.file, self.lines.get("", {}))
 
 

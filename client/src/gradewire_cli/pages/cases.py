@@ -41,7 +41,7 @@ class Disagreements:
         by_verdict: bool[shown], True if verdict and label differ, False if the score's rank is far off.
         score_ranks: float[shown], the row's position among scored rows by score, from 0 (lowest) to 1 (highest).
         label_ranks: float[shown], the row's position by label, in the same range.
-        totals: Number of disagreeing rows by evidence.
+        totals: Number of disagreeing rows by type of evidence (verdict or rank).
     """
 
     rows: NDArray[np.intp]

@@ -88,7 +88,7 @@ def _estimates(
 
 
 def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
-    """Return a sentence on the number of draws for each statistic."""
+    """Return one line that states the number of draws for each statistic."""
     by_count: dict[str, list[str]] = {}
     for name, found in estimates.items():
         if made := {each.resamples + each.undefined for each in found if each.resamples}:

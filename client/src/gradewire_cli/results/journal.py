@@ -145,7 +145,7 @@ def only_run(
         output: The output's name in messages.
         lock: The lock file, which is removed at the end.
         way_out: The alternative to waiting that the message suggests.
-        make: A function that creates the lock file's folder, which another run may remove when it ends.
+        make: A function that creates the lock file's folder. Another run that ends may remove this folder.
     """
     if sys.platform == "win32":
         if make is not None:

@@ -260,8 +260,8 @@ class ResultsFile:
         """Continue the file after its finished rows. An error leaves the file unchanged.
 
         Returns:
-            Rows that were read from `rows` but not kept: at most one row if the file starts with finished rows,
-            otherwise all rows up to the first finished row.
+            The rows that were read from `rows` but not kept. If the file starts with finished rows, there is at most
+            one such row. Otherwise, these rows end with the input's first finished row.
 
         Raises:
             InputError: The file was made with other settings or from another input, or cannot be written.

@@ -84,7 +84,7 @@ class JudgeTally:
         ruled: Number of scored rows that a rule decided.
         used: Tokens of the judged rows. The fixed prompt counts for each row.
         paid: Tokens of rows for which this run called a judge and got a score.
-        masses: The total probability of a row's labels, for each row whose backend reports it.
+        masses: The total probability of each row's labels, for rows whose backend reports this probability.
         remembered: Number of this run's rows whose judge answers all came from a cache.
         timed: Number of this run's rows for which a judge was called. `inference_s` and `queue_s` are the total
             seconds in the judge and in its queue for these rows.

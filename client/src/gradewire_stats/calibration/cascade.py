@@ -1,4 +1,4 @@
-"""Fit the metric `auto`: thresholds with a bounded risk, the gain from a judge, and tests on held-out rows."""
+"""Fit the metric `auto`: choose thresholds with a bounded risk, measure a judge's gain, and test on held-out rows."""
 
 import math
 from collections.abc import Mapping, Sequence

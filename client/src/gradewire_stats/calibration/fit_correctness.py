@@ -138,8 +138,8 @@ def probability_map(
 ) -> Points:
     """Fit Platt's map, 1 / (1 + exp(-(a x + b))), stored as points at every 0.1 of a x + b.
 
-    The map is linear between points, within 1e-4 of the curve, and constant outside. Unlike isotonic regression, the
-    map has no steps, so it keeps the rows' order.
+    Between two points, the map is linear and within 1e-4 of the curve. Beyond the first and last points, the map is
+    constant. Unlike isotonic regression, the map has no steps, so it keeps the rows' order.
     Source: Platt 1999, *Probabilistic Outputs for Support Vector Machines*.
 
     Args:

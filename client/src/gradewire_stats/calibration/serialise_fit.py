@@ -215,7 +215,7 @@ def neighbourhood(
         shapes: float64[rows, numbers], finite.
         scale: float64[numbers], from `scales`: the unit for each number.
         keys: Each row's question key.
-        sources: Each row's source. The same number of rows is kept from each source, if available.
+        sources: Each row's source. Each source adds the same number of rows, or all of its rows if there are fewer.
 
     Returns:
         `scale`, the kept `rows` in these units, and `nearest`, the number of nearest rows that a distance averages.

@@ -113,7 +113,7 @@ def _gains(
 
 
 class _OpenInstructions:
-    """Instructions on which two models can still be compared."""
+    """The instructions that remain for comparing each pair of models."""
 
     def __init__(self, pool: PairPool, judged: Collection[ChosenPair], seed: int) -> None:
         self._known = set(judged)

@@ -149,10 +149,10 @@ def lay_out_real(nodes: Nodes, encoder: Encoder, model: CatalogModel) -> RealRow
 
 
 def write_score_bias(nodes: Nodes, relative_bias: Array | None, tokens: str, *, masked: float) -> str:
-    """Write the bias of the attention scores: -`masked` for a padding key, otherwise 0; any bias by distance is added.
+    """Write the bias of the attention scores: -`masked` for a padding key, otherwise 0, plus any `relative_bias`.
 
     `nodes` must contain the constant ``one``; `tokens` is the name of the padded length. Return the name of a float
-    tensor, [batch, 1, 1, tokens], or [batch, heads, tokens, tokens] with a bias by distance.
+    tensor: [batch, heads, tokens, tokens] with a `relative_bias` (a bias by distance), otherwise [batch, 1, 1, tokens].
     """
     mask = nodes.op("Cast", ATTENTION_MASK, name="mask", to=nodes.float_type)
     below = nodes.op("Sub", mask, nodes.floats("float_one", np.float32(1)), name="below")

@@ -63,7 +63,7 @@ class _Bf16Session:
 
 
 def open_computing(model: BuiltModel) -> Computes:
-    """Open a session that computes a model's vectors as closely as this machine can; see `computed_how`.
+    """Open a session that computes a model's vectors as accurately as this machine can; see `computed_how`.
 
     Raises:
         BuildError: The model uses bf16 and the machine supports bf16, but OpenVINO cannot compile the graph.

@@ -37,7 +37,7 @@ class Completion:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The names of the bare encoder's outputs for token vectors, by the names of the complete graph's outputs."""
+        """The outputs with token vectors: a map from the complete graph's names to the bare encoder's names."""
         earlier = {layer_output(layer): f"{HIDDEN_STATES}.{layer}" for layer in self.token_layers}
         return {TOKENS_OUTPUT: LAST_HIDDEN_STATE, **earlier}
 

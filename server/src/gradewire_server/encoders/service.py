@@ -30,7 +30,7 @@ from gradewire_server.storage import codec
 from gradewire_server.storage.codec import SENTENCE, WORDS
 
 _INLINE_BYTES: Final = 1 << 20
-"""The maximum number of bytes to decode on the event loop. Decoding them takes half a millisecond."""
+"""The maximum number of bytes to decode on the event loop. Decoding this many bytes takes half a millisecond."""
 _NO_LOGIT: Final = codec.encode_logit(0.0, truncated=False, pieces=1)
 _OTHER_KIND: Final = {
     "encoder": "a grader, which reads question, reference and answer together",
@@ -226,7 +226,7 @@ class EncoderService(EncoderAnswers):
         self._requested: dict[str, None] = {}
 
     async def load(self, name: str) -> ModelStatus | Failure:
-        """Load and warm up a model, which `health` will report. "" means the default model.
+        """Load and warm up a model. `health` then reports this model. "" means the default model.
 
         UNAVAILABLE means that the server waits for the model.
         """

@@ -21,7 +21,9 @@ from gradewire_models.repository.grader_input import (
 from gradewire_server.domain.needs import GradedTexts
 
 _HEAD_CHARACTERS_PER_TOKEN: Final = 32
-"""A long text's head has this many characters for each token that the model reads. A word has about 5 characters."""
+"""The number of characters in a long text's head for each token that the model reads. This is ample, because a word has
+only about 5 characters.
+"""
 _LONGEST_UNKNOWN_CHARACTERS: Final = 128
 """A word length above WordPiece's limit of 100. A word that is cut to this length is still too long to be known."""
 _WORD_ENDS: Final = " \n\t\r"
@@ -48,8 +50,8 @@ class Tokenized:
     Attributes:
         ids: int32[tokens], including special tokens, at most the model's limit.
         offsets: int32[n, 2], half-open character ranges of the tokens in `kept`.
-        kept: int32[n], positions in `ids` of the text's tokens, without special tokens and the prefix.
-        special: int32[m], positions in `ids` of special tokens.
+        kept: int32[n], the text's own tokens (neither special tokens nor the prefix) as positions in `ids`.
+        special: int32[m], the special tokens as positions in `ids`.
         ends: For a grader, each piece's end in `ids`, which contains all pieces in sequence.
     """
 

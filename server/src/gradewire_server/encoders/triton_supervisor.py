@@ -18,7 +18,7 @@ from gradewire_server.triton import OVERLOAD, Counts, Fault, TritonError
 _log = logging.getLogger(__name__)
 
 _MISSING_PATIENCE_S: Final = 3.0
-"""Seconds that a model may be missing, for example during a manual reload, before a repair."""
+"""Seconds to wait before a missing model is repaired. A manual reload, for example, needs no repair."""
 _LASTING_FAILURES: Final = 3
 _LASTING_S: Final = 2.0
 _LONGEST_GAP_S: Final = 10.0

@@ -28,7 +28,7 @@ class UniformJudges(Judges, Protocol):
     """Judges with one method for all needs."""
 
     async def answer(self, need: JudgeNeed, *, deadline_s: float | None = None) -> JudgeReply[Any]:
-        """Answer a need, like `choose` or `generate`."""
+        """Answer a need of any kind. `choose` and `generate` call this method."""
 
     @override
     async def choose(self, need: Choose, *, deadline_s: float | None = None) -> JudgeReply[Choice]:

@@ -179,8 +179,8 @@ class JudgeHealth:
     """The default judge's state.
 
     Attributes:
-        trouble: The reason why the judge cannot answer. "" means that the judge works, or that it cannot be used but
-            the settings do not require it.
+        trouble: The reason why the judge cannot answer; "" for a judge that works, and for an unusable judge that the
+            settings do not require.
     """
 
     configured: bool

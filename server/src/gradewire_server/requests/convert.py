@@ -272,8 +272,8 @@ class CallForm:
 
     Attributes:
         rows: The name of the field with the rows, in requests and replies.
-        fill: A function that writes a result into its message, like `fill_result`.
-        text_characters: A function that returns the number of characters in the parts of a result that can be long.
+        fill: A function like `fill_result`, which writes a result into its message.
+        text_characters: A function that returns the number of characters in those parts of a result that may be long.
         least_result_bytes: The size of the smallest successful result.
         single: True if a row in the reply is itself a result, False if it contains a result for each metric.
     """

@@ -196,7 +196,7 @@ class LoopRounds:
 
     @property
     def waited_s(self) -> float | None:
-        """The estimated seconds that a call has waited when it starts now, or None before the first measurement."""
+        """The estimated waiting time of a call that starts now, in seconds, or None before the first measurement."""
         return None if self._round_s is None else _ROUNDS_TO_FIRST_STEP * self._round_s
 
     def measure(self) -> None:

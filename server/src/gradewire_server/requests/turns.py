@@ -243,7 +243,7 @@ class BulkTurns:
         self.waiting = FairWaiting()
 
     async def take(self, caller: Caller, source: Hashable, tokens: float) -> None:
-        """Wait for a part's turn, then count the part's tokens. Call `grant` whenever work has ended."""
+        """Wait for a part's turn, then count the part's tokens. The owner must call `grant` whenever work has ended."""
         if not self.waiting and self._has_room(tokens):
             self._encoders.enter(Lane.BULK, tokens)
             return

@@ -271,7 +271,7 @@ def _own_words(shown: ShownTexts) -> str:
 
 @lru_cache(maxsize=64)
 def _examples(prompt: PromptFile, variant_name: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """Return the content words of each example sentence, with and without the reference's words."""
+    """Return two sets for each example sentence: its content words, and these words without the references' words."""
     variant = prompt.variants[variant_name]
     shown = demonstration_set(prompt, variant, "", None)
     found = []

@@ -256,7 +256,10 @@ def is_complete(payload: bytes, dims: int) -> bool:
 
 
 def encode_logit(logit: float, *, truncated: bool, pieces: int) -> bytes:
-    """Return the blob of an answer's logit (1 to 127 pieces). The blob states that no second level stores it yet."""
+    """Return the blob of a logit for an answer of 1 to 127 `pieces`.
+
+    The blob states that no second level stores it yet.
+    """
     return _BLOB.pack(logit, truncated * _LOGIT_TRUNCATED | pieces << _PIECES_SHIFT, Tier.WINDOW)
 
 

@@ -32,8 +32,8 @@ _COUNT: Final = struct.Struct("<Q")
 class DiskPrepared(PreparedStore):
     """Synthetic answers and corpora in an LMDB environment; see `PreparedStore`.
 
-    Close this store after the vectors, because it closes the shared directory. It raises the same errors as
-    `open_environment`.
+    Close the store of vectors first, because closing this store also closes the shared directory. Opening this store
+    raises the same errors as `open_environment`.
     """
 
     def __init__(self, directory: StoreDirectory, config: DiskConfig) -> None:

@@ -140,7 +140,7 @@ def packed(key: bytes, payload: bytes) -> bytes:
 
 
 def payload_of(key: bytes, value: bytes | None) -> bytes | None:
-    """Return the payload of a value from `packed`; None if the value is missing or fails its check."""
+    """Return the payload of a value that `packed` made; None if the value is missing or fails its check."""
     return value[_CHECK_BYTES:] if value is not None and is_intact(key, value) else None
 
 

@@ -51,7 +51,7 @@ class TokensFileError(ValueError):
 def read_tenants(text: str, own_namespace: str = "") -> tuple[Tenant, ...]:
     """Return the tenants in a tokens file, in order.
 
-    A tenant may share the server's namespace (`own_namespace`) only if the tenant's table contains it explicitly.
+    A tenant may share the server's namespace (`own_namespace`) only if the tenant's table sets this namespace.
 
     Raises:
         TokensFileError: The text is not TOML, has no tenant, or has an invalid value.

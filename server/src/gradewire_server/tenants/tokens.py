@@ -143,7 +143,7 @@ class Authentication:
 
     Args:
         tokens: Tokens with all scopes, for the server's own namespace.
-        file: Tenants' tokens. Without `tokens` and `file`, every call is allowed.
+        file: Tenants' tokens. If neither `tokens` nor `file` is given, every call is allowed.
     """
 
     def __init__(self, tokens: Sequence[str] = (), *, file: TokensFile | None = None) -> None:

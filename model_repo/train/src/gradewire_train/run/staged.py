@@ -35,7 +35,7 @@ def staged(directory: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Remove the `staged` folders of killed processes, but not of running processes.
+    """Remove the `staged` folders of killed processes, and keep the folders of running processes.
 
     Raises:
         OSError: A folder cannot be removed.

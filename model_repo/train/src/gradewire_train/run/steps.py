@@ -55,7 +55,7 @@ class StepReport:
     """The progress after a step; step 0 is the base before training.
 
     Attributes:
-        figures: The loss and its terms and, after an evaluation, the result of `Task.evaluate`.
+        figures: The loss and its terms. After an evaluation, also the result of `Task.evaluate`.
         remaining_s: Estimated remaining seconds; NaN before the first step.
     """
 

@@ -97,7 +97,7 @@ class Lexicon:
 
 
 def plain(word: str) -> bool:
-    """Return True for a phrase of at most three lower-case words that contains no digits and no signs."""
+    """Return True for a phrase of one to three words if they consist of lower-case letters, hyphens and apostrophes."""
     return _PLAIN.fullmatch(word) is not None
 
 
@@ -106,7 +106,7 @@ def _within(name: str, word: str) -> bool:
 
 
 class Sentences:
-    """Draws without a question: sentences with right answers (the same in other words) and wrong answers."""
+    """Draws without a question: sentences, with right answers (the same statement in other words) and wrong answers."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon

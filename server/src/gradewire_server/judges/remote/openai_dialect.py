@@ -212,7 +212,7 @@ def _answer_steps(steps: Sequence[Step], text: str) -> tuple[Step, ...]:
 
 
 def _after_thoughts(step: Step, characters: int) -> tuple[Step, ...]:
-    """Return a step without its first `characters`. If only white space is left, return no step."""
+    """Remove this number of `characters` from a step's start. If only white space is left, return no step."""
     if characters == 0:
         return (step,)
     head, rest = step.token[:characters], step.token[characters:]

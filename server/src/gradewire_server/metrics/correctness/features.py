@@ -185,7 +185,7 @@ class Values:
         return self.closest if found else None
 
     def features(self) -> dict[str, float]:
-        """Return features of the reference whose values match best; NaN if no reference has values.
+        """Return features of the reference whose values match best; all are NaN if no reference has values.
 
         Returns:
             `value_recall`: the share of the reference's values that the answer contains. `value_conflict`: the share

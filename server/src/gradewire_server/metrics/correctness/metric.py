@@ -149,7 +149,7 @@ class Correctness:
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
-        """Request the vectors of the references and their keywords."""
+        """Request the vectors of the references and of their normalised forms, the keywords."""
         keywords = tuple(normalise(reference).text for reference in entry.references)
         return (yield from embed_references(parameters.model, entry.references + keywords))
 

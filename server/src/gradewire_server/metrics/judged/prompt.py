@@ -1,4 +1,4 @@
-"""Fill an item's texts into a judge's prompt, without words that praise the answer."""
+"""Fill an item's texts into a judge's prompt, and hide words with which an answer praises itself."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

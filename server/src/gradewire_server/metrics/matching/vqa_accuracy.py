@@ -104,7 +104,7 @@ _ALONE: Final = Failure(
 def comparable(item: Item, parameters: VqaAccuracyParameters) -> tuple[str, tuple[str, ...]]:
     """Normalise the prediction and the references.
 
-    If all references are equal, the official rule does not normalise these texts, but only tidies them.
+    If all references are equal, the official rule only tidies the texts and does not normalise them.
 
     Raises:
         FailureError: `consensus` is leave_one_out, but there is only one reference.

@@ -50,7 +50,10 @@ def _compare(prediction: list[str], reference: list[str]) -> RougeLParts:
 
 
 class RougeL(TextMetric[RougeLParameters]):
-    """Precision, recall and F1 of the longest common subsequence with the best reference; ties go to the first one."""
+    """Precision, recall and F1 of the longest common subsequence with the best reference.
+
+    If several references are equally good, the first of these is used.
+    """
 
     info = MetricInfo(
         name="rouge_l",

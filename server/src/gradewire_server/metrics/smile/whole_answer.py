@@ -85,7 +85,10 @@ class Pieces(ABC):
 
     @abstractmethod
     def _look_at_windows(self, length: int, starts: NDArray[np.intp], cosines: NDArray[np.float32]) -> None:
-        """Add the windows that start at the words `starts`; `cosines` are float32[windows, references of a length]."""
+        """Add the windows of `length` words that start at the words `starts`.
+
+        `cosines` are float32[windows, references], with only the open references of this length.
+        """
 
 
 class ClosestPiece(Pieces):

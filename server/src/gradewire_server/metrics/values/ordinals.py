@@ -76,7 +76,7 @@ def ordinal_number_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | Non
 
 
 def ordinal_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
-    """Return the ordinal that begins at a token, including its noun ("the third floor"), with the index after both."""
+    """Return the ordinal at a token, including its noun ("the third floor"), and the index of the next token."""
     found = ordinal_number_at(tokens, at)
     if found is None:
         return None
