@@ -33,7 +33,7 @@ EntriesLike = Iterable[ReferenceEntryLike] | Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticGeneration:
-    """The judge that writes synthetic answers, and its prompt.
+    """The judge that writes synthetic answers, and the judge's prompt.
 
     Attributes:
         judge: NAME or NAME@DIGEST; "" means the server's default judge.

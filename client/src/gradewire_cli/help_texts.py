@@ -46,7 +46,7 @@ def help_texts() -> dict[str, dict[str, str]]:
 
 
 def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
-    """Write a help's examples; write nothing if they are empty."""
+    """Write the examples of a help text; write nothing if `examples` is empty."""
     if examples:
         formatter.write_paragraph()
         formatter.write_text(f"\b\nExamples:\n{examples.strip(chr(10))}")

@@ -126,14 +126,14 @@ def estimated_mean(  # noqa: PLR0913 - columns of rows and the confidence
 
 @dataclass(frozen=True, slots=True)
 class _Tuned:
-    """An estimate over the rows that are not known.
+    """An estimate over the rows for which `known` is False.
 
     Attributes:
         mean: Estimate of the judge's mean over these rows, or 0 without such rows.
         slope: Weight of the cheap scores in an estimate that uses their mean over all of these rows.
         weight: Weight of the cheap scores in PPI++, which uses their mean over the unsampled rows.
-        residuals: float64[sampled]. Each residual uses a slope that was tuned without its row. A single 0 if no row is
-            sampled.
+        residuals: float64[sampled]. Each residual uses a slope that was tuned without the residual's row. If no row is
+            sampled, the array is a single 0.
     """
 
     mean: float

@@ -1,4 +1,4 @@
-"""The gateway's web page, with its files, a check of the caller's access, and reports on labelled rows."""
+"""The gateway's web page: its files, the check of the caller's access, and the reports on labelled rows."""
 
 import asyncio
 import base64

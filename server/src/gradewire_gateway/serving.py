@@ -161,7 +161,7 @@ _SWITCH_S: Final = 0.0005
 _EVENTS_AT_ONCE: Final = 32
 _BACKLOG: Final = 512
 _ACCEPTED_AT_ONCE: Final = 4
-"""Maximum number of connections to accept in one turn of the event loop, which takes a few milliseconds."""
+"""Maximum number of connections to accept in one turn of the event loop. Accepting them takes a few milliseconds."""
 
 
 class _Server(uvicorn.Server):

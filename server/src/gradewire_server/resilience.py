@@ -93,7 +93,7 @@ class SingleFlight(Generic[K, R]):
     async def result(
         self, key: K, work: Callable[[], Coroutine[Any, Any, R]], *, context: contextvars.Context | None = None
     ) -> R:
-        """Return the result of the work for `key`, or raise its error. Start the work unless it is running."""
+        """Return the result of the work for `key`, or raise the work's error. Start the work if it is not running."""
         return await asyncio.shield(self._tasks.get(key) or self.begin(key, work, context=context))
 
     def begin(

@@ -42,7 +42,7 @@ class FlipPair:
 
     Attributes:
         still_right: True if the changed answer is still right.
-        told_apart: Question ID by column, which distinguishes questions with the same words.
+        told_apart: The question ID by its column's name. The ID distinguishes questions with the same words.
         groups: The pair's values by the names in --group-by.
     """
 

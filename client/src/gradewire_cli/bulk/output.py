@@ -156,10 +156,10 @@ def save_run(store: PartStore, run: RunManifest, name: str = RUN_NAME) -> None:
 
 
 def saved_run(store: PartStore, name: str = RUN_NAME) -> RunManifest | None:
-    """Return a manifest (by default the run's description) from a store, or None.
+    """Return a store's manifest (by default the run's description), or None if the manifest is missing.
 
     Raises:
-        InputError: The manifest is broken or from a newer gradewire, or parts exist without it.
+        InputError: The manifest is broken or from a newer gradewire, or the store contains parts but no description.
     """
     if name not in store.names():
         if name == RUN_NAME and store.parts():

@@ -37,7 +37,7 @@ class FiniteRange(click.FloatRange):
 
 
 def choice_option(*names: str, among: Sequence[str]) -> Callable[[Command], Command]:
-    """Return an option that accepts one of these values. The first value is the default."""
+    """Return an option that accepts one of the values in `among`. The first value is the default."""
     return option(*names, type=click.Choice(among), default=among[0])
 
 

@@ -170,9 +170,9 @@ def tls_of(options: Mapping[str, Any]) -> Tls | None:
 
 
 def check_pem_files(options: Mapping[str, Any], *, certificate: str, key: str, ca: str = "") -> None:
-    """Raise click.UsageError if one of these options names a file that TLS cannot use. gRPC would only fail to connect.
+    """Raise click.UsageError if one of these options names a file that TLS cannot use.
 
-    The arguments are names of options.
+    With such a file, gRPC would fail to connect, but would not name the cause. The arguments are names of options.
     """
     for name in filter(None, (ca, certificate)):
         if options[name] is not None:

@@ -58,7 +58,7 @@ def overview_table(agreement: AgreementReport) -> Table:
 def cell_table(agreement: AgreementReport, *, most_values: int = CELL_VALUES) -> Table:
     """Return a table with a line for each metric and cell (a data set, model or group).
 
-    Above `most_values` values, show only the largest cells, which are the same for every metric.
+    If the table would exceed `most_values` values, show only the largest cells. They are the same for every metric.
     """
     statistics = defined_statistics(agreement)
     kinds = [

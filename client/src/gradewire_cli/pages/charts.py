@@ -105,7 +105,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis that maps values (`low` to `high`) to positions (`begin` to `end`), linearly or by logarithm."""
+    """An axis that maps values (`low` to `high`) to positions (`begin` to `end`), on a linear or logarithmic scale."""
 
     low: float
     high: float

@@ -158,7 +158,7 @@ class JudgeChooser:
     """A `Chooser` that asks a judge with `AsyncClient.compare_stream`. Create it with `open`.
 
     Attributes:
-        line: The metric identifier that reproduces the verdicts, with the judge's digest.
+        line: The metric identifier that reproduces the verdicts. It contains the judge's digest.
         pictures: The folder of the pictures that the judge sees, or None if the judge sees no pictures.
     """
 

@@ -37,7 +37,7 @@ _SHOWN_FLAGS = 10
 def label_named(labels: Sequence[str], name: str, option: str) -> str:
     """Return the label that `name` identifies.
 
-    `name` may be the label or a metric as in --metrics, for example smile:v1 for the label smile.
+    `name` may be the label itself, or a metric written as in --metrics, for example smile:v1 for the label smile.
 
     Raises:
         InputError: No metric has this name. The message lists the labels.
@@ -201,8 +201,8 @@ class LabelledRows:
         """Return the columns as arrays.
 
         Raises:
-            InputError: There is no readable label, the rule does not fit the labels, or there is no metric to compare
-                with the evaluator.
+            InputError: There is no readable label, the labels do not fit the rule that combines them, or there is no
+                metric to compare with the evaluator.
         """
         if not self._labels and self.against is not None:
             raise InputError(f"no row has a score for {self.against.name}: {self.against.summary()}")

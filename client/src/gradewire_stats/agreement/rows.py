@@ -135,7 +135,7 @@ def rows_by(keys: Sequence[Key]) -> dict[Key, NDArray[np.intp]]:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A part's rows with a score from one metric, by ascending score, so that no draw needs sorting.
+    """A part's rows that have a score from one metric, sorted by score, so that no draw needs sorting.
 
     Attributes:
         scores: float64[rows], finite.

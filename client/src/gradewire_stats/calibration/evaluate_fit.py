@@ -65,7 +65,8 @@ def probabilities(
     Args:
         form: Result of `serialise_fit.fit_form`.
         rows: See `log_odds`.
-        shapes: float64[rows, numbers]. None means that all rows are near, as in a form without a distance.
+        shapes: float64[rows, numbers]. None means that all rows are near the fitted rows, as in a form
+            without a distance.
 
     Returns:
         float64[rows].
@@ -143,7 +144,7 @@ def uncertain(
         form: Result of `serialise_fit.fit_form`.
         probabilities: float64[rows], from `probabilities`.
         confidence: From 0.5 to below 1.
-        shapes: float64[rows, numbers]. None means that all rows are near.
+        shapes: float64[rows, numbers]. None means that all rows are near the fitted rows.
 
     Returns:
         bool[rows].

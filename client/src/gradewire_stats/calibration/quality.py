@@ -157,7 +157,7 @@ def transfer_warnings(transfer: tuple[TransferStatistics, ...]) -> Iterator[str]
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """A metric's accuracy over rows with a verdict and a label, with and without uncertain verdicts.
+    """A metric's accuracy over rows with a verdict and a label, once including and once excluding uncertain verdicts.
 
     Attributes:
         judged: Number of rows with a verdict and a label.

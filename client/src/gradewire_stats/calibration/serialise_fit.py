@@ -69,7 +69,7 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weigh
         weight: Factor for the average.
 
     Returns:
-        The keys `features`, `base` and `trees` of the form, which `log_odds` needs.
+        The form's keys `features`, `base` and `trees`, which `log_odds` needs.
 
     Raises:
         ValueError: A model has categorical features, does not have two classes, or has more or fewer columns than

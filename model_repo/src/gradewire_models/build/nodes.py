@@ -1,4 +1,4 @@
-"""Add nodes to an ONNX graph, and lay out a batch's tokens without or with padding."""
+"""Add nodes to an ONNX graph, and lay out a batch's tokens with or without padding."""
 
 from dataclasses import dataclass, field
 from typing import Any

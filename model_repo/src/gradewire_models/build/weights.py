@@ -97,7 +97,7 @@ class Encoder:
 
 
 def read_encoder(path: Path, model: CatalogModel) -> Encoder:
-    """Read `model`'s weights from a safetensors file, and merge an adapter from the same directory.
+    """Read `model`'s weights from a safetensors file, and merge the model's adapter, if any, from the same directory.
 
     Raises:
         BuildError: A tensor is missing, a tensor's shape or type differs from the catalog's, or the adapter cannot be
@@ -191,7 +191,7 @@ def relative_buckets(distances: NDArray[np.int64], buckets: int) -> NDArray[np.i
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A grader's head, ``mean @ weight.T + bias``; float32 [1, dims] and [1]."""
+    """A grader's head, ``mean @ weight.T + bias``. `weight` is float32 [1, dims], and `bias` is float32 [1]."""
 
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]

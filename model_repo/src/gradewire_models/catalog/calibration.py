@@ -27,7 +27,7 @@ def _pairs(table: object) -> tuple[tuple[object, object], ...]:
 
 @dataclass(frozen=True, slots=True)
 class StoredCalibration:
-    """A metric's threshold for one encoder, or a fit for the metric `correctness` or `auto`, with its provenance.
+    """A metric's threshold for one encoder, or a fit for the metric `correctness` or `auto`; either has a provenance.
 
     Attributes:
         metric_version: Version of the metric's definition, from 1, for which the calibration is valid.

@@ -1,4 +1,4 @@
-"""Load words, questions and sentences for drawing texts from the files in `data/`."""
+"""Load the files in `data/`: words, questions and sentences from which texts are drawn."""
 
 import tomllib
 from collections.abc import Mapping

@@ -142,14 +142,16 @@ class DeviceError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The GPU for GPU models. `index` is None if no GPU can be used, and `problem` is the reason."""
+    """The GPU that runs models. If no GPU can be used, `index` is None and `problem` is the reason."""
 
     index: int | None
     problem: str = ""
 
 
 def find_gpu(config: GpuConfig) -> Gpu:
-    """Find the GPU that `config.device` requests. If ``auto`` finds no GPU, log the reason. This takes about a second.
+    """Find the GPU that `config.device` requests. If ``auto`` finds no GPU, log the reason.
+
+    The search takes about a second.
 
     Raises:
         DeviceError: The settings require a GPU that cannot be used.

@@ -111,7 +111,7 @@ class TritonModel:
             False if a probe failed although other probes succeeded.
 
         Raises:
-            TritonError: No probe succeeded, or a different graph answered.
+            TritonError: No probe succeeded, or Triton answered with a graph that is not this model's.
         """
         # Send only one probe to a failing model, because each failure may delay other requests.
         probes = self._probes if self.breaker.closed else self._probes[:1]

@@ -128,7 +128,7 @@ class ModelHealth:
         """Record that a probe timed out. `completed` is the number of completed inferences, or None if unknown.
 
         Returns:
-            True if the model may be busy with other requests instead of stuck.
+            True if the model may be busy with other requests rather than stuck.
         """
         before, self._completed = self._completed, completed
         moved = completed is None or (before is not None and completed != before)

@@ -105,7 +105,7 @@ class SupervisorState(Collector):
         self._ended = to_json(add_up([self._ended, counted]))
 
     async def watch(self) -> None:
-        """Record that the event loop is alive, and refresh all metrics regularly, because a process may be lost."""
+        """Record that the event loop is alive, and keep recent metrics of every process in case it is lost."""
         looked_s = 0.0
         while True:
             self._beat_s = time.monotonic()

@@ -200,7 +200,7 @@ class LoopRounds:
         return None if self._round_s is None else _ROUNDS_TO_FIRST_STEP * self._round_s
 
     def measure(self) -> None:
-        """Measure the round that starts now, unless a measurement is already running."""
+        """Measure how long the event loop's next round takes, unless a measurement is already running."""
         if not self._measuring:
             self._measuring = True
             asyncio.get_running_loop().call_soon(self._came_round, time.perf_counter())

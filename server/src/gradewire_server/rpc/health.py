@@ -69,7 +69,7 @@ class Lifecycle:
         Args:
             degraded: Problems that do not stop scoring.
             broken: Problems that stop scoring.
-            judging: True if judges are available, None if the server has no judges.
+            judging: True if judges are available, False if they are not, None if the server has no judges.
         """
         self._beat_s = time.monotonic()
         self._judging = judging

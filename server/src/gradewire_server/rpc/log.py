@@ -257,7 +257,7 @@ def _iso(time_s: float) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """A formatter that turns log messages into JSON, with the current call's ID."""
+    """A formatter that turns a log message into a JSON object. During a call, the object contains the call's ID."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as a JSON line."""

@@ -49,7 +49,7 @@ class _Expected:
     """A message that a task waits for.
 
     Attributes:
-        due_s: When the wait is over, by the event loop's clock.
+        due_s: The time at which the wait ends, on the event loop's clock.
         in_work: A function that is called at `due_s`. If it returns True, the wait is extended by `within_s`.
         shed: True if the wait was ended because memory is short.
     """

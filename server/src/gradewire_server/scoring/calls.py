@@ -279,7 +279,7 @@ def judge_attributes(model: str) -> dict[str, Value]:
 
 
 def record_judge_reply(span: Span, reply: JudgeReply[Any]) -> None:
-    """Set a judge reply's source and cost on a span, but none of its texts."""
+    """Record a judge reply's source and cost, but none of the reply's texts, on a span."""
     answer = reply.answer
     if isinstance(answer, Failure):
         span.fail(answer.status.name)

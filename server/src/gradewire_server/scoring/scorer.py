@@ -123,7 +123,7 @@ class ResultsOfMetric(NamedTuple):
     number: int
 
     def find(self, item: Item) -> ScoredResult | None:
-        """Return the remembered result for the item's texts, or None."""
+        """Return the remembered result for the item's texts, or None if there is no such result."""
         entry = self.results.get(self._key(item))
         return None if entry is None else ScoredResult(entry.result, CacheHits(memory=entry.texts))
 

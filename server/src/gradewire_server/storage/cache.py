@@ -1,4 +1,4 @@
-"""The cache in memory (an LRU), the second level, the queue of writes to the second level, and the metrics."""
+"""The cache in memory (an LRU), the second level, the queue of writes to the second level, and the cache's metrics."""
 
 import asyncio
 import logging

@@ -24,7 +24,7 @@ from gradewire_server.storage.cache import StorageTelemetry
 
 _log = logging.getLogger(__name__)
 _HEADER: Final = b"gm\x02"
-"""Magic and version for a value with a MAC. Version 1 has no MAC."""
+"""The magic bytes and the version number that precede a value with a MAC. Version 1 has no MAC."""
 _MAC_BYTES: Final = 16
 _START: Final = len(_HEADER) + _MAC_BYTES
 _LOG_EVERY_S: Final = 60.0

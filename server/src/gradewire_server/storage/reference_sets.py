@@ -46,7 +46,7 @@ class PreparedStore(Protocol):
     """
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None] | Failure:
-        """Return a value for each key, or None."""
+        """Return each key's value, or None for a key without a value."""
 
     async def write(self, values: Mapping[bytes, bytes]) -> Failure | None:
         """Store values, which are durable when this method returns None.

@@ -69,7 +69,10 @@ def shared_client(address: str | None, token: str | None) -> SharedClient:
 
 
 def close_connections() -> None:
-    """Close all scorers' connections, as the end of the program does. The next call opens a new connection."""
+    """Close all scorers' connections, which otherwise stay open until the program ends.
+
+    The next call opens a new connection.
+    """
     with _lock:
         clients = list(_clients.values())
         _clients.clear()

@@ -25,7 +25,7 @@ QUESTIONS = ("question", "query", "input", "prompt")
 
 
 class GradewireScorer(Scorer):
-    """A scorer for string `outputs`. Failures become feedback with an error and no value, which averages ignore.
+    """A scorer for string `outputs`. Averages ignore failures, which become feedback with an error and no value.
 
     Attributes:
         name: The scorer's name in MLflow.

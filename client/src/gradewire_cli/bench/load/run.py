@@ -187,7 +187,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A promise that was checked at twice the knee. `holds` is None if the check was impossible."""
+    """A check of one of the server's promises at twice the knee. `holds` is None if the check was impossible."""
 
     name: str
     measured: str
@@ -245,10 +245,10 @@ _LONGEST_STEP_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """The result of the search.
+    """The result of the search for the highest rate that the server keeps up with.
 
     Attributes:
-        rate_per_s: The highest rate that the server kept up with, or None.
+        rate_per_s: The highest tested rate that the server kept up with, or None if there is no such rate.
         client_limited: True if the client could not send calls at a higher rate.
         at_most: True if the search ended at the maximum rate.
         lost: True if the server became unavailable.

@@ -315,7 +315,7 @@ def question_of(doc: Mapping[str, Any]) -> str:
 
 
 def references_of(doc: Mapping[str, Any]) -> Any:
-    """Return a document's right answer unchanged, or None."""
+    """Return a document's right answer unchanged, or None if the document contains no right answer."""
     return next((value for value in _values_of(doc, REFERENCES) if value not in (None, "", [])), None)
 
 

@@ -129,7 +129,7 @@ def right_positions(target: Any, offered: Sequence[str], likeliest: int, accurac
 
 
 def _number(target: Any) -> str:
-    """Convert a target to a position as lm-eval does, including truth values, and floats such as 1.0."""
+    """Convert a target, which may be a truth value or a float such as 1.0, to a position in the same way as lm-eval."""
     text = str(target).strip()
     return _TRUTH.get(text, text.removesuffix(".0"))
 

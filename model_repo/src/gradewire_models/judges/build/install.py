@@ -85,7 +85,7 @@ class JudgeResult:
 
 
 def usual_forms() -> tuple[Form, ...]:
-    """Return the default form to build: int8 on an x86 processor, otherwise GGUF."""
+    """Return the forms to build by default: int8 on an x86 processor, otherwise GGUF."""
     return ("int8",) if computes_int8() else ("gguf",)
 
 

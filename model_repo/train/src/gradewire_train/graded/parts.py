@@ -59,7 +59,7 @@ class Part:
 
 
 class PartRandom(Random):
-    """A random generator that draws only from the part's texts in a list.
+    """A random generator that draws only those texts of a list that belong to the part.
 
     Raises:
         TooFewError: `choice`, `choices` or `sample` got a list with too few texts in this part.

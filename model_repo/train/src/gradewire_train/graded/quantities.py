@@ -100,7 +100,7 @@ def digit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def bound(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a limit: "over 40" for "more than 40"; a wrong answer is "less than 40", or has a different number."""
+    """Draw a limit: "over 40" for "more than 40"; a wrong answer is "less than 40", or names another number."""
     own = rng.randrange(len(GRADED["bounds"]))
     number = rng.randrange(2, 500)
     reference, answer = (each.format(number) for each in _two(rng, GRADED["bounds"][own]))

@@ -59,7 +59,7 @@ def compared(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def reason(rng: PartRandom, *, right: bool) -> Drawn:
-    """Explain why something happened; a wrong answer has a different reason, or only the outcome."""
+    """Explain why something happened; a wrong answer gives another reason, or only the outcome."""
     why, another = rng.sample(GRADED["reasons"], 2)
     outcome = rng.choice(GRADED["outcomes"])
     cause = why if right else another

@@ -90,7 +90,7 @@ class Task(Protocol):
         """Return the loss's terms in a step, counted from 0, as float32 scalars by name."""
 
     def evaluate(self) -> dict[str, float]:
-        """Return evaluation results by name. `MEAN` selects the best step; with {}, the last step is kept."""
+        """Return evaluation results by name. `MEAN` selects the best step; without results, the last step is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ _USUAL = 5
 
 
 class Activities:
-    """Draws about verbs that occur in WordNet's tagged texts."""
+    """A source of draws about verbs that occur in WordNet's tagged texts."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
@@ -59,7 +59,7 @@ def _form(verb: str, tag: str) -> str:
 
 
 class Qualities:
-    """Draws about WordNet's head adjectives that have an antonym."""
+    """A source of draws about WordNet's head adjectives that have an antonym."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon

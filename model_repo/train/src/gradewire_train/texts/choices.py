@@ -16,7 +16,7 @@ _WRONG_ANSWERS = 3
 
 
 def coloured(rng: Random) -> Draw:
-    """Ask for one or two colours ("grey", "gray"); a looser answer is a shade, and wrong answers differ clearly."""
+    """Ask for one or two colours ("grey", "gray"); looser answers are shades, wrong answers are other colours."""
     subject = rng.choice(WORDS["coloured_things"])
     question, statement = (text.format(subject) for text in rng.choice(QUESTIONS["colour"]))
     name = rng.choice(tuple(_COLOURS))

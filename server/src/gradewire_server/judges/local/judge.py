@@ -324,7 +324,7 @@ class EmbeddedJudges(JudgeBackend):
 
 
 def has_llama() -> bool:
-    """Return True if llama.cpp is installed, without loading the library."""
+    """Return True if llama.cpp is installed. Do not load the library."""
     return find_spec("xllamacpp") is not None
 
 

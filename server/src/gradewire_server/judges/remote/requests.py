@@ -156,7 +156,7 @@ class RequestQueue:
         Questions with equal subjects may share a request; a question with the subject None is sent alone. If you cancel
         this call, the other questions in the request continue.
 
-        `deadline_s` limits attempts, in `time.monotonic()` seconds, but this call does not end at the deadline.
+        The deadline `deadline_s`, in `time.monotonic()` seconds, limits the attempts, but does not end this call.
         """
         loop = asyncio.get_running_loop()
         one = _Waiting(question, subject, deadline_s, loop.create_future(), contextvars.copy_context())

@@ -49,7 +49,9 @@ _SMALL: Final = FUNCTION_WORDS | {"doe"}
 _IMPLICIT_NEGATIONS: Final = frozenset({"without", "too", "against"})
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
-"""An answer with an opposite may add two words, plus one word for every `_FRAME_FOR_ANOTHER` words of the reference."""
+"""An answer that states the opposite of a reference may add two words, plus one word for every `_FRAME_FOR_ANOTHER`
+words of the reference.
+"""
 _CONVERSES: Final = frozenset(VOCABULARY["words"]["converses"].split())
 """Words whose antonym keeps the meaning if the sides swap: "B is below A" is "A is above B"."""
 # A punctuation mark inside a number or a name ("10:30", "J.K. Rowling") does not end a clause.

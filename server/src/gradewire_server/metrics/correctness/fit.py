@@ -101,7 +101,10 @@ class CorrectnessFit:
     trees: SoftTrees
 
     def raw(self, features: NDArray[np.float64]) -> float:
-        """Return the log-odds before the map. `features` is float64[metric's features]; NaN means "does not apply"."""
+        """Return the log-odds before the map to probabilities.
+
+        `features` is float64[metric's features]; NaN means "does not apply".
+        """
         used = features[self.columns]
         linear = 0.0 if self.form.linear is None else self.form.linear.sum_of(used)
         return self.form.base + self.trees.value(used) + linear

@@ -86,8 +86,8 @@ _COMMA: Final = re.compile(r"[,;:(]")
 def folded(text: str) -> str:
     """Case-fold a text, remove accents, and replace digits of all scripts with ASCII digits.
 
-    Also remove apostrophes (with their s), commas in numbers ("1,000") and full stops between initials ("U.S.A."), and
-    replace "\u00bd" with "half". Cut the result to four times the text's length.
+    Also remove apostrophes (in "cat's", the final "s" too), commas in numbers ("1,000") and full stops
+    between initials ("U.S.A."), and replace "\u00bd" with "half". Cut the result to four times the text's length.
     """
     plain = unicodedata.normalize("NFKD", text)[: _MOST_EXPANSION * len(text)]
     if not plain.isascii():

@@ -126,7 +126,7 @@ class BertscoreParameters(EncoderParameters):
         """Fill in the layer and the threshold.
 
         Raises:
-            ParameterError: The model lacks the layer or its baseline, or its fit is unreadable.
+            ParameterError: The model lacks the layer or the layer's baseline, or the model's fit is unreadable.
         """
         layers = {each.number: each for each in metadata.token_layers}
         number = metadata.bertscore_layer if self.layer is None else self.layer

@@ -182,7 +182,7 @@ class PairRounds(Exchange):
 def show_pair(pair: Pair, parameters: CompareParameters, most_characters: int = MAX_CHARACTERS) -> PairRounds:
     """Fill a checked pair into its variant's template, with at most `most_characters` of each answer.
 
-    A pair with swapped answers has the same two orders, so both pairs share cached verdicts.
+    If a pair's answers are swapped, the new pair has the same two orders and shares the old pair's cached verdicts.
     """
     file, variant = parameters.file, parameters.file.variants[parameters.variant]
     question, question_cut = cut_to_words(pair.question, MAX_CHARACTERS)

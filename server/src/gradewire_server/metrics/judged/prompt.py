@@ -281,7 +281,7 @@ def text_prompt(file: PromptFile, variant_name: str, fields: Mapping[str, str]) 
 
 
 def previous_answers(steps: list[Step] | tuple[Step, ...], answers: Mapping[str, str]) -> str:
-    """Return a judge's turn: for each step, a line with the opening and the answer."""
+    """Return a judge's turn: for each step, a line with the step's opening and the judge's answer."""
     return "\n".join(f"{step.opening} {answers[step.name]}".lstrip() for step in steps)
 
 
@@ -317,7 +317,7 @@ def check_judged(item: Item) -> Failure | None:
 def kind_of_question(item: Item, counted: CountedReferences) -> str:
     """Return the demonstration set for a question: "binary" for a yes-or-no question, otherwise "short" or "long".
 
-    "short" is for a question about an image, where the item has captions or its references are annotators' votes.
+    "short" is for a question about an image: the item has captions, or its references are annotators' votes.
     "long" is for a question about a text.
     """
     if is_binary(counted):

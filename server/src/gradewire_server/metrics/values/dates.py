@@ -13,7 +13,7 @@ _WORDS: Final = VOCABULARY["dates"]
 MONTHS: Final = 12
 _DAYS: Final = 31
 _YEAR: Final = MONTHS * _DAYS
-"""Number of days in a year if every month has 31 days, since only the order of days matters."""
+"""Number of days in a year of 31-day months. It need not be exact, because only the order of days matters."""
 _SLACK: Final = _YEAR
 """Tolerance in days at both ends of a century, because 1900 counts as 19th or 20th century."""
 

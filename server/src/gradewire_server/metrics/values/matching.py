@@ -53,7 +53,7 @@ _BLANKS: Final = re.compile(r"[^\S\n]+")
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
 _TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
 _MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
-"""Substrings for a fast first search. Each list contains at least one substring."""
+"""Substrings for a fast first search. Each list contains at least one of these substrings."""
 _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 
 MAX_WANTED: Final = 16

@@ -88,7 +88,7 @@ def side(text: str, start: int) -> int:
 
 
 def on_top(text: str, start: int, end: int) -> frozenset[str] | None:
-    """Return the lower-case words of the clause that adds a value to another value ("another £5"); None without one."""
+    """Return a clause's lower-case words if the clause adds a value to another ("another £5"), otherwise None."""
     before = text[max(0, start - _CLAUSE_CHARACTERS) : start]
     if _ADDITION.search(before) is None:
         return None

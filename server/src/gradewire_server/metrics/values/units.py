@@ -133,7 +133,7 @@ class UnitFound:
 
 
 def unit_at(tokens: Sequence[Token], at: int) -> UnitFound | None:
-    """Return the unit that begins at a token after a number, or None."""
+    """Return the unit that begins at a token after a number, or None if no unit begins there."""
     lower = lower_at(tokens, at)
     if lower == "-" and adjacent(tokens, at) and adjacent(tokens, at + 1):  # "a 5-km race"
         at += 1
