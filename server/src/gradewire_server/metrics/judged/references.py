@@ -173,7 +173,7 @@ class ChosenReferences:
 
     @property
     def alone(self) -> int | None:
-        """The index of the only shown alias; None for votes and for several aliases."""
+        """The index of the only shown alias; None if the references are votes or several aliases are shown."""
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
