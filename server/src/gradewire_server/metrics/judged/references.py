@@ -166,7 +166,7 @@ def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
 
 @dataclass(frozen=True, slots=True)
 class ChosenReferences:
-    """References to show to a judge, with single spaces; `cut` is True if a long reference was cut or omitted."""
+    """References with single spaces, to show to a judge; `cut` is True if a long reference was cut or omitted."""
 
     counted: CountedReferences
     cut: bool
@@ -215,7 +215,7 @@ def _ranked(
 
 
 def write_references(counted: CountedReferences, form: ReferenceForm, delimiters: Delimiters) -> str:
-    """Return the references on one line, neutralised with `delimiters`."""
+    """Return one line with all references. Neutralise each reference with `delimiters`."""
     template = form.counted if counted.votes else form.plain
     total = sum(counted.counts)
     return form.separator.join(
