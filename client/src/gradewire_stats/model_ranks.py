@@ -61,7 +61,9 @@ class SystemTable:
 
 
 def system_tables(rows: JudgedRows, *, resamples: int = 5000, seed: int = 0) -> list[SystemTable]:
-    """Compute models' mean scores, and how these rank-correlate with mean labels, for each data set and all rows.
+    """Compute mean scores of models, and rank correlations between mean scores and mean labels.
+
+    The results are for each data set, and for all rows together.
 
     Compare a metric's means between models, but do not compare means between metrics, because metrics have different
     scales. Over several data sets, models that answered easier data sets rank higher by labels and by metrics.

@@ -27,7 +27,7 @@ class Bf16UnavailableError(Exception):
 
 
 def padded_length(tokens: int) -> int:
-    """Return the padded length of a text with `tokens` tokens, alone or in a batch."""
+    """Return the length to which every text with `tokens` tokens is padded, whether alone or in a batch."""
     return -(-tokens // _STEP_TOKENS) * _STEP_TOKENS
 
 

@@ -79,7 +79,7 @@ class Gateway:
         return client and client[0], bool(authorization)
 
     def share_of(self, scope: Scope) -> Share:
-        """Return an empty `Share` of the budget for bytes in flight, for a recorded request's caller."""
+        """Return a `Share` of `bytes_in_flight`, still empty, for the caller of a recorded request."""
         return Share(self.bytes_in_flight, record_of(scope).caller)
 
     def body_of(self, scope: Scope, receive: Receive) -> Body:

@@ -59,7 +59,7 @@ class Json:
         return await self.convert(caller, data, partial(_read, kind=kind, at=at))
 
     async def write(self, caller: Hashable, data: bytes, kind: type[Message], hold: Callable[[int], None]) -> bytes:
-        """Convert a protobuf message to JSON on one line. If the message is large, call `hold` with its size."""
+        """Convert a protobuf message to JSON on one line. If `data` is large, call `hold` with the size of `data`."""
         if len(data) >= _LARGE_BYTES:
             hold(len(data))
         return await self.convert(caller, data, partial(_write, kind=kind))

@@ -182,7 +182,7 @@ def _default(field: FieldDescriptor) -> object:
 
 
 def _choices(descriptor: Descriptor) -> Schema:
-    """Return the rule that each oneof has at most one field. Skip oneofs that only mark an optional field."""
+    """Return a schema that allows at most one field of each oneof. Skip oneofs that only mark an optional field."""
     groups = [
         [field.json_name for field in oneof.fields]
         for oneof in descriptor.oneofs

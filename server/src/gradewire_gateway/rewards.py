@@ -149,7 +149,7 @@ PLAIN_FORMS: Final[Mapping[str, Callable[[Body], PostReply]]] = {
     SEED_PATH: posts.seed_session,
     AGGREGATE_PATH: posts.aggregate_metrics,
 }
-"""Functions that answer posts without the server, by path."""
+"""The function for each path whose posts the gateway answers without asking the server."""
 
 
 def reward_counter(registry: CollectorRegistry) -> Counter:

@@ -61,7 +61,7 @@ class AcceptedTokens:
         return authorization in self._found
 
     def note(self, metadata: Metadata, code: grpc.StatusCode) -> None:
-        """Record a call's result code for the token in its metadata."""
+        """Record a call's result code for the token in the call's metadata."""
         authorization = dict(metadata).get(AUTHORIZATION_KEY, "")
         if code is grpc.StatusCode.UNAUTHENTICATED:
             self._asked = True

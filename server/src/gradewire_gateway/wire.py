@@ -140,7 +140,7 @@ def _fields_of(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
 
 @cache
 def _messages_of(kind: Descriptor) -> Mapping[str, tuple[str, Descriptor | None, bool]]:
-    """Return, by field name (JSON or proto), the proto name, the message type (or None), and True for a list."""
+    """Map a field's two names (JSON and proto) to the proto name, the message type (or None) and True for a list."""
     found = {}
     for name, field in _fields_of(kind).items():
         held = field.message_type

@@ -46,7 +46,7 @@ async def wind_down(
 
 
 async def _hand_over(server: aio.Server, calls: Calls, grace_s: float, stop: Stop) -> None:
-    """Wait until gradewire's clients have moved to other processes, then let gRPC end other connections (GOAWAY)."""
+    """Wait until gradewire's clients have moved to other processes, then let gRPC end all others (GOAWAY)."""
     await unless(stop.urgent, calls.quiet(_QUIET_S), _MAX_QUIET_WAIT_S)
     ending = asyncio.create_task(server.stop(grace_s))
     await unless(stop.urgent, calls.idle(), grace_s)

@@ -45,7 +45,7 @@ class Counts(NamedTuple):
     failed: int
 
     def may_follow(self, earlier: "Counts") -> bool:
-        """Return True if neither count has fallen since `earlier`, so that the model need not have been reloaded."""
+        """Return True if neither count has fallen since `earlier`. A lower count would show a reload of the model."""
         return self.succeeded >= earlier.succeeded and self.failed >= earlier.failed
 
 

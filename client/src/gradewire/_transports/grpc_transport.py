@@ -180,7 +180,7 @@ class GrpcTransport:
 
 
 def _content(request: Message) -> int | None:
-    """Return a hash of a call's only item, or None unless the call has one item. All programs compute the same hash."""
+    """Return a hash of a call's only item, which is the same in all programs. Return None for all other calls."""
     if not isinstance(request, scoring_pb2.ScoreRequest) or len(request.items) != 1:
         return None
     item = request.items[0]

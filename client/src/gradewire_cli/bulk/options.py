@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 CORES_PER_WORKER: Final = 4
 """Cores per worker. The encoder runs outside Python, so more workers help only once Python fills a core."""
 _USED: Final = Fraction(3, 4)
-"""Minimum share of all cores that workers use. Workers are as large as this allows, even if some machines get none."""
+"""Minimum share of all cores that workers use.
+
+Workers are as large as this share allows, even if some machines get no worker.
+"""
 _RAY_UNITS_PER_CORE: Final = 10_000
 
 

@@ -42,7 +42,7 @@ STATISTICS: tuple[Statistic, ...] = ("accuracy", "f1", "precision", "recall", "a
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Scores to fit on, and held-out scores to measure on (None for cross-validation)."""
+    """Scores to fit on, and held-out scores to measure on. Without held-out scores (None), cross-validation is used."""
 
     fitted: LabelledScores
     held_out: LabelledScores | None

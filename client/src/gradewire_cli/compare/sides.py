@@ -191,9 +191,9 @@ class Matching:
 def match(baseline: Side, candidate: Side, *, rule: Rule, duplicates: Duplicates) -> Matching:
     """Find the rows of two sides that answer the same question.
 
-    The rule `auto` tries ids first. If ids match less than half of the rows, `auto` uses questions if questions match
-    more rows. Questions are equal if they have the same `question_id`, or the same text with the same image or
-    references. If rows have neither ids nor questions, `auto` uses row numbers. If both sides name data sets, rows
+    The rule `auto` tries ids first. If ids match less than half of the rows and questions match more rows than ids,
+    `auto` uses questions. Questions are equal if they have the same `question_id`, or the same text with the same image
+    or references. If rows have neither ids nor questions, `auto` uses row numbers. If both sides name data sets, rows
     match only within a data set.
 
     Raises:

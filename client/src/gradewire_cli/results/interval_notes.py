@@ -101,7 +101,7 @@ def draws_line(estimates: Mapping[str, Iterable[Estimate]]) -> str:
 
 
 def without_interval(estimates: Iterable[NamedEstimate]) -> Iterator[str]:
-    """Yield a sentence for each reason why values have no interval, with the rows of these values.
+    """Yield a sentence for each reason why values have no interval, and name the rows of these values.
 
     The sentence names metrics or statistics only if other metrics or statistics have an interval over the same rows.
     """

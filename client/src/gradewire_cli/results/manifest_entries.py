@@ -175,7 +175,7 @@ def save_manifest(path: Path, manifest: RunManifest) -> None:
 
 
 def digests_of(paths: Iterable[str | Path]) -> list[InputDigest]:
-    """Return digests of input files, without secrets in URLs; raise InputError on failure."""
+    """Return digests of files, with secrets removed from URLs; raise InputError on failure."""
     found = []
     for path in paths:
         with named_errors(path):

@@ -192,8 +192,8 @@ class RowScorer:
     ) -> None:
         """Score rows lazily, and pass them to `take` in order, batch by batch.
 
-        `progress` is called with the number of finished rows. `already` is the number of rows that were finished before
-        this call; they are included.
+        `progress` is called with the number of finished rows, which includes the `already` rows that were finished
+        before this call.
 
         Raises:
             GradewireError: The server is down or refuses the call. Batches that were passed before stay valid.

@@ -230,7 +230,7 @@ def additive_values(
         statistics: Wanted statistics.
 
     Returns:
-        float64[draws] for each statistic with sums, NaN if undefined in a draw.
+        float64[draws] for each statistic with sums, NaN in draws in which the statistic is undefined.
     """
     values: dict[Statistic, NDArray[np.float64]] = {}
     with np.errstate(invalid="ignore", divide="ignore"):

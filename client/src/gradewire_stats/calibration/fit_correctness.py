@@ -187,7 +187,7 @@ def held_out(rows: LabelledFeatures, folds: NDArray[np.intp]) -> NDArray[np.floa
 def left_out_log_odds(rows: LabelledFeatures) -> NDArray[np.float64]:
     """Return float64[rows], each row's log-odds from a model fitted on the other sources.
 
-    The fit leaves out all rows with the row's question.
+    The other sources' rows with the same question as the row are left out, too.
     """
     return _by_the_others(rows, (inside for _, inside in left_out_sources(rows)))
 

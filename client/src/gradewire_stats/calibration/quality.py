@@ -56,7 +56,10 @@ def accuracy_at_coverage(
 
 
 def probability_quality(probabilities: NDArray[np.float64], right: NDArray[np.bool_]) -> dict[str, float]:
-    """Return `accuracy`, `pearson`, `auc`, `brier` and `ece` of probabilities, float64[rows], to six decimals."""
+    """Return `accuracy`, `pearson`, `auc`, `brier` and `ece`, rounded to six decimals.
+
+    `probabilities` are float64[rows], and `right` is bool[rows].
+    """
     values = {
         "accuracy": float(np.mean((probabilities >= RIGHT_FROM) == right)),
         "pearson": float(np.corrcoef(probabilities, right)[0, 1]),

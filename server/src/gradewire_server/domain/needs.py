@@ -214,7 +214,7 @@ Answer: TypeAlias = (
     | Failure
 )
 Rounds: TypeAlias = Generator[tuple[Need, ...], Any, T]
-"""A part of a metric's program that returns a `T`."""
+"""A generator that does a part of a metric's program and returns a `T`."""
 Program: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], MetricResult]
 Preparation: TypeAlias = Generator[tuple[Need, ...], tuple[Answer, ...], Failure | None]
 """A generator that prepares an entry's references and returns None or a failure."""

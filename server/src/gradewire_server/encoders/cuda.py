@@ -302,7 +302,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def gpu_compute(compute: ComputeConfig, config: GpuConfig) -> ComputeConfig:
-    """Return `compute` with few threads and large batches, which a GPU needs."""
+    """Return a copy of `compute` for a GPU, which needs few threads and large batches."""
     return replace(
         compute,
         workers=_FEEDERS,

@@ -208,7 +208,7 @@ class ModelLibrary(ModelIndex):
             self.loaded[name] = loaded
 
     def still_awaited(self, name: str, failure: Failure) -> None:
-        """Replace the failure of a model in `awaited`; ignore other models."""
+        """Replace the failure of a model that is in `awaited`; do nothing for any other model."""
         if name in self.awaited:
             self.awaited[name] = failure
 

@@ -195,7 +195,8 @@ class EncoderHealth:
     """The models' state.
 
     Attributes:
-        models: By model name, False for a requested model that cannot compute, and True for all other loaded models.
+        models: By model name, False for a requested model that cannot compute. True for a requested model that can
+            compute, and for a loaded model that was not requested.
         degraded: Reasons why unrequested models cannot compute, and messages about settings that have no effect here.
     """
 

@@ -215,7 +215,7 @@ class JudgeService(UniformJudges, ModelIndex):
         )
 
     def load_soon(self) -> None:
-        """Start loading the default judge, for which calls will wait. `health` reports the outcome."""
+        """Start loading the default judge, so that calls wait for this judge. `health` reports the outcome."""
         self._library.open_soon(self._library.default)
 
     @override

@@ -320,7 +320,7 @@ class CallerShares:
         return share.tokens + tokens <= allowed_tokens * share.weight / self._weights
 
     def has_few(self, caller: Caller, requests: int) -> bool:
-        """Return True if the caller has less than half of its fair share of `requests`, the number in progress."""
+        """Return True if the caller has less than half of its fair share of all `requests` in progress."""
         share = self._of(caller)
         return share.requests < _FEW * requests * share.weight / self._weights
 

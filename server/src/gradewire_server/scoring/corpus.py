@@ -52,7 +52,7 @@ _NO_QUESTION: Final = Failure(
 )
 
 _Name: TypeAlias = tuple[str, str]
-"""A namespace and a reference set's name."""
+"""A namespace, and the name of a reference set."""
 
 _Key: TypeAlias = tuple[str, str, CorpusStatistics]
 

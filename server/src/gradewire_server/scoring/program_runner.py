@@ -44,7 +44,7 @@ from gradewire_server.scoring.calls import (
 )
 
 MAX_TEXTS_PER_CALL = 2048
-"""The runner sends its open calls when they contain this many texts."""
+"""The runner sends its open calls when they contain this many texts in total."""
 MAX_CALLS = 8
 """The runner starts no more programs while this many calls are running."""
 MAX_JUDGE_CALLS = 64

@@ -240,7 +240,7 @@ def decode_tokens(blob: bytes, dims: int) -> TokenVectors:
 
 
 def sentence_of(blob: bytes, dims: int) -> bytes:
-    """Return a token blob's sentence blob, with a mark that no second level contains the sentence blob yet."""
+    """Return a token blob's sentence blob, marked as not yet stored in the second level."""
     return with_tier(blob[-2 * (dims + 1) :], Tier.WINDOW)
 
 

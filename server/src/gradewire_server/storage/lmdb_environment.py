@@ -62,7 +62,7 @@ def data_file(directory: Path) -> Path:
 
 
 def mark_clean(directory: Path) -> None:
-    """Mark a closed environment as intact. No process may have it open."""
+    """Mark a closed environment as intact. No process may have the environment open."""
     if (directory / _DATA).exists():
         _write_state(directory, clean=_identity(directory / _DATA))
 

@@ -36,7 +36,7 @@ _DELIVERY_JOIN_S = 5.0
 _log = logging.getLogger("gradewire.validation")
 
 _MOST_PARTLY: Final = 5
-"""Maximum number of times to repeat a step with unanswered items. After that, the step counts as scored."""
+"""Maximum number of repetitions of a step with unanswered items. After the last one, the step counts as scored."""
 DEADLINE_S: Final = 600.0
 JUDGE_DEADLINE_S: Final = 3600.0
 _WORKER_JOIN_S: Final = 5.0

@@ -333,7 +333,7 @@ class LoadResult:
 
     @property
     def knee_step(self) -> Step | None:
-        """The last step at the knee's rate that the server kept up with, or None."""
+        """The last step at the knee's rate in which the server kept up, or None if there is no such step."""
         rate = None if self.knee is None else self.knee.rate_per_s
         steps = (step for step in reversed(self.steps) if step.rate_per_s == rate and not step.over_knee)
         return next((step for step in steps if step.outcome is Outcome.HOLDS), None)

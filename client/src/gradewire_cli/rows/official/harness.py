@@ -291,7 +291,10 @@ def option_position(answer: str, options: Sequence[str]) -> int | None:
 
 
 def option_named(answer: Any, options: Sequence[str]) -> Any:
-    """Return the option's text if an answer is its letter, alone or with the text; otherwise return the answer."""
+    """Replace an answer that is an option's letter, alone or before the option's text, with the option's text.
+
+    Return other answers unchanged.
+    """
     if not isinstance(answer, str):
         return answer
     place = option_position(answer, options)

@@ -346,7 +346,7 @@ def _all(log: InspectLog, samples: Iterator[tuple[str, Any]]) -> Iterator[Record
 
 
 def _harness_of(content: bytes) -> str:
-    """Name the harness of a JSONL file, in words that end a message. Return "" if the harness is unknown."""
+    """Return the end of a message, which names the harness of a JSONL file, or "" if the harness is unknown."""
     try:
         return looks_like(json.loads(content.split(b"\n", 1)[0]))
     except (ValueError, RecursionError):

@@ -66,7 +66,7 @@ class Lexicon:
         return found
 
     def differs(self, word: str, synset: Synset) -> bool:
-        """Return True if no sense of `word` is the synset, or a broader, narrower or similar synset."""
+        """Return True if no sense of `word` is this synset, and none is a broader, narrower or similar synset."""
         around = self.ancestors(synset.key) | {synset.key, *synset.linked(*_ALIKE)}
         names = {mate.text.lower() for mate in synset.words}
         if names & self.mates(word) or any(_within(name, word.lower()) for name in names):

@@ -20,7 +20,7 @@ from gradewire_train.texts.lexicon import Lexicon
 
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _MOST_CHARACTERS: Final = 2_000
-"""Maximum characters in a text; encoders read only about the first 500."""
+"""Maximum number of characters in a text; encoders read only about the first 500."""
 _MOST_NAMES: Final = 10
 
 _log = logging.getLogger(__name__)
@@ -229,10 +229,11 @@ def read_questions(files: Files, most: int, *, seed: int) -> list[Question]:
 
 
 def question_draws(questions: Sequence[Question], lexicon: Lexicon, *, seed: int) -> Iterator[Draw]:
-    """Yield a draw for each question, with synonyms of the first answer, annotators' other answers, and wrong answers.
+    """Yield a draw for each question, with annotators' other answers, synonyms of the first answer, and wrong answers.
 
-    Wrong answers are antonyms and answers to other questions, usually with the same first words. The question's own
-    answers and synonyms in any sense are excluded.
+    Wrong answers are antonyms of the first answer, and answers to other questions, which usually begin with the same
+    words. Answers to other questions are excluded if they are also answers to this question, or synonyms of the first
+    answer in any sense.
 
     Source: Ji, Si, Lin et al. 2024, section 4.1.
     """

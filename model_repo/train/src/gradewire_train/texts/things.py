@@ -23,7 +23,7 @@ _DEEP = 6
 """Minimum number of synsets above a usable broader word; a word with fewer, such as "object", is too general."""
 _MET = 0.7
 _BROAD_CHILDREN = 60
-"""Maximum number of narrower terms of a usable broader word; a word with more is too vague."""
+"""Maximum number of narrower terms of a usable broader word; a word with more narrower terms is too vague."""
 
 
 class Things:

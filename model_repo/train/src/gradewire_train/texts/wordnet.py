@@ -77,7 +77,7 @@ class Synset:
 
     @property
     def coarse(self) -> bool:
-        """True if WordNet calls the words insulting; the generator avoids these synsets."""
+        """True if WordNet calls the synset's words insulting; the generator avoids such synsets."""
         return _COARSE.search(self.definition) is not None
 
     def linked(self, *symbols: str) -> tuple[Key, ...]:

@@ -309,7 +309,7 @@ class EmbeddedJudges(JudgeBackend):
             return replace(unusable, message=str(error), how_to_get=remedy)
 
     def _form(self, judge: BuiltJudge) -> Form:
-        """Return the form of a judge that runs on this machine; raise JudgeUnavailableError."""
+        """Return a form of a judge that this machine can run; raise JudgeUnavailableError if there is no such form."""
         wanted = self._config.form
         forms: list[Form] = ["int8", "gguf"] if wanted == "auto" else [wanted]
         there = [form for form in forms if form in judge.forms]

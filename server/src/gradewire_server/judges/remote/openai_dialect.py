@@ -32,7 +32,7 @@ _CONSEQUENCES: Final[Mapping[str, str]] = {
     "continues": "an instruction says how to begin",
     "temperature": "an item's result may differ each time",
 }
-"""Consequences by missing feature, only for features that change answers."""
+"""The consequence of each missing feature that changes answers."""
 
 _THOUGHT_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
 

@@ -94,7 +94,7 @@ class Row(NamedTuple):
     Attributes:
         state: ID of the state. A new state starts after the prefix.
         ids: Token IDs, at least one.
-        labels: IDs of the tokens whose next-token probabilities to return, if any.
+        labels: IDs of the tokens for which to return next-token probabilities. Possibly empty.
     """
 
     state: int

@@ -41,7 +41,10 @@ _ASKS_FOR_WHAT_IS_NOT: Final = re.compile(
     r"|exclud|omit|fail|prevent|without|except|unlike|impossible|den(?:y|ie)|doubt|wrong"
     r"|rid\b|free of|remov|eliminat|abandon|instead)"
 )
-"""A pattern for questions about something missing. Right answers to them contain a negation: "She had no passport"."""
+"""A pattern for questions about something missing.
+
+Right answers to such questions contain a negation: "She had no passport".
+"""
 _OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely", "right", "correct", "sure"})
 """Words that extend a negation to the whole sentence: "I do not think that the largest city is Paris"."""
 _SMALL: Final = FUNCTION_WORDS | {"doe"}

@@ -55,11 +55,11 @@ EVERYTHING: Final = Band(0.0, 1.0)
 
 
 def _band(held_out: ConformalForm, confidence: float) -> Band:
-    """Return the band of uncertain verdicts at `confidence`, above 0 and below 1.
+    """Return the band of uncertain verdicts at `confidence`, which is above 0 and below 1.
 
     At most the share 1 - `confidence` of right answers lies below the band, and at most this share of wrong answers
-    lies above. The band also contains 1/2 and a share of wrong verdicts (see _MISTAKEN_SLOPE). With too few held-out
-    rows, the band extends to 0 or 1.
+    lies above the band. The band also contains 1/2 and a share of wrong verdicts (see _MISTAKEN_SLOPE). With too few
+    held-out rows, the band extends to 0 or 1.
     """
     lower, upper = held_out.right.edge(1 - confidence), held_out.wrong.edge(1 - confidence)
     held, certain = _MISTAKEN_SLOPE * (confidence - _MISTAKEN_FROM), VERDICT

@@ -34,7 +34,7 @@ _DIGEST: Final = "^[0-9a-f]{64}$"
 _DIGEST_PREFIX: Final = "^[0-9a-f]{12,64}$"
 
 _FORMER_FIT: Final = tuple(f"{former}_fit" for former, name in FORMER_NAMES.items() if name == Correctness.info.name)
-"""Former names of `correctness_fit`, in fits that are older than the metric's present name."""
+"""Former names of `correctness_fit`, used by fits that are older than the metric's present name."""
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
@@ -57,7 +57,7 @@ class AutoFitForm(VersionedForm):
         judge_digest: At least the first 12 digits of the judge's digest.
         prompt_digest: At least the first 12 digits of the prompt's digest.
         delta: The probability that a risk bound does not hold.
-        asked_below: The confidence below which the judge is worth its cost; None means never.
+        asked_below: The confidence below which the judge is worth its cost; None if it is never worth its cost.
     """
 
     model_digest: Annotated[str, Field(pattern=_DIGEST)]
@@ -182,8 +182,8 @@ class AutoParameters(Parameters):
 class Band:
     """Two limits for the confidence in a verdict without the judge.
 
-    A verdict is accepted if its confidence is at least `accepts_from`; infinity means never. Below `asked_below`, the
-    judge gives the verdict. Between the two limits, the verdict is uncertain.
+    A verdict is accepted if its confidence is at least `accepts_from`; infinity means that no verdict is accepted.
+    Below `asked_below`, the judge gives the verdict. Between the two limits, the verdict is uncertain.
     """
 
     accepts_from: float

@@ -172,7 +172,7 @@ class PairRounds(Exchange):
         return MetricResult(_SCORE_BY_WINNER[Winner.TIE], warnings=self.warnings, compared=compared)
 
     def failed(self, failure: Failure) -> MetricResult:
-        """Return a result without a winner. If the judge answered, but without a clear verdict, include its answers."""
+        """Return a result without a winner. If the judge answered without a clear verdict, include its answers."""
         result = MetricResult.failed(failure)
         if failure.status not in {Status.UNPARSABLE, Status.INCONSISTENT}:
             return result

@@ -1,4 +1,4 @@
-"""A judge's grade from 0 to 5 and its verdict, "yes" or "no".
+"""A grade from 0 to 5, and a verdict ("yes" or "no"), both from a judge.
 
 Source: SMILE, appendix A.1 (styles match and extract), after Maaz et al. 2024, "Video-ChatGPT".
 """

@@ -166,14 +166,14 @@ def without_rare(counted: CountedReferences, share: float) -> CountedReferences:
 
 @dataclass(frozen=True, slots=True)
 class ChosenReferences:
-    """References to show to a judge, with single spaces; `cut` is True if a long reference was cut or omitted."""
+    """References with single spaces, to show to a judge; `cut` is True if a long reference was cut or omitted."""
 
     counted: CountedReferences
     cut: bool
 
     @property
     def alone(self) -> int | None:
-        """The index of the only shown alias; None for votes and for several aliases."""
+        """The index of the only shown alias; None if the references are votes or several aliases are shown."""
         return self.counted.places[0] if len(self.counted.places) == 1 and not self.counted.votes else None
 
 
@@ -215,7 +215,7 @@ def _ranked(
 
 
 def write_references(counted: CountedReferences, form: ReferenceForm, delimiters: Delimiters) -> str:
-    """Return the references on one line, neutralised with `delimiters`."""
+    """Return one line with all references. Neutralise each reference with `delimiters`."""
     template = form.counted if counted.votes else form.plain
     total = sum(counted.counts)
     return form.separator.join(

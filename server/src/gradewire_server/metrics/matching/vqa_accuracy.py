@@ -42,7 +42,7 @@ _CONTRACTIONS: Final = {
     for word in (*_REGULAR, *_IRREGULAR)
     for mark in re.finditer("'", word)
 }
-"""Contractions, by each spelling that lacks one apostrophe."""
+"""Contractions by misspelling. A misspelling lacks one apostrophe of its contraction."""
 
 
 def tidy(text: str) -> str:

@@ -86,7 +86,7 @@ def any_of(texts: tuple[str, ...]) -> str:
 def _enough(text: str, most: int) -> str:
     """Return a text's visible beginning, which has more than `most` words or MAX_CHARACTERS characters.
 
-    Return a shorter text whole.
+    If the text is shorter, return all of its visible text.
     """
     kept: list[str] = []
     words = characters = 0

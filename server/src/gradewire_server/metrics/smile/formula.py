@@ -151,7 +151,7 @@ class Similarities:
 
 
 def held_keywords(texts: SmileTexts) -> dict[int, Keyword]:
-    """Return the keyword terms of the references that equal a window. The cosine of these terms is 1."""
+    """Return the keyword term, with cosine 1, of each reference that equals a window."""
     return {index: Keyword(1.0, texts.keywords[index].text) for index in texts.held}
 
 

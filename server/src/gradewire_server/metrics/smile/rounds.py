@@ -107,7 +107,7 @@ def possibly_closest(
 SHORTLIST = 3
 """Number of windows of each length to embed out of context."""
 NEAR_TIE = 1e-3
-"""A further window is also embedded if its cosine is at most this much below that of the shortlist's last window."""
+"""A further window is also embedded if its cosine is at most this much below the last shortlisted window's cosine."""
 
 
 def needs_ranking(texts: SmileTexts) -> bool:

@@ -82,7 +82,7 @@ def antonym_table() -> Mapping[str, frozenset[str]]:
 def opposites_of(word: str) -> frozenset[str]:
     """Return the antonyms of a lower-case word, and the word with a negating prefix added or removed.
 
-    "hot" has "cold", and "polar" has "nonpolar", but "form" does not have "uniform".
+    The result contains "cold" for "hot" and "nonpolar" for "polar", but not "uniform" for "form".
     """
     found = antonym_table().get(word, frozenset())
     bare = next((word.removeprefix(prefix) for prefix in _PREFIXES if word.startswith(prefix)), "")

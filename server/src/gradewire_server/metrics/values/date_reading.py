@@ -149,7 +149,7 @@ def date_at(tokens: Sequence[Token], at: int) -> tuple[Date, int, int] | None:
 
 
 def _point(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
-    """Return a date without words like "early" or "between" around it, and the index after the date."""
+    """Return the date at a token, and the index after the date. Ignore "early", "between" and the like around it."""
     token = tokens[at]
     if token.word:
         return _by_word(tokens, at)

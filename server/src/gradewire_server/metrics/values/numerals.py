@@ -110,7 +110,10 @@ def _power(tokens: Sequence[Token], at: int) -> Numeral | None:
 
 
 def _scale(tokens: Sequence[Token], at: int) -> tuple[float, int]:
-    """Return the factor of the scale words ("million", "k") at an index, or 1 if there are none, and the next index."""
+    """Return the factor of the scale words ("million", "k") at an index, and the index after these words.
+
+    If there are no scale words, return 1 and the same index.
+    """
     scale = 1.0
     while (factor := SCALES.get(lower_at(tokens, at))) is not None and scale * factor <= _MAX_VALUE:
         scale, at = scale * factor, at + 1

@@ -53,7 +53,10 @@ class Locant:
 
 
 def locants_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Locant]]:
-    """Yield start, end and content of each chemical name in a plain text. `characters` are the text's characters."""
+    """Yield the start, end and content of each chemical name in a plain text.
+
+    `characters` are the text's characters.
+    """
     if "(" in characters:
         for match in _OXIDATION.finditer(text):
             yield match.start(), match.end(), Locant(f"{match[1]} {match[3] or ''}".lower(), (match[2],))
@@ -143,7 +146,7 @@ class Symbol:
 
 
 def symbols_of(text: str, characters: AbstractSet[str]) -> Iterator[tuple[int, int, Symbol]]:
-    """Yield start, end and content of each sign in a plain text. `characters` are the text's characters."""
+    """Yield the start, end and content of each sign in a plain text. `characters` are the text's characters."""
     digits = not DIGITS.isdisjoint(characters)
     if digits and ("." in characters or "-" in characters):
         yield from _digit_by_digit(text)
