@@ -74,7 +74,8 @@ class HumanLabel:
     """The labels of a row.
 
     Attributes:
-        value: The row's own label, or the annotators' mean, or None if missing or unreadable.
+        value: The row's own label, or the mean of the annotators' labels. None means that the label is missing or
+            unreadable.
         annotations: Each annotator's label, or () if the row does not list annotators. None means a missing label.
         unreadable: The value that is not a label, or "".
     """

@@ -88,7 +88,7 @@ def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[Labell
 
 
 def labelled_digest(rows: Sequence[LabelledRow]) -> str:
-    """Return the SHA-256 of the rows' used fields, 64 hex characters."""
+    """Return the SHA-256 of the rows' fields that the selection uses, as 64 hex characters."""
     plain = [[row.question, list(row.references), row.prediction, row.label, row.part] for row in rows]
     return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
