@@ -175,7 +175,7 @@ def listed_votes(cell: Any) -> list[Any]:
 
 
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:
-    """Parse a cell that is a list or starts with one of these brackets. Return other cells unchanged."""
+    """Parse a cell that starts with one of `brackets` or is a list. Return other cells unchanged."""
     if not isinstance(cell, str):
         return cell
     if "[" in brackets and (listed := unpacked_list(cell)) is not None:

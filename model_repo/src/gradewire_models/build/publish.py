@@ -200,7 +200,7 @@ def require_digest(name: str, found: str, expected: str) -> None:
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
     """Publish a finished model under its name in one step. A replaced model moves to the workspace.
 
-    If the digest differs from the replaced model's, the new model becomes the next version in Triton. Users'
+    If the replaced model has a different digest, the new model becomes the next version in Triton. Users'
     calibrations are kept if they were fitted on a model with the new digest; all others are dropped and returned.
 
     Raises:

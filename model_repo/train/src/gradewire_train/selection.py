@@ -94,7 +94,7 @@ def labelled_digest(rows: Sequence[LabelledRow]) -> str:
 
 
 class Selection:
-    """Labelled rows, which are tokenized once and then rank the steps. `digest` is the rows' `labelled_digest`."""
+    """Labelled rows that rank the steps. The rows are tokenized only once. `digest` is the rows' `labelled_digest`."""
 
     def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
         self.digest = labelled_digest(rows)
