@@ -1,4 +1,7 @@
-"""Access to one Redis or Valkey server, or a cluster, with short timeouts, a breaker, and values with a keyed MAC."""
+"""Access to one Redis or Valkey server or cluster.
+
+Requests have short timeouts and a breaker, and values have a keyed MAC if the settings contain a key.
+"""
 
 import asyncio
 import contextlib
