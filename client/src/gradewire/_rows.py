@@ -266,7 +266,7 @@ def _in_object(value: Mapping[Any, Any], position: int | None = None) -> Any:
 def field_values(row: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return a row's values by field name, without None values.
 
-    If one of `_MAIN_FIELDS` is missing, ignore case and surrounding blanks in the row's names.
+    If one of `_MAIN_FIELDS` is missing, ignore case and surrounding blanks in the row's field names.
     """
     values = _values(row, names)
     if any(name in names and name not in values for name in _MAIN_FIELDS):

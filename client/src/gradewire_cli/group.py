@@ -77,7 +77,7 @@ def traced_command(arguments: Sequence[str]) -> Iterator[None]:
 
 
 class _Root(LazyGroup):
-    """The group of all commands, which exits with a special code if the reader of its output has stopped."""
+    """The group of all commands. If the reader of the output has stopped, the group exits with a special code."""
 
     @override
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:

@@ -51,7 +51,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def with_option_names(message: str, names: Mapping[str, str]) -> str:
-    """Replace each NAME= in a message of the client library by the option or setting for this argument."""
+    """Replace each argument (NAME=) in a message of the client library by the argument's option or setting."""
     return _ARGUMENT.sub(lambda found: f"{names.get(found[1], found[1])}=", message)
 
 

@@ -278,7 +278,7 @@ def _questions(rows: AveRows, clusters: NDArray[np.intp], strata: NDArray[np.int
 def _of_draws(
     rows: AveRows, options: AveOptions, weights: NDArray[np.float64], strata: NDArray[np.intp]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return all values in each draw, float64[draws] by name. `weights` is float64[draws, samples]."""
+    """Return the values in every draw: float64[draws] for each name. `weights` is float64[draws, samples]."""
     count = rows.scores.shape[1]
     every = np.arange(len(rows.labels))
     found = {f"part {part}": _aligned(rows, weights, every, [part]) for part in range(count)}

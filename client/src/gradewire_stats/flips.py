@@ -62,9 +62,10 @@ class TwoForms:
 class FlipStatistics:
     """A metric on pairs of a right answer and the same answer with one place changed.
 
-    The shares of verdicts are over all answers, with or without a verdict. Of the right answers, some are decided and
-    right, `right_called_wrong`, `uncertain_right` or without a verdict, and these four shares add up to 1. The same is
-    true of the wrong answers. For a metric that gives no verdict at all, these shares are NaN.
+    The shares of verdicts are over all answers, with or without a verdict. A right answer gets a decided right verdict,
+    a decided wrong verdict (`right_called_wrong`), an UNCERTAIN verdict (`uncertain_right`) or no verdict. The shares
+    of these four outcomes add up to 1. The same is true of the wrong answers. For a metric that gives no verdict at
+    all, the shares of verdicts are NaN.
 
     Attributes:
         pairs: Number of pairs.

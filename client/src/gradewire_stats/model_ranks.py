@@ -204,7 +204,8 @@ def kendall_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.flo
         y: float64[draws, models].
 
     Returns:
-        float64[draws], NaN with fewer than `LEAST_MODELS` models, if `x` or `y` is constant, or if a model has no mean.
+        float64[draws]. NaN if `x` or `y` is constant, a model has no mean, or there are too few models
+        (`LEAST_MODELS`).
     """
     if x.shape[1] < LEAST_MODELS:
         return np.full(len(x), np.nan)

@@ -1,4 +1,4 @@
-"""File locks, which let only one process at a time work."""
+"""File locks, which let only one process work at a time."""
 
 import fcntl
 import os

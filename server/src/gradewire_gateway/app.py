@@ -212,7 +212,7 @@ _PIECE_BYTES: Final = 256 << 10
 
 
 def _writer(record: RequestRecord, share: Share, send: Send) -> Send:
-    """Return a `send` that records the reply and counts its bytes until the caller's machine has received them.
+    """Return a `send` that records a reply, and counts the reply's bytes until the caller's machine has received them.
 
     With the last piece, `send` waits until all pieces are written. If the replies in flight need too much memory,
     `send` raises ProblemError before it sends a byte.

@@ -64,7 +64,7 @@ class Gateway:
         return self._upstream
 
     def open(self) -> None:
-        """Open the channel to the server, which connects at the first call."""
+        """Open the channel to the server. The channel connects at the first call."""
         self._upstream = Upstream(self.settings.upstream)
         if self.settings.tracing.is_on():
             counts = prometheus_counts(self.telemetry.registry, "gradewire_gateway")

@@ -280,7 +280,7 @@ def _labels(metrics: Sequence[Metric]) -> tuple[str, ...]:
 
 
 def _label(metric: Metric) -> str:
-    """Return the identifier with the values that the metric sets, or only the name if the metric sets a version.
+    """Return the metric's name and the values that the metric sets. If it sets a version, omit these values.
 
     The label contains the preset unless the preset is the server's default.
     """

@@ -137,7 +137,7 @@ class SampleRows(ItemMessages[ScoredItem]):
 
 
 class BatchStream(RowStream[types_pb2.Item, ScoredItem]):
-    """A stream that scores one batch after the other with one metric, for about a second.
+    """A stream that lasts about a second, and scores one batch after the other with one metric.
 
     The stream calls `changed` when it can take a batch, and when it ends.
     """

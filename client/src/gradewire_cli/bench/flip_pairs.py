@@ -166,7 +166,7 @@ class PairReading:
         return "" if is_missing(value) else str(value)
 
     def missing_groups(self, present: Container[str]) -> list[str]:
-        """Return the names in --group-by for which a file with these columns has no column."""
+        """Return the names in --group-by that have no column in `present`."""
         usual = self.columns.usual
         return [
             name

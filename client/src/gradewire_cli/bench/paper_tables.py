@@ -51,7 +51,7 @@ _PAPERS: dict[str, dict[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Possible columns of each field. If a row contains several of them, the first one is used.
+    """Possible columns of each field. If a row contains several of a field's columns, the first one is used.
 
     Attributes:
         usual: Default columns by field.

@@ -182,7 +182,7 @@ def _answers(scored: Metric, metric: Metric, *, silent: bool) -> bool:
 
 
 def _same_model(scored: Metric, metric: Metric, kind: str) -> bool:
-    """Return True if both metrics may use the same model. Digests that users write may have any length."""
+    """Return True if both metrics may use the same model. Users may shorten digests to any length."""
     one, other = (str(getattr(each, kind, None) or "").partition("@") for each in (scored, metric))
     same_digest = one[2].startswith(other[2]) or other[2].startswith(one[2])
     return same_digest and (not (one[0] and other[0]) or one[0] == other[0])

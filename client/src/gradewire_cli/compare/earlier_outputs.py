@@ -77,7 +77,7 @@ class SideManifest:
 
 @dataclass(frozen=True, slots=True)
 class ManifestDifference:
-    """A property that differs between two sides. Its value is "" if a side lacks the property."""
+    """A property that differs between two sides. A side without the property has the value ""."""
 
     fact: str
     baseline: str

@@ -1,4 +1,4 @@
-"""Judged pairs as matches for ratings, and a comparison with annotators' preferences."""
+"""Judged pairs as matches for ratings, and a comparison of the judge's and the annotators' preferences."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def line(points: Iterable[tuple[float, float]]) -> str:
 
 
 def interval_chart(lines: Mapping[str, tuple[Estimate, str]], axis: Axis, name: str, *, over: str, title: str) -> Chart:
-    """Return a chart with one line for each named estimate and the estimate's text. `over` describes the rows."""
+    """Return a chart with one line per name in `lines`: an estimate and its text. `over` describes the rows."""
     head, step = 38, 34
     foot = head + step * len(lines)
     marks: list[Mark] = [Label("name head", _MIDDLE, 13, name, "middle")]

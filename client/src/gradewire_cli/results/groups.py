@@ -71,7 +71,7 @@ class GroupColumn:
         return self.groups.count(-1)
 
     def add(self, row: Row, results: Mapping[str, Mapping[str, Any]]) -> None:
-        """Count a row with its results by metric label."""
+        """Count a row and its results. `results` contains the results by metric label."""
         values = tuple(row.grouping.get(column, "") for column in self.grouping)
         if not all(values):
             self.groups.append(-1)

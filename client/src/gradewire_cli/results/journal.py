@@ -84,7 +84,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _regular(path: str | Path) -> os.stat_result | None:
-    """Return a regular file's identity, or None for missing files and devices, which a write cannot destroy."""
+    """Return a regular file's identity. Return None for a missing file or a device, which no write can destroy."""
     try:
         found = os.fstat(_STDIN_DESCRIPTOR) if str(path) == STDIN else Path(path).stat()
     except OSError:
@@ -108,7 +108,7 @@ def refuse_existing(*outputs: Path | None) -> None:
 
 
 def refuse_other_run(output: object, differences: Iterable[str], *, way_out: str = WAY_OUT) -> None:
-    """Raise InputError with the differences if an output was made with other settings."""
+    """Raise InputError if there are `differences` between the settings of an output and those of this run."""
     if listed := list(differences):
         raise InputError(f"--resume: {output} was made with other settings: {'; '.join(listed)}. To go on, {way_out}")
 

@@ -74,7 +74,8 @@ class HumanLabel:
     """The labels of a row.
 
     Attributes:
-        value: The row's own label, or the annotators' mean, or None if missing or unreadable.
+        value: The row's own label, or the mean of the annotators' labels. None means that the label is missing or
+            unreadable.
         annotations: Each annotator's label, or () if the row does not list annotators. None means a missing label.
         unreadable: The value that is not a label, or "".
     """
@@ -174,7 +175,7 @@ def listed_votes(cell: Any) -> list[Any]:
 
 
 def unpacked(cell: Any, *, brackets: str = "[") -> Any:
-    """Parse a cell that is a list or starts with one of these brackets. Return other cells unchanged."""
+    """Parse a cell that starts with one of `brackets` or is a list. Return other cells unchanged."""
     if not isinstance(cell, str):
         return cell
     if "[" in brackets and (listed := unpacked_list(cell)) is not None:

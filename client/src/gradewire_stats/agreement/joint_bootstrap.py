@@ -192,7 +192,7 @@ class PairDraws:
         ]
 
     def comparison(self, statistic: Statistic) -> StatisticDifference:
-        """Return the difference in a statistic with its intervals. Call this method after the last draw."""
+        """Return the metrics' difference in a statistic, with intervals. Call this method after the last draw."""
         cells = [sides for sides in self._sides if sides[0].part.level == "cell"]
         defined = [sides for sides in cells if not math.isnan(_point_difference(sides, statistic))]
         everything = self._sides[-1][0]

@@ -23,7 +23,7 @@ NUMBERS_AT_A_TIME = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The order of rows by value, in groups of equal values, computed once for all draws.
+    """The order of rows by value, computed once for all draws. Rows with equal values form a group.
 
     Attributes:
         order: int[rows], row positions by ascending value, or None if the rows are already ascending.

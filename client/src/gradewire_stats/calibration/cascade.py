@@ -275,10 +275,10 @@ def fitted_risks(rows: CascadeRows, delta: float) -> tuple[FittedRisk, ...]:
     """Find the lowest valid threshold for each risk in RISKS by fixed sequence testing (learn then test).
 
     Answers to the same question depend on each other, so the tests use a random row per question. The tests go from the
-    highest threshold down. The hypothesis of each test is that more than the share `risk` of accepted verdicts is
-    wrong. The first threshold accepts at least a tenth of the rows, and enough rows to pass the test at the level
-    delta² if no verdict is wrong. Neither condition depends on labels. A smaller risk never accepts more verdicts than
-    a larger risk.
+    highest threshold down. Each test's hypothesis is that the share of wrong verdicts among the accepted verdicts is
+    above `risk`. The first threshold accepts at least a tenth of the rows, and enough rows to pass the test at the
+    level delta² if no verdict is wrong. Neither condition depends on labels. A smaller risk never accepts more verdicts
+    than a larger risk.
     """
     rows = rows.where(_one_row_per_question(rows.clusters))
     thresholds = _thresholds(rows.confidence)
@@ -384,7 +384,10 @@ def held_risks(fit: CascadeFit, rows: CascadeRows) -> tuple[HeldRisk, ...]:
 
 
 def judged_rows(fit: CascadeFit, rows: CascadeRows, accepts_from: float) -> NDArray[np.bool_]:
-    """Return bool[rows], True where the judge decides: confidence is below `accepts_from` and `fit.judged_below`."""
+    """Return bool[rows], True for the rows that the judge decides.
+
+    The confidence of these rows is below both `accepts_from` and `fit.judged_below`.
+    """
     below = fit.judged_below or 0.0
     return np.asarray(rows.confidence < min(accepts_from, below))
 

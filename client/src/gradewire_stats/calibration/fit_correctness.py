@@ -269,7 +269,7 @@ class _Evidence:
         right: bool[n].
         weights: float64[n].
         share: float64[n], 0 for rows near the model's rows, 1 for far rows, and linear in between.
-        edges: Distances at which near ends and far starts, or None without shapes.
+        edges: The largest near distance and the smallest far distance, or None without shapes.
     """
 
     rows: NDArray[np.intp]

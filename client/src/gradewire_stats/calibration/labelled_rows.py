@@ -133,7 +133,7 @@ class LabelledFeatures:
 
 
 def left_out_sources(rows: LabelledFeatures) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield each source in alphabetical order with the mask of its rows. If there is only one source, yield nothing."""
+    """Yield each source and the mask of the source's rows, in alphabetical order; yield nothing for a single source."""
     named = sorted(set(rows.sources))
     for source in named if len(named) > 1 else ():
         yield source, rows.of_source(source)

@@ -115,8 +115,8 @@ class ModelRating:
             model won all its matches, the distance to other models depends only on the regularisation.
         controlled: Bradley-Terry rating controlled for length or position, or None without controls.
         win_share: Share of matches that the model won, with ties counted as half wins.
-        against_reference: Share of decided matches against the reference that the model won. Undefined without such
-            matches.
+        against_reference: Share of wins among the model's decided matches against the reference. Undefined without
+            such matches.
     """
 
     model: str

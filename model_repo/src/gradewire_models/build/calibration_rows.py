@@ -51,7 +51,7 @@ def _draw(text: int, place: int) -> int:
 
 
 def tokenize(tokenizer: Path, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
-    """Return each text's token ids, int64 [tokens], including special tokens and cut at `max_tokens`."""
+    """Return each text's token ids, int64 [tokens]: at most `max_tokens` ids, including special tokens."""
     reader = Tokenizer.from_file(str(tokenizer))
     reader.no_padding()
     reader.enable_truncation(max_tokens)

@@ -112,8 +112,8 @@ def _removable(standing: Described, metric: str) -> tuple[Fitted, ...]:
 def carry_calibrations(standing: Path, made: Path) -> tuple[Fitted, ...]:
     """From the model in `standing`, copy the users' calibrations that still apply to its replacement in `made`.
 
-    Copy only calibrations that were fitted on a model with the same digest, and return the users' calibrations that are
-    not copied. `standing` may be missing or broken.
+    Copy only calibrations that were fitted on a model with the replacement's digest. Return the users' calibrations
+    that are not copied. `standing` may be missing or broken.
 
     Raises:
         OSError: The description in `made` is not readable or writable.

@@ -200,8 +200,8 @@ def require_digest(name: str, found: str, expected: str) -> None:
 def publish_model(target: Path, repository: Path) -> tuple[Fitted, ...]:
     """Publish a finished model under its name in one step. A replaced model moves to the workspace.
 
-    If the digest differs from the replaced model's, the new model becomes the next version in Triton. Users'
-    calibrations are kept if they were fitted on a model with the same digest; all others are dropped and returned.
+    If the replaced model has a different digest, the new model becomes the next version in Triton. Users'
+    calibrations are kept if they were fitted on a model with the new digest; all others are dropped and returned.
 
     Raises:
         OSError: The disk is full or not writable. The old model stays in place.

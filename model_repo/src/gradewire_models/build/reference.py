@@ -229,7 +229,7 @@ class Golden:
     """Golden texts and their vectors.
 
     Attributes:
-        ids: Each text's token ids, int64 [tokens], with lengths from 1 to the model's limit, in mixed order.
+        ids: Each text's token ids, int64 [tokens]. The lengths, from 1 to the model's limit, are in mixed order.
         sentences: Sentence vectors, float32 [texts, dims], of unit length; for a grader, logits, float32 [texts, 1].
         tokens_by_layer: Token vectors of the last and each chosen earlier layer, float32 [tokens of all texts, dims] in
             the order of `ids`; {} for a grader.

@@ -115,7 +115,8 @@ def of_users(calibrations: Iterable[StoredCalibration]) -> tuple[StoredCalibrati
 def fitting(calibrations: Iterable[StoredCalibration], digest: str) -> tuple[StoredCalibration, ...]:
     """Drop users' calibrations that were fitted on a model with a digest other than `digest`.
 
-    Keep the catalog's calibrations, because a variant inherits them and its scores must be close to its base's.
+    Keep the catalog's calibrations. A variant inherits these calibrations from its base, because the scores
+    of both models must be close.
     """
     return tuple(each for each in calibrations if each.origin == "catalog" or each.model_digest == digest)
 

@@ -68,7 +68,7 @@ class Adapted:
 
 
 def read_model(entry: Mapping[str, Any], directory: Path) -> CatalogModel:
-    """Read a ``[[model]]`` with the fields of `CatalogModel` and file names relative to `directory`.
+    """Read a ``[[model]]``, which has the fields of `CatalogModel`. Its file names are relative to `directory`.
 
     Raises:
         ValueError: A field is missing, unknown or of a wrong type, or has an invalid value.

@@ -258,7 +258,10 @@ def written_graph(model: Any, metadata: EncoderMetadata, exporter: str) -> onnx.
 
 
 def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tokens: int) -> tuple[Ids, ...]:
-    """Return `tokenized` and random texts, shuffled. A random text has 1 to `max_tokens` ids below `vocabulary`."""
+    """Return random texts and the texts of `tokenized` that have ids, in random order.
+
+    A random text has 1 to `max_tokens` ids below `vocabulary`.
+    """
     rng = np.random.default_rng(_SEED)
     lengths = [length for length in _SHORT_LENGTHS if length < max_tokens] + [max_tokens]
     texts = [rng.integers(0, vocabulary, length) for length in lengths]

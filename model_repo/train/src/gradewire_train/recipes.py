@@ -108,7 +108,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
 class Recipe:
-    """All settings that affect the weights. The user's files affect them too, and the model card lists these files.
+    """All settings that affect the weights. The user's files also affect the weights; the model card lists these files.
 
     `only` contains the tasks or groups to train on, and `without` contains the tasks or groups to exclude. An empty
     `only` means all tasks.

@@ -88,13 +88,13 @@ def sample(rows: Sequence[LabelledRow], *, count: int, seed: int) -> list[Labell
 
 
 def labelled_digest(rows: Sequence[LabelledRow]) -> str:
-    """Return the SHA-256 of the rows' used fields, 64 hex characters."""
+    """Return the SHA-256 of the rows' fields that the selection uses, as 64 hex characters."""
     plain = [[row.question, list(row.references), row.prediction, row.label, row.part] for row in rows]
     return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
 
 class Selection:
-    """Labelled rows, which are tokenized once and then rank the steps. `digest` is the rows' `labelled_digest`."""
+    """Labelled rows that rank the steps. The rows are tokenized only once. `digest` is the rows' `labelled_digest`."""
 
     def __init__(self, rows: Sequence[LabelledRow], encoder: TrainedEncoder) -> None:
         self.digest = labelled_digest(rows)

@@ -47,7 +47,7 @@ class JudgePrompt:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """A need for the probability that the judge continues its turn with each option.
+    """A need for the probability of each option: the probability that the judge continues its turn with this option.
 
     Attributes:
         model: The judge: NAME, NAME@DIGEST, or "" for the default judge.

@@ -221,7 +221,7 @@ class GraderTokenizer(TextTokenizer):
     """One grader's tokenizer, for texts from `joined`.
 
     Raises:
-        KeyError: The tokenizer has no token [CLS] or [SEP].
+        KeyError: The tokenizer lacks the token [CLS] or the token [SEP].
     """
 
     def __init__(self, path: Path) -> None:

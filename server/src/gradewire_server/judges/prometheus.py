@@ -27,7 +27,7 @@ class Tokens:
     generated: int | None = None
 
     def plus(self, other: "Tokens") -> "Tokens":
-        """Return the sums. A sum is None if one of the two counts is None."""
+        """Add `other`, count by count, and return the sums. A sum is None if one of its two counts is None."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return Tokens(*(None if one is None or two is None else one + two for one, two in pairs))
 

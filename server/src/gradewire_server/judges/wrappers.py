@@ -243,7 +243,7 @@ class SingleFlightJudge(JudgeWrapper):
 
 
 class MemoryCachedJudge(JudgeWrapper):
-    """A judge that answers from memory if possible. The wrapped `StoreCachedJudge` adds new answers to it."""
+    """A judge that answers from memory if possible. The wrapped `StoreCachedJudge` adds new answers to the memory."""
 
     def __init__(self, judge: Judge, verdicts: VerdictCache) -> None:
         super().__init__(judge)

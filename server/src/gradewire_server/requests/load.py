@@ -19,7 +19,7 @@ _MAX_KINDS: Final = 32
 _RATE_WINDOW_S: Final = 0.25
 _RATE_RISE: Final = 0.5
 _RATE_FALL: Final = 0.1
-"""The newest window's weights in the estimate, for rising and falling rates."""
+"""The newest window's weight in the estimate: `_RATE_RISE` for a rising rate, `_RATE_FALL` for a falling rate."""
 _LEAST_COMPUTED_SHARE: Final = 0.25
 """A window is ignored if the encoders computed less than this share of the expected tokens."""
 _SATURATED_S: Final = 0.05

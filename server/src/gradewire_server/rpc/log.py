@@ -33,7 +33,7 @@ _GRPC_LOGGER: Final = "grpc._cython.cygrpc"
 _LOST_CALL: Final = "ExecuteBatchError"
 """gRPC's error if the caller is gone, or the deadline has passed, before the reply is sent."""
 _BROKEN_METADATA: Final = "Invalid encoding on "
-"""The start of gRPC's messages about metadata that is not UTF-8. They contain the metadata's value."""
+"""The start of gRPC's messages about metadata that is not UTF-8. The messages contain the metadata's value."""
 
 
 class RateBound(Generic[KeyT]):

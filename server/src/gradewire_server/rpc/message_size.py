@@ -133,7 +133,7 @@ def count_fields(data: bytes, descriptor: Descriptor, limits: Limits, path: str 
 
 
 def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[tuple[int, int, CountedList | None]]:
-    """Yield each field's start, end and list (None if it is not counted), including fields in nested messages."""
+    """Yield each field's start, end and list (None for uncounted fields). Include fields in nested messages."""
     for number, body, stop in fields_of(data, start, end):
         counted = fields.lists.get(number) if body else None
         yield body, stop, counted

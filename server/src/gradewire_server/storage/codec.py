@@ -138,7 +138,7 @@ class Stored(NamedTuple):
 
 
 def round_vectors(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float16], NDArray[np.bool_]]:
-    """Round vectors, so that their first use and all cached uses have the same values.
+    """Round vectors, so that computed vectors and cached vectors have the same values.
 
     Returns:
         float16[n, dims], and bool[n], which is True for rows that are finite and not zero. Cache only these rows.

@@ -1,4 +1,7 @@
-"""Access to one Redis or Valkey server, or a cluster, with short timeouts, a breaker, and values with a keyed MAC."""
+"""Access to one Redis or Valkey server or cluster.
+
+Requests have short timeouts and a breaker, and values have a keyed MAC if the settings contain a key.
+"""
 
 import asyncio
 import contextlib
@@ -58,7 +61,7 @@ class ValueMac:
         return b"".join((_HEADER, self._mac(name, value), value)) if self._on else value
 
     def take(self, name: bytes, stored: bytes) -> bytes | None:
-        """Return the value in `stored` if it has this server's MAC for `name`. Otherwise, count and log it."""
+        """Return the value in `stored`. If its MAC is missing or wrong, count and log the fault, and return None."""
         if not self._on:
             return stored
         if not stored.startswith(_HEADER):

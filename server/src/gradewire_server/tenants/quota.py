@@ -45,7 +45,8 @@ class TokenBucket(Quota):
     """A tenant's quota, for one event loop.
 
     A full bucket contains the tokens for one minute. A message that needs more tokens can be sent when the bucket is
-    full, and leaves a debt. `level` opens a level that several processes share, given the bucket's size and the time.
+    full, and leaves a debt. `level` receives the bucket's size and the time, and opens a level that several processes
+    share.
     """
 
     def __init__(

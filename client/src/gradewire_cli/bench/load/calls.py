@@ -254,7 +254,7 @@ async def open_loop(due_s: Iterable[float], send: Send) -> None:
 
 @dataclass(slots=True)
 class Sender:
-    """A sender of calls that records their results in `counts`.
+    """A sender, which makes calls and records the results in `counts`.
 
     A call counts as in time if it is scored before `in_time_until_s` on the event loop's clock.
     """

@@ -79,7 +79,7 @@ class Outcome(Enum):
     HOLDS = "holds"
     MISSES = "misses"
     VOID = "void"
-    """The client could not send calls at the rate."""
+    """The client could not send calls at the step's rate."""
     LOST = "lost"
     """No call reached the server."""
     STOPPED = "stopped"

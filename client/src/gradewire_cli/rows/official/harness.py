@@ -122,7 +122,7 @@ class SampleLog:
         file_name: Pattern of log names. Its first group is the task.
         lack: A function that returns the reason why an object is not a sample, or "" for samples.
         rows: A function that returns a sample's rows. Its second argument is the task, or "" if unknown.
-        with_filters: A function that adds each sample's filter if the log lacks filters.
+        with_filters: A function that adds filter numbers to the samples of a log that does not name the filters.
     """
 
     name: str
@@ -239,9 +239,9 @@ def _other_harness(record: Record, harness: str) -> str:
 
 
 def looks_like(fields: Any, *, but: str = "") -> str:
-    """Return a message ending that names the harness whose logs have these fields.
+    """Return the end of a message, which names the harness whose logs have these fields.
 
-    Return "" if the harness is unknown or is the one named by `but`.
+    Return "" if the harness is unknown, or if its name is `but`.
     """
     keys = mapping(fields).keys()
     name = next((name for name, marks in _MARKS if marks <= keys), "")

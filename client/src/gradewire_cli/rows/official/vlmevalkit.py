@@ -37,7 +37,7 @@ def workbook_records(path: str) -> Iterator[Record]:
     """Yield the non-empty rows below the first sheet's header. Formulas stay text.
 
     Raises:
-        InputError: The file is missing, is not a workbook, is too large or repeats a column, or openpyxl is missing.
+        InputError: openpyxl is missing, or the file is missing, is not a workbook, is too large, or repeats a column.
     """
     try:
         import openpyxl  # noqa: PLC0415 - optional

@@ -147,5 +147,5 @@ class Drawer:
 
 
 def rows_digest(rows: Sequence[DrawnRow]) -> str:
-    """Return the SHA-256 of the rows' JSON lines, 64 hex characters."""
+    """Return the SHA-256 of the rows' JSON lines, as 64 hex characters."""
     return lines_digest(row.json() for row in rows)

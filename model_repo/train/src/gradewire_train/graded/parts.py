@@ -14,7 +14,7 @@ _EVAL_OF_256: Final = 77
 _SHORTEST: Final = 3
 """Minimum length of a list to split. Both parts use all of a shorter list, such as "am" and "pm"."""
 _SHORTEST_OF_WORDS: Final = 6
-"""The minimum length of a list to split if all its texts have one or two words, as in "Jr." and "III"."""
+"""Minimum length to split a list in which every text has one or two words, such as "Jr." and "III"."""
 _EVAL_SHARE: Final = 0.3
 _WORTH_KEEPING: Final = 64
 
@@ -74,7 +74,7 @@ class PartRandom(Random):
         return super().choice(self._own(seq, 1))
 
     def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
-        """Return items with repeats. With `weights`, use all items, because lists with weights contain no texts."""
+        """Return items of the part, with repeats. Lists with weights contain no texts, so both parts use all items."""
         if weights is not None or cum_weights is not None:
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         return super().choices(self._own(population, 1), k=k)

@@ -28,7 +28,7 @@ class Account:
         about: The heading and the lines below it.
         setting: The list item after the recipe's digest: the kept step, or the temperature.
         tables: The lines before the recipe.
-        options: The command's options other than the recipe, each after a blank.
+        options: The command's options except --recipe and --out, with a blank before each option.
         files: SHA-256 of the user's files, by name.
     """
 

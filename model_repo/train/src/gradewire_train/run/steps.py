@@ -206,7 +206,7 @@ class Steps:
 
 
 def schedule(step: int, steps: int, warmup: float) -> float:
-    """Return the learning rate's factor in a step, counted from 0: a linear rise, then a cosine down to 0."""
+    """Return the factor for the learning rate: a linear rise, then a cosine down to 0. Steps count from 0."""
     rising = round(warmup * steps)
     if step < rising:
         return (step + 1) / (rising + 1)

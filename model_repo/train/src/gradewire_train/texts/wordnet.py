@@ -116,7 +116,7 @@ class WordNet:
 
     @cached_property
     def senses(self) -> Mapping[str, tuple[Key, ...]]:
-        """By lower-case word or phrase, the keys of all synsets that contain the word, for all parts of speech."""
+        """The keys of all synsets that contain a word or phrase, by the word or phrase in lower case."""
         found: dict[str, list[Key]] = {}
         with _uncollected():
             for key, synset in self.synsets.items():

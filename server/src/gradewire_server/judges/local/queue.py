@@ -272,7 +272,7 @@ class EmbeddedQueue:
                 del self._groups[ids]
 
     def _make_room(self) -> None:
-        """Drop the least recently used prefixes beyond the limits, except the latest prefix and prefixes in use."""
+        """Drop the least recently used prefixes until the limits hold. Keep the latest prefix and prefixes in use."""
         tokens = sum(len(ids) for ids in self._prefixes)
         for ids in list(self._prefixes)[:-1]:
             if len(self._prefixes) <= self._max_prefixes and tokens <= self._max_prefix_tokens:

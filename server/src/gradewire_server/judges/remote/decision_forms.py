@@ -108,7 +108,7 @@ class Form:
         """Return an answer's probabilities in the labels' order, with rounding errors in their sum corrected.
 
         Raises:
-            RemoteError: The answer does not have exactly one probability from 0 to 1 per label, with a sum of 1.
+            RemoteError: The answer has different labels, a probability is outside [0, 1], or the sum is not 1.
         """
         given = self._probabilities(answer)
         if given.keys() != set(labels):

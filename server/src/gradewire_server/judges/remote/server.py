@@ -88,7 +88,7 @@ class Server(Protocol):
     sees_images: bool | None = False
 
     def shown(self, prompt: JudgePrompt) -> JudgePrompt:
-        """Return the prompt without turns that are not sent to the server."""
+        """Return the prompt with only the turns that are sent to the server."""
         return prompt
 
     @property

@@ -210,7 +210,7 @@ _NAMES: Final = tuple(feature.name for feature in FEATURES)
 
 
 def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
-    """Return all features in order, float64[len(FEATURES)]; NaN for a feature that does not apply."""
+    """Return all features in the order of `FEATURES`, as float64[features]. NaN means that a feature does not apply."""
     question, answer = FeatureText.of(inputs.item.question), FeatureText.of(inputs.item.prediction)
     references = _read_references(inputs)
     values = Values.of(question, references, answer)

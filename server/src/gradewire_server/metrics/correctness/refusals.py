@@ -73,7 +73,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?!\w)|\n")
 
 
 def refusal_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
-    """Return features for an answer that refuses; the best reference is the first.
+    """Return features for an answer that refuses. `references` begins with the best reference.
 
     Returns:
         `refusals`: the number of phrases of refusal or ignorance. `refused`: 1 if the text begins with a claim that the

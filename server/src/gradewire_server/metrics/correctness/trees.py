@@ -29,7 +29,7 @@ class TreeError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
-    """The nodes at one depth; `start` and `stop` are the range of `splits` in the arrays of `SoftTrees`."""
+    """The nodes at one depth. `splits` has the positions from `start` to `stop` in the arrays of `SoftTrees`."""
 
     values: NDArray[np.float64]
     splits: NDArray[np.intp]
@@ -136,7 +136,7 @@ def _levels(nodes: TreesForm, features: int) -> list[NDArray[np.intp]]:
 def _check_monotone(nodes: TreesForm, levels: list[NDArray[np.intp]], monotone: NDArray[np.int8]) -> None:
     """Raise TreeError if a leaf on the better side of a monotone split has a lower value than a leaf on the worse side.
 
-    In a tree that passes, a higher feature value never leads to a worse leaf.
+    In a tree that passes this check, a higher feature value never leads to a worse leaf.
     """
     lowest, highest = nodes.value.copy(), nodes.value.copy()
     for level in reversed(levels):

@@ -31,7 +31,7 @@ from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
 
 Pair: TypeAlias = tuple[int, int]
-"""Positions in the prediction and the reference."""
+"""A word's position in the prediction, and the position of its partner in the reference."""
 WordPositions: TypeAlias = Mapping[str, Sequence[int]]
 """Ascending positions by word or by stem."""
 

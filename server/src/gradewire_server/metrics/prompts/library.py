@@ -118,7 +118,7 @@ class PairDemonstrationForm(DemonstrationForm):
 
 
 class SyntheticDemonstrationForm(DemonstrationForm):
-    """A reference with its synthetic answer in a prompt file."""
+    """A demonstration in a prompt file: a reference and its synthetic answer."""
 
     references: Annotated[list[str], BeforeValidator(lambda answer: [answer]), Field(alias="answer")]
     prediction: Literal[""] = ""

@@ -131,7 +131,7 @@ Step = tuple[str, float]
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula as steps for a stack machine, and the names of its variables."""
+    """A formula: its steps for a stack machine, and the names of its variables."""
 
     steps: tuple[Step, ...]
     names: frozenset[str]

@@ -115,7 +115,7 @@ def label_at(tokens: Sequence[Token], at: int) -> tuple[Ordinal, int] | None:
 
 
 def _number_of_name(tokens: Sequence[Token], at: int, name: str) -> str | None:
-    """Return a number in a name, in digits; None for an amount: "Weight 60 kg", "ROA 12.4%"."""
+    """Return the digits of a number that is part of a name; None for an amount: "Weight 60 kg", "ROA 12.4%"."""
     token = tokens[at]
     if token.number is not None:
         unit = unit_at(tokens, at + 1)

@@ -206,7 +206,7 @@ def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
 
 
 def phrase_at(tokens: Sequence[Token], at: int, known: Phrases[T]) -> tuple[T, int] | None:
-    """Return the meaning of the phrase that begins at index `at`, with the index after the phrase, or None."""
+    """Return the meaning of the known phrase at index `at`, and the index after it; None if there is no such phrase."""
     for words, meaning in known.get(lower_at(tokens, at), ()):
         if tokens_are(tokens, at, *words):
             return meaning, at + len(words)
