@@ -100,7 +100,7 @@ def read_label_map(text: str) -> dict[str, float]:
 
 
 def read_labels(own: Any, listed: Any, words: Mapping[str, float] = NO_WORDS) -> HumanLabel:
-    """Read a row's labels from two cells: its own label and the annotators' labels."""
+    """Read a row's labels from two cells: `own` contains the row's label, and `listed` the annotators' labels."""
     read = []
     for cell in (own, listed):
         try:

@@ -187,7 +187,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
     `known` are the metric's features in order.
 
     Raises:
-        FitError: The text does not follow the format, is for a different version of the metric, uses an unknown
+        FitError: The text does not follow the format, belongs to another version of the metric, uses an unknown
             feature, or violates a feature's constraints.
     """
     form = read_form(text, FitForm, version=version)
