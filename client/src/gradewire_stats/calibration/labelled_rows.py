@@ -64,7 +64,7 @@ class FittedFeature:
 
 @dataclass(frozen=True, slots=True)
 class InputKinds:
-    """Numbers that describe each row's type of item, to measure the distance between items.
+    """Numbers that describe each item's type. The distance between two items follows from these numbers.
 
     Attributes:
         values: float64[rows, numbers], finite.

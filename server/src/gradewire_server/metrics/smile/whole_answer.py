@@ -35,7 +35,7 @@ _OVERLAP: Final = 0.25
 _LAST: Final = 0.9
 """Minimum length of the last piece, relative to the previous piece."""
 _AHEAD: Final = 1.5
-"""Length of the next input, relative to the text that the encoder read from the previous piece."""
+"""Length of the next input, relative to the part of the previous piece that the encoder read."""
 _LEAST_CHARACTERS: Final = 256
 _MAX_WORD_CHARACTERS: Final = 64
 
