@@ -24,7 +24,7 @@ class CallTrace:
         return None
 
     def noted(self, index: int, row: Any) -> None:
-        """If a row names the span that produced its answer, remember that span until the result arrives."""
+        """If a row names the span that produced the row's answer, remember this span until the result arrives."""
 
     def answered(self, results: Sequence[Any]) -> None:
         """Emit an event for each result (`ItemScores`, `Comparison`)."""

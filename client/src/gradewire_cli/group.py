@@ -1,4 +1,4 @@
-"""The command line's entry point, which turns errors into one line and an exit code."""
+"""The command line's entry point, which turns each error into one line and an exit code."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def strata_of(datasets: Sequence[str], clusters: NDArray[np.intp]) -> NDArray[np
 
 
 def free_clusters(clusters: NDArray[np.intp], strata: NDArray[np.intp]) -> int:
-    """Return the number of clusters that can vary between draws: all, minus one for each data set after the first.
+    """Return how many clusters can vary between draws: all clusters, minus one for each data set after the first.
 
     Args:
         clusters: int[…], clusters that contribute to a statistic. Repetitions do not matter.
@@ -161,7 +161,7 @@ class Estimate:
         value: Point value, or NaN if undefined.
         low: Lower bound, or NaN without an interval.
         high: Upper bound, or NaN without an interval.
-        resamples: Number of draws with a defined statistic, which the interval uses, or 0 without an interval.
+        resamples: Number of draws that the interval uses, namely those with a defined statistic; 0 without an interval.
         undefined: Number of draws in which the statistic is undefined.
         questions: Number of questions that can vary between draws. There is no interval if this number is below
             `LEAST_QUESTIONS`, or if more than half of the draws are undefined.
@@ -244,12 +244,12 @@ def ratio_estimates(
     resamples: int,
     seed: int,
 ) -> list[Estimate]:
-    """Return ratios of sums over rows, with intervals from draws of whole questions in a single stratum.
+    """Return ratios of sums over rows, with their intervals. The draws are of whole questions in a single stratum.
 
     Args:
         above: Each ratio's terms of the numerator, float[rows].
-        below: Each ratio's terms of the denominator, float[rows], none below 0. A ratio rests on the questions with a
-            term above 0.
+        below: Each ratio's terms of the denominator, float[rows], none below 0. A ratio's number of questions counts
+            only questions with a denominator above 0.
         clusters: int[rows], each row's question number, from 0 without gaps (`question_clusters`).
         resamples: Number of draws, the same for all ratios.
         seed: Seed for the draws.

@@ -1,4 +1,4 @@
-"""Metrics under small changes: right answers with one place changed, and edits that keep a right answer right.
+"""Metrics under small changes: changes at one place in a right answer, and edits that keep a right answer right.
 
 All shares come with 95 % intervals from draws of whole questions, so both forms of an answer are drawn together.
 """

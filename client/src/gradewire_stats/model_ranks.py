@@ -192,7 +192,7 @@ def _correlations(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _difference_signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sign of the difference between every two models' values, float64[draws, models, models]."""
+    """Return the sign of the difference between any two models' values, float64[draws, models, models]."""
     return np.sign(values[:, :, None] - values[:, None, :])
 
 

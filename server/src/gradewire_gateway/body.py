@@ -15,8 +15,8 @@ from gradewire_gateway.settings import Bounds
 class Budget:
     """A maximum number of requests, connections or bytes that callers may hold at the same time.
 
-    A caller may hold no more than the caller leaves free. For example, a single caller may hold half of the budget, and
-    two callers may hold a third each.
+    A caller's part may not be larger than the part that then remains free. For example, a single caller may hold half
+    of the budget, and two callers may hold a third each.
 
     Args:
         most: The maximum.

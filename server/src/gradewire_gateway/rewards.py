@@ -44,7 +44,7 @@ _MOST_IDLE: Final = 256
 _MOST_SAMPLES: Final = 4096
 """Maximum number of samples in a post, equal to the server's default limit for items in a request."""
 _READ_AT_A_TIME: Final = 100_000
-"""Number of characters that the thread reads, in tens of milliseconds, before it turns to other posts."""
+"""Number of characters (tens of milliseconds of work) that the thread reads before it turns to other posts."""
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ _CHECK_EVERY_S: Final = 0.025
 _CHECK_OFTEN_EVERY_S: Final = 0.005
 """Seconds between checks while unfinished messages may use too much memory."""
 _WATCHED_SHARE: Final = 0.1
-"""Share of the requests' memory. Below this share, only the resident size is checked."""
+"""Share of the requests' memory. While less is in use, only the resident size is checked, and not each connection."""
 _CUT_SHARE: Final = 0.25
 """Share of the requests' memory. Above this share, connections at fault are closed at once."""
 _FULL_SHARE: Final = 0.45
@@ -85,7 +85,7 @@ class Unfinished:
 
 
 def resident_bytes() -> int:
-    """Return this process's resident memory except file pages, because the system can reclaim these; 0 if unknown."""
+    """Return this process's resident memory without file pages, which the system can reclaim; 0 if unknown."""
     try:
         descriptor = os.open(_STATM, os.O_RDONLY)
     except OSError:

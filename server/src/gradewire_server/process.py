@@ -16,7 +16,7 @@ R = TypeVar("R")
 RESTART_BACKOFF: Final = Backoff(0.5, 30.0)
 """Pauses before a lost process is restarted."""
 STEADY_AFTER_S: Final = 60.0
-"""Seconds that a process must run so that the pause after its loss is the shortest again."""
+"""After a run of at least this many seconds, a lost process is restarted after the shortest pause again."""
 
 
 class Phase(StrEnum):

@@ -79,7 +79,7 @@ class Breaker:
 
 
 class SingleFlight(Generic[K, R]):
-    """The running work by key, on one event loop. Work with the same key runs only once.
+    """The running work by key, on one event loop. Work with the same key runs only once at a time.
 
     A caller that gives up does not cancel the work, because other callers may wait for the result.
     """

@@ -41,7 +41,7 @@ def metric_of(spec: types_pb2.MetricSpec, *, version: int | None = None) -> Metr
     """Return a message's metric, with None for unset parameters.
 
     Raises:
-        InvalidRequest: The message has no metric, or a metric or choice that this client does not know.
+        InvalidRequest: The message has no metric, or this client does not know its metric or one of its choices.
     """
     name = spec.WhichOneof("metric")
     kind = KNOWN_TYPES.get(name) if name is not None else None

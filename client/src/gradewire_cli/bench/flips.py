@@ -1,4 +1,7 @@
-"""`gradewire bench flips`: measure how metrics react to one changed place, and to edits that keep an answer right."""
+"""`gradewire bench flips`: measure how metrics react to small changes in answers.
+
+A change is at one place in an answer, or is an edit that keeps the answer right.
+"""
 
 from __future__ import annotations
 

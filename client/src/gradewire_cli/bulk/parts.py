@@ -169,8 +169,8 @@ class PartStore:
     def held(self) -> Iterator[None]:
         """Create the folder and lock it against other runs. Only folders on this machine can be locked.
 
-        Another run may have finished before the lock, so check everything again inside the block. A new folder that
-        stays empty is removed at the end.
+        Another run may have finished before this run got the lock, so check everything again inside the block. A new
+        folder that stays empty is removed at the end.
 
         Raises:
             InputError: Another run uses the folder.

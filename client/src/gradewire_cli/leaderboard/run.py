@@ -119,7 +119,7 @@ class Answers:
 def texts_digest(pair: AnswerPair) -> str:
     """Return 32 hex digits, a hash of a pair's models, texts and pictures.
 
-    The hash excludes ids and positions, so adding or removing files does not change it.
+    The hash excludes ids and positions, so adding or removing files does not change the hash.
     """
     content = [
         [

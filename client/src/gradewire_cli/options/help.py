@@ -164,6 +164,6 @@ def column_help() -> str:
 
 
 def column_lines(usual: Mapping[str, Sequence[str]]) -> str:
-    """Return a line for each field with the names of the columns that may contain it."""
+    """Return a line for each field, with the names of the columns that may contain the field."""
     width = max(map(len, usual)) + 1
     return "\n".join(f"  {name:<{width}} {' '.join(columns)}" for name, columns in usual.items())

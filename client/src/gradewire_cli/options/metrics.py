@@ -45,7 +45,7 @@ def read_prompt_file(path: Path) -> GivenPrompt:
 
 
 def with_prompts(metrics: Iterable[Metric], prompts: Sequence[GivenPrompt]) -> list[Metric]:
-    """Put each --prompt file's text into its metric, unless the metric names a different prompt.
+    """Put each --prompt file's text into its metric, unless the metric names another prompt.
 
     Raises:
         InputError: A file fits no metric, or two files fit the same metric.

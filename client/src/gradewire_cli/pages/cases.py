@@ -121,7 +121,7 @@ def _least_score_above(values: NDArray[np.float64], labels: NDArray[np.float64])
 
 
 def _worst_places(how_bad: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Return the positions of the largest values as int[shown]. Select evenly among equal values at the limit."""
+    """Return the positions of the largest values as int[shown]. If values at the limit are equal, select evenly."""
     order = np.lexsort((np.arange(len(how_bad)), -how_bad))
     if len(how_bad) > most > 0:
         edge = how_bad[order[most - 1]]

@@ -59,7 +59,7 @@ def without_lines(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_lines(path: Path, row: Mapping[str, Any], lines: Mapping[str, str]) -> None:
-    """Raise InputError if an output file's metrics differ or may differ.
+    """Raise InputError if an output file's metrics differ, or may differ, from this run's metrics.
 
     Metrics with equal identifiers may use different corpora if the identifiers lack the reference set's digest.
     """
@@ -138,7 +138,7 @@ def output_files(output: Path) -> list[Path]:
 def read_results(path: Path, *, to_go_on: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (end offset in bytes, row) for each row of an output file. Skip a partial last line.
 
-    All rows get the first row's metric identifiers and current metric names.
+    All rows get current metric names, and the metric identifiers from the file's first row.
 
     Raises:
         InputError: A line is not an output row, or `to_go_on` is True and the file has former metric names.

@@ -42,7 +42,7 @@ _CHANGED: Final = {
     "number that a spreadsheet rounded": re.compile(r"\A-?\d([.,]\d+)?E[+-]\d+\Z", re.IGNORECASE),
 }
 _SEPARATORS: Final = {"||": 0.0, "|": 0.0, "<sep>": 0.0, ";": 0.25, " / ": 0.5, ",": 0.5, "\n": 0.5}
-"""Possible separators between references, each with the minimum share of cells for a note on this separator."""
+"""Possible separators between references, each with a share of cells. If more cells contain it, a note appears."""
 _ENTITY: Final = re.compile(r"&#?\w+;")
 _ARRAY: Final = re.compile(r"\A(\{[^{}:]*\}|\[.*\]|\d+ +\S.*\ndtype: \w+)\Z", re.DOTALL)
 """Lists that are not JSON, such as a database's lists, and series printed by table libraries."""
@@ -101,7 +101,7 @@ def read_label_map(text: str) -> dict[str, float]:
 
 
 def read_labels(own: Any, listed: Any, words: Mapping[str, float] = NO_WORDS) -> HumanLabel:
-    """Read a row's labels from two cells: its own label and the annotators' labels."""
+    """Read a row's labels from two cells: `own` contains the row's label, and `listed` the annotators' labels."""
     read = []
     for cell in (own, listed):
         try:

@@ -108,7 +108,10 @@ class LabelledRun:
         return rows
 
     def check_outputs(self, outputs: Iterable[tuple[str, Path | None]]) -> None:
-        """Raise InputError if an output (option and file) cannot be written or is also an input."""
+        """Raise InputError if an output cannot be written or is also an input.
+
+        `outputs` are pairs of an option and a file.
+        """
         read = self.source.named_paths | {f"--scores {path}": path for path in self.scores}
         check_outputs(outputs, read)
 

@@ -169,7 +169,7 @@ def exact_p_values(wrong: NDArray[np.intp], accepted: NDArray[np.intp], risk: fl
     """Return p values for the hypothesis that more than the share `risk` of accepted verdicts is wrong.
 
     Args:
-        wrong: intp[sets], number of wrong verdicts among the accepted rows, which must be independent.
+        wrong: intp[sets], number of wrong verdicts among the accepted rows. The rows must be independent.
         accepted: intp[sets], number of accepted rows. If no row is accepted, the p value is 1.
         risk: Above 0 and below 1.
     """
@@ -194,7 +194,7 @@ RISKS: Final = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.125, 0.1
 BUDGETS: Final = (0.0, 0.01, 0.02, 0.03, 0.04, *(round(0.05 * step, 2) for step in range(1, 21)))
 _CANDIDATES: Final = 200
 _LEAST_SHARE: Final = 0.1
-"""Minimum share of rows that the first tested threshold accepts. With fewer rows, chance could end the tests early."""
+"""Minimum share of rows that the first tested threshold accepts. With fewer rows, chance might end the tests early."""
 
 
 @dataclass(frozen=True, slots=True)

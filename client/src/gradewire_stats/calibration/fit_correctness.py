@@ -179,7 +179,7 @@ def fitted_model(rows: LabelledFeatures) -> dict[str, Any]:
 def held_out(rows: LabelledFeatures, folds: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return float64[rows], each row's log-odds from a model fitted on the other folds.
 
-    A row's value is NaN if all rows in the other folds are right, or all are wrong.
+    A row's value is NaN if the rows in the other folds are all right or all wrong.
     """
     return _by_the_others(rows, (folds == fold for fold in range(int(folds.max()) + 1)))
 

@@ -64,7 +64,7 @@ class FittedFeature:
 
 @dataclass(frozen=True, slots=True)
 class InputKinds:
-    """Numbers that describe each row's type of item, to measure the distance between items.
+    """Numbers that describe each item's type. The distance between two items follows from these numbers.
 
     Attributes:
         values: float64[rows, numbers], finite.
@@ -123,7 +123,7 @@ class LabelledFeatures:
         )
 
     def without_shared_questions(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return bool[rows], True if no row in the mask `inside` has the row's question."""
+        """Return bool[rows], True for each row whose question occurs in no row of the mask `inside`."""
         asked = {key for key, held in zip(self.keys, inside, strict=True) if held}
         return np.array([key not in asked for key in self.keys])
 

@@ -71,7 +71,7 @@ def held_out_verdicts(
         objective: Same as in `fit_threshold`.
 
     Returns:
-        float64[rows], 1 or 0, NaN if all rows in the other folds are right, or all are wrong.
+        float64[rows], 1 (right), 0 (wrong), or NaN if the rows in the other folds are all right or all wrong.
     """
     fold = np.array([_fold(question, row) for row, question in enumerate(questions)])
     verdicts = np.full(len(scores), math.nan)

@@ -105,7 +105,7 @@ def next_pairs(  # noqa: PLR0913 - available and known pairs, and three options
 def _gains(
     variances: NDArray[np.float64], worth: NDArray[np.float64], wanted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return how much a match between each two models would reduce the wanted variances, float64[models, models]."""
+    """Return how much a match between any two models would reduce the wanted variances, float64[models, models]."""
     centred = variances - variances.mean(axis=0, keepdims=True)
     towards = centred[:, :, None] - centred[:, None, :]
     spread = variances.diagonal()[:, None] + variances.diagonal()[None, :] - 2 * variances

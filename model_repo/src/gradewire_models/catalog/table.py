@@ -79,7 +79,7 @@ def read_entry(entry: dict[str, Any], reader: Callable[[dict[str, Any]], T], pat
 
 
 def by_name(entries: Iterable[EntryT], path: Path, kind: str) -> Mapping[str, EntryT]:
-    """Return the entries of the catalog `path` by name, in their order.
+    """Return a catalog's entries by name, in the order of `entries`. Messages name `path`.
 
     Raises:
         CatalogError: Two entries have the same name, or the number of defaults is not one.

@@ -82,7 +82,7 @@ class ExampleCommand(cloup.Command):
 
 
 class CommandGroup(click.Group):
-    """A group whose list of commands has whole texts."""
+    """A group whose list of commands shows help texts in full."""
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

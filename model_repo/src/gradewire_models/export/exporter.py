@@ -270,7 +270,7 @@ def reference_texts(tokenized: Sequence[Sequence[int]], vocabulary: int, max_tok
 
 
 def reference_vectors(model: Any, pooling: str, token_layers: Sequence[int], texts: Sequence[Ids]) -> Golden:
-    """Encode the texts, each int64 [tokens], one at a time with transformers.
+    """Encode texts one at a time with transformers. Each text is int64 [tokens].
 
     Raises:
         ExportError: The model lacks a layer, or has too few positions for a text.

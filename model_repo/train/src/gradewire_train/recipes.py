@@ -169,7 +169,7 @@ class GraderRecipe:
 
 
 def settings_of(kind: type[Any]) -> dict[str, FieldInfo]:
-    """Return the fields of a recipe or of a table in it, by name."""
+    """Return the fields of a recipe, or of one of its tables, by name."""
     found: dict[str, FieldInfo] = kind.__pydantic_fields__
     return found
 

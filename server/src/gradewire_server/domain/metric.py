@@ -154,7 +154,7 @@ class TokenLayer:
 
     Attributes:
         number: The layer's number, starting at 1.
-        baseline: BERTScore's precision, recall and F1 for unrelated texts, for rescaling, or None if not measured.
+        baseline: BERTScore's precision, recall and F1 for unrelated texts, which rescaling needs. None if not measured.
     """
 
     number: int

@@ -115,7 +115,7 @@ class Buckets:
 
 
 def _rows_for(texts: int, rows: Sequence[int]) -> int:
-    """Return the largest row count that the texts fill, or the next larger count if they fill half of its rows."""
+    """Return the largest row count that the texts fill. Return the next larger count if the texts fill half of it."""
     for smaller, larger in itertools.pairwise(rows):
         if texts < larger:
             return larger if 2 * texts >= larger else smaller

@@ -51,7 +51,7 @@ class DispatchLimits:
 
     Attributes:
         parallel_runs: The number of runs that the server computes at a time.
-        run_overhead_tokens: The fixed cost of a run, in tokens. A batch is split only if this saves more tokens.
+        run_overhead_tokens: The fixed cost of a run, in tokens. A batch is split only if the split saves more.
     """
 
     max_in_flight: int

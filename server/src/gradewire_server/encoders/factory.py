@@ -1,4 +1,4 @@
-"""A factory for the encoder service, which imports only the chosen backend."""
+"""A factory for the encoder service. The factory imports only the chosen backend."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class PendingText:
 
     @property
     def storable(self) -> bool:
-        """True if the second level stores all wanted vectors. Only references have stored token vectors."""
+        """True if the second level stores all wanted vectors; token vectors are stored only for references."""
         return self.tier is Tier.REFERENCE or (self.tier is Tier.PREDICTION and not self.token_kinds)
 
     def take(self) -> frozenset[VectorKind]:

@@ -1,4 +1,4 @@
-"""A supervisor for models in Triton, which detects replaced models and loads faulty models again."""
+"""A supervisor that detects replaced models in Triton, and loads faulty models again."""
 
 import asyncio
 import logging

@@ -28,7 +28,7 @@ USABLE: Final = frozenset({"loaded", "built"})
 _LIST_LIFETIME_S: Final = 2.0
 _RETRY_OPENING_AFTER_S: Final = 5.0
 _REOPEN_DEFAULT_S: Final = 30.0
-"""Seconds between attempts to open the default judge without a caller, so that health can recover."""
+"""Seconds between the server's own attempts to open the default judge, so that health can recover without a caller."""
 NO_JUDGE: Final = Failure(
     Status.MODEL_UNAVAILABLE,
     "this server has no judge. Set judge_backend to embedded, triton, openai or decisions (docs/reference/settings.md)",

@@ -52,7 +52,7 @@ class HostState:
 
 
 class Stopping(Enum):
-    """A stopping host's reply. Send the request to the next host instead."""
+    """A reply that means that the host is stopping. The caller then sends the request to the next host."""
 
     STOPPING = "stopping"
 

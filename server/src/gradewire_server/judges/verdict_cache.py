@@ -1,4 +1,4 @@
-"""The cache for judges' verdicts, with the same levels as for vectors, but without rounding."""
+"""The cache for judges' verdicts, which has the same levels as the cache for vectors, but does not round values."""
 
 import asyncio
 import json

@@ -65,7 +65,7 @@ def add_up(processes: Iterable[MetricsJson]) -> list[Metric]:
 
 
 class ProcessConnection:
-    """One end of the connection. For one event loop only."""
+    """One end of the connection between the supervisor and a process. Use it on one event loop only."""
 
     def __init__(self, end: socket.socket, collect: Collect, beat: Callable[[dict[str, Any]], None]) -> None:
         self._end = end

@@ -79,7 +79,7 @@ def _calibrations_for_other_versions(status: ModelStatus, metrics: Mapping[str, 
 
 
 def _unsupported_metrics(status: ModelStatus, metrics: Mapping[str, Metric[Any]]) -> dict[str, str]:
-    """Return, for each metric that the encoder cannot compute with default parameters, the reason."""
+    """Return the metrics that the encoder cannot compute with default parameters, each with the reason."""
     found = {}
     for name, metric in metrics.items():
         if metric.info.needs_model:

@@ -109,7 +109,7 @@ class ServiceRate:
         self._pending_tokens += tokens
 
     def left(self, expected_tokens: float, in_work_tokens: float) -> None:
-        """Record that work has ended. `in_work_tokens` is the number of tokens in progress before that."""
+        """Record that work has ended. `in_work_tokens` is the number of tokens in progress before the end."""
         now_s = self._clock()
         self._busy_s += now_s - self._seen_s
         self._seen_s = now_s

@@ -142,9 +142,9 @@ def _walk(data: bytes, start: int, end: int, fields: CountedFields) -> Iterator[
 
 
 def fields_of(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield each field's number, the start of its content, and its end.
+    """Yield each field's number, and the start and end of the field's content.
 
-    The start is 0 if the field is a number.
+    For a numeric field, the start is 0.
 
     Raises:
         MalformedError: The bytes are not a message.

@@ -68,7 +68,7 @@ class Cost:
     timing: Timing = field(default_factory=Timing)
 
     def add_sources(self, counts: list[int]) -> None:
-        """Add the numbers of texts, in the order of `AnswerSource`."""
+        """Add the number of texts from each source. `counts` are in the order of `AnswerSource`."""
         hits = self.cache_hits
         hits.memory += counts[0]
         hits.disk += counts[1]

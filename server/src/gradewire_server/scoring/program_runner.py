@@ -236,7 +236,7 @@ class ProgramRunner(Generic[K, R]):
         self._open.clear()
 
     async def _receive(self) -> None:
-        """Wait until a call has ended, and resume the programs that were waiting for it."""
+        """Wait until a call has ended, and resume the programs that were waiting for this call."""
         finished, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
         for task in finished:
             call = self._running.pop(task)

@@ -152,7 +152,8 @@ def _write_state(directory: Path, *, clean: list[int] | None) -> None:
 class StoreDirectory:
     """A directory that processes on one machine may share.
 
-    Processes hold a shared lock while they use the directory, and an exclusive lock to repair files or mark them clean.
+    Processes hold a shared lock while they use the directory, and an exclusive lock while they repair files or mark
+    files as clean.
 
     Args:
         root: The directory. A missing directory is created.

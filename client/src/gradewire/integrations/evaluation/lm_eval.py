@@ -44,7 +44,7 @@ class GradedAnswer(str):
 class _OfOneTarget(dict[str, float]):
     """The values for a document with one target. With several targets, lm-eval would turn every score except 0 into 1.
 
-    lm-eval reads values by name only if there are several targets, so reading by name raises InvalidRequest.
+    If there are several targets, lm-eval reads values by name. Reading by name therefore raises InvalidRequest.
     """
 
     def __getitem__(self, name: str) -> float:

@@ -109,7 +109,7 @@ class StepScores:
 
 @dataclass(frozen=True, slots=True)
 class StepHeader:
-    """The description of a step without its rows.
+    """The description of a step. The header does not contain the step's rows.
 
     Attributes:
         metrics: Metric identifiers by label; None for the server's default metrics.

@@ -27,7 +27,7 @@ from gradewire_cli.rows.official.harness import (
 MAX_UNPACKED_BYTES: Final = 1 << 30
 _MOST_ROWS: Final = 1 << 20
 _MOST_COLUMNS: Final = 1 << 14
-"""Excel's limit of columns in a sheet. A cell may claim any position, and openpyxl fills the gap before the cell."""
+"""Excel's limit on columns in a sheet. A cell may claim any position, and openpyxl fills the gap before the cell."""
 _NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
 TYPE_COLUMNS: Final = ("task", "category", "l2-category", "split")
 _MISSING_ANSWER: Final = "Failed to obtain answer"

@@ -39,7 +39,7 @@ def unit(rng: PartRandom, *, right: bool) -> Drawn:
 
 
 def share(rng: PartRandom, *, right: bool) -> Drawn:
-    """Draw a share in a different format: "1 in 4" or "0.25" for "25 %"; a wrong answer changes the share."""
+    """Draw a share in another format: "1 in 4" or "0.25" for "25 %"; a wrong answer changes the share."""
     top, bottom = rng.choice(_SHARES)
     other = rng.choice([each for each in _SHARES if each != (top, bottom)])
     forms = _share_forms(top, bottom)

@@ -102,7 +102,7 @@ def training_identity(recipe: GraderRecipe, base_sha256: str, rows: Sequence[Gra
 
 
 def grader_account(base: Base, rows: Sequence[GraderRow], temperature: float) -> Account:
-    """Return a grader's `Account`, without options and files."""
+    """Return a grader's `Account`, whose options and files are still missing."""
     sha256 = rows_digest(rows)
     sources = Counter(row.source for row in rows)
     kinds = Counter(row.kind for row in rows if row.source == DRAWN)

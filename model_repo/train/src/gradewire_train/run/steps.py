@@ -115,7 +115,7 @@ class Steps:
     """A training run that starts from the base, or continues from a checkpoint with the same `identity`.
 
     Raises:
-        TrainingError: The checkpoint belongs to a different training run.
+        TrainingError: The checkpoint belongs to another training run.
     """
 
     def __init__(self, task: Task, settings: Optimisation, identity: str, course: Course) -> None:

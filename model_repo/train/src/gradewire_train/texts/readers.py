@@ -154,7 +154,7 @@ def read_nli(files: Files, most: int, *, seed: int) -> Iterator[Example]:
 
     A line has `premise`, `hypothesis` and `label` (entailment, neutral, contradiction, or 0, 1, 2), or `anchor`,
     `positive` and `negative` or `negatives`. Lines with the label "-" or -1, on which annotators disagreed, are
-    skipped. A premise without a contradiction gets a different premise's hypothesis as its negative.
+    skipped. A premise without a contradiction gets another premise's hypothesis as its negative.
 
     Raises:
         TrainingError: A file or a line is invalid.

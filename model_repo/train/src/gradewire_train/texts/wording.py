@@ -43,7 +43,7 @@ def capitalised(text: str) -> str:
 
 
 def with_article(noun: str) -> str:
-    """Return the noun with "a" or "an"; the first letter determines the article, which is wrong for a few nouns."""
+    """Return the noun with "a" or "an"; only the first letter counts, so the article is wrong for a few nouns."""
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 

@@ -85,7 +85,10 @@ class Synset:
         return tuple(_key(part, offset) for symbol, offset, part, _ in self._quadruples() if symbol in symbols)
 
     def antonyms(self) -> tuple[tuple[Key, int], ...]:
-        """Return each antonym of the first word: its synset's key, and its position there from 1 (0: all words)."""
+        """Return the antonyms of the first word.
+
+        Each antonym has its synset's key, and its position in that synset, from 1. Position 0 means all words.
+        """
         return tuple(
             (_key(part, offset), int(ends[-2:], 16))
             for symbol, offset, part, ends in self._quadruples()

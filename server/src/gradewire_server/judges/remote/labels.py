@@ -141,7 +141,7 @@ class LabelReading:
 
 
 class Labels:
-    """The labels of one choice. White space before a label and letter case are ignored.
+    """The labels of one choice. Letter case is ignored, and so is white space before a label.
 
     Args:
         opening: The opening that a judge may repeat first, or "" if the judge continued from the opening.

@@ -1,4 +1,4 @@
-"""A core that runs a GGUF model on llama.cpp, which is slower than the int8 graph, but runs on any processor.
+"""A core that runs a GGUF model on llama.cpp. This core is slower than the int8 graph, but runs on any processor.
 
 llama.cpp's results depend on how tokens are split into evaluations, and on the prompt that a slot computed last. An
 answer must depend only on its own prompt, so this module always computes the same pieces. First come the prefix's rows,

@@ -42,8 +42,8 @@ def contradiction_features(
     Returns:
         `swapped`: if a sentence of the answer replaces a reference word that is not in the question, the share (0 to
         below 1) of the reference's words that the sentence keeps; otherwise 0. `opposite`: 1 if the answer contains an
-        antonym of a reference word, reverses a comparison or differs in a negation; otherwise 0. It is also 0 if two of
-        these changes cancel out ("A is older than B", "B is younger than A").
+        antonym of a reference word, reverses a comparison or differs in a negation; otherwise 0. `opposite` is also 0
+        if two of these changes cancel out ("A is older than B", "B is younger than A").
     """
     reference = clause_words(best.raw)[:_MAX_ALIGNED_WORDS]
     new = frozenset(word for word in reference if word not in asked and word not in FUNCTION_WORDS and word not in said)

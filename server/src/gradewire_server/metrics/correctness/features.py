@@ -170,7 +170,7 @@ class Values:
 
     @classmethod
     def of(cls, question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> Self:
-        """Compare the answer's values with the first references' values."""
+        """Compare the answer's values with the values of each of the first `_MAX_COMPARED_REFERENCES` references."""
         matcher = ValueMatcher(question.raw, answer.raw)
         found = {
             position: matcher.match(each.raw) for position, each in enumerate(references[:_MAX_COMPARED_REFERENCES])

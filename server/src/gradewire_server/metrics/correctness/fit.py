@@ -78,7 +78,7 @@ class FitError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ItemPosition:
-    """An item's distance from the fitted rows; `far`, from 0 to 1, is the weight of the map for far items."""
+    """An item's distance from the fitted rows; `far` (0 to 1) is the weight of the probability map for far items."""
 
     distance: float
     far: float
@@ -110,7 +110,7 @@ class CorrectnessFit:
         return self.form.base + self.trees.value(used) + linear
 
     def position_of(self, input_kind: NDArray[np.float64]) -> ItemPosition | None:
-        """Return the position for float64[len(INPUT_KIND)], or None if the fit has no rows."""
+        """Return an item's position, or None if the fit has no rows. `input_kind` is float64[len(INPUT_KIND)]."""
         rows = self.form.distance
         if rows is None:
             return None
@@ -190,7 +190,7 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
     `known` are the metric's features in order.
 
     Raises:
-        FitError: The text does not follow the format, is for a different version of the metric, uses an unknown
+        FitError: The text does not follow the format, belongs to another version of the metric, uses an unknown
             feature, or violates a feature's constraints.
     """
     form = read_form(text, FitForm, version=version)

@@ -242,7 +242,7 @@ class DistanceForm(_Form):
         return float(np.sqrt(np.partition(squares, self.nearest - 1)[: self.nearest]).mean())
 
     def far_share(self, distance: float) -> float:
-        """Return 0 for a near distance, 1 for a far distance, and interpolate linearly in between."""
+        """Return 0 for a near distance, 1 for a far distance, and a linearly interpolated value in between."""
         return min(1.0, max(0.0, (distance - self.near) / (self.far - self.near)))
 
 

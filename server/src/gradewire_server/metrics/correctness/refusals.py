@@ -13,7 +13,7 @@ _COUNTED_PHRASES: Final = re.compile(
     r"|unclear|clarify|more information|no information|not specified|not (?:clear|known|available|sure))\b"
 )
 _IN_EACH_REFUSAL: Final = ("i ", "i'm", "as an ai", "unknown", "unclear", "clarify", "information", "not ")
-"""Substrings for a first search, which is ten times as fast as the pattern. Each refusal contains at least one."""
+"""Substrings for a first search, which is ten times as fast as the pattern. A refusal has at least one of them."""
 
 _CANNOT: Final = (
     r"(?:can ?not|can't|could not|couldn't|(?:am |are |is |was )?(?:unable|not able|impossible|not possible)"

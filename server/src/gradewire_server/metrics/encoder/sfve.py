@@ -29,7 +29,7 @@ _NO_ROOM: Final = Failure(Status.INVALID_INPUT, "question: fills the encoder's i
 
 
 def question_with_room(model: str, question: str) -> Rounds[str]:
-    """Return a non-blank question, or the longest end of it that leaves space for an answer in the encoder's input.
+    """Return a non-blank question, or its longest end that leaves space for an answer in the encoder's input.
 
     If the encoder cut the text within the question, all answers would look equal. An end starts at a word, has a length
     from _SIZES, and fills at most half of the encoder's input.

@@ -41,7 +41,10 @@ Confidence = Annotated[float, Field(ge=0.5, le=EXACT, allow_inf_nan=False)]
 
 
 class EntryForm(BaseModel):
-    """A risk or budget, and the minimum confidence for a verdict without the judge. None allows no such verdict."""
+    """A risk or budget, and the minimum confidence for a verdict without the judge.
+
+    If `accepts_from` is None, no verdict is accepted without the judge.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 

@@ -124,7 +124,7 @@ class Order:
         )
 
     def take(self, step: Step, answer: Answer, delimiters: Delimiters) -> None:
-        """Store the judge's answer to a step. The labels' values are for the answer that the judge saw first."""
+        """Store the judge's answer to a step. A label's value is the score of the answer that the judge saw first."""
         read = read_answer(step, answer, delimiters)
         self.unreadable = read if isinstance(read, Failure) else None
         if isinstance(read, Failure):

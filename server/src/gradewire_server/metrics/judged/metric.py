@@ -36,9 +36,10 @@ from gradewire_server.metrics.prompts.prompt_file import PromptFile, Step
 from gradewire_server.metrics.prompts.template import PromptError
 
 WITHSTANDS_BELOW: Final = 0.5
-"""Minimum score with a wrong key (for judge_grade, the probability of "yes") at which the guard distrusts the judge.
+"""Minimum score for a wrong key at which the guard distrusts the judge.
 
-Chosen on the development half of docs/research/attacks.md.
+For judge_grade, the probability of "yes" is compared instead of the score. The limit was chosen on the development half
+of docs/research/attacks.md.
 """
 MIN_LABEL_MASS: Final = 0.01
 """Minimum total probability of all labels. Below this limit, the judge's answer is not a label."""

@@ -11,7 +11,7 @@ from gradewire_server.metrics.text.normalise import Normalised, normalise
 from gradewire_server.metrics.text.words import MAX_WORDS
 
 MAX_WINDOWS = 512
-"""Maximum number of a prediction's distinct windows; each length always gets at least one window."""
+"""Maximum number of distinct windows in a prediction; each length always gets at least one window."""
 
 
 @dataclass(frozen=True, slots=True)

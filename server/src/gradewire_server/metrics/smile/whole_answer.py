@@ -35,7 +35,7 @@ _OVERLAP: Final = 0.25
 _LAST: Final = 0.9
 """Minimum length of the last piece, relative to the previous piece."""
 _AHEAD: Final = 1.5
-"""Length of the next input, relative to the text that the encoder read from the previous piece."""
+"""Length of the next input, relative to the part of the previous piece that the encoder read."""
 _LEAST_CHARACTERS: Final = 256
 _MAX_WORD_CHARACTERS: Final = 64
 
@@ -218,7 +218,7 @@ def _end_of_read_text(tokens: TokenVectors, begin: int) -> int:
 
 
 def _word_begin(text: str, at: int, *, after: int) -> int:
-    """Return the position, above `after`, at which the word at `at` begins; `at` if the beginning is too far away."""
+    """Return the start of the word at `at`, or `at` if the start is too far away. The result is above `after`."""
     at = max(at, after + 1)
     for place in range(at, max(after, at - _MAX_WORD_CHARACTERS), -1):
         if text[place - 1].isspace() and not text[place].isspace():

@@ -103,7 +103,7 @@ class Reading:
     places: Sequence[int]
 
     def original(self, begin: int, end: int) -> tuple[int, int]:
-        """Return the original text's range for a non-empty range of the reading."""
+        """Return the range in the original text that corresponds to a non-empty range in `text`."""
         return self.places[begin], self.places[end - 1] + 1
 
 

@@ -232,7 +232,8 @@ class ValueMatch:
         outcomes: The kind and outcome of each value of the reference that the question does not contain. If the
             question contains all values, all values are compared.
         coarser: The number of missing dates for which the answer has a less precise date, such as only the year.
-        extra: The number of the answer's values of the same kinds that are in neither the question nor the reference.
+        extra: The number of values that are in the answer, but in neither the question nor the reference. Only kinds
+            that the reference contains are counted.
     """
 
     outcomes: tuple[tuple[Kind, Outcome], ...] = ()

@@ -51,7 +51,7 @@ class Ordinal:
         return self.number == reference.number and self.contradicts(reference)
 
     def contradicts(self, reference: "Ordinal") -> bool:
-        """Return True if both ordinals may number the same thing, so that different numbers contradict each other."""
+        """Return True if both ordinals may refer to the same noun. Different numbers then contradict each other."""
         return not self.noun or not reference.noun or self.noun == reference.noun
 
 

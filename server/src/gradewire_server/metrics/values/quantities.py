@@ -207,7 +207,7 @@ def _rounded(reference: Quantity, answer: Quantity, ours: float, theirs: float, 
 
 
 def quantity_at(tokens: Sequence[Token], at: int) -> tuple[Quantity, int, int] | None:
-    """Return the quantity whose number is at a token, with its first index and the index after its end, or None."""
+    """Return the quantity whose number is at `at`, its first index, and the index after its end; otherwise None."""
     clock = _hour_and_a_half(tokens, at) or _feet_and_inches(tokens, at)
     if clock is not None:
         return clock[0], at, clock[1]
@@ -342,7 +342,7 @@ def _feet_and_inches(tokens: Sequence[Token], at: int) -> tuple[Quantity, int] |
 
 
 def _in_context(tokens: Sequence[Token], quantity: Quantity, first: int, end: int) -> tuple[Quantity, int, int]:
-    """Add sign, hedge, bound and direction from the words around a quantity; also return its start and end."""
+    """Add a quantity's sign, hedge, bound and direction from nearby words; also return the quantity's start and end."""
     start, sign = _sign_before(tokens, first)
     if lower_at(tokens, first) in CURRENCY_SIGNS and lower_at(tokens, first + 1) == "-":
         sign = -1

@@ -197,7 +197,7 @@ Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], T]]]
 
 
 def phrases(meanings: Mapping[str, T]) -> Phrases[T]:
-    """Group phrases, written with blanks between words, by first word. `phrase_at` uses the first match."""
+    """Group phrases, whose words are separated by blanks, by their first word. `phrase_at` uses the first match."""
     found = defaultdict(list)
     for phrase, meaning in meanings.items():
         words = tuple(phrase.split())
