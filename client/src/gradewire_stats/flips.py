@@ -1,6 +1,6 @@
-"""Metrics under small changes: changes at one place in a right answer, and edits that keep a right answer right.
+"""Metrics under small changes: a change at one place, which may make a right answer wrong, and harmless edits.
 
-All shares come with 95 % intervals from draws of whole questions, so both forms of an answer are drawn together.
+Each share has a 95 % interval from draws of whole questions, so an answer and its changed form are drawn together.
 """
 
 from collections.abc import Sequence

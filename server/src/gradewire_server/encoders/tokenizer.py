@@ -142,8 +142,8 @@ class TextTokenizer:
     def rows(self, tokenized: Tokenized, *, special: bool) -> TokenRows:
         """Return the tokens of a text that was encoded with offsets, without the prefix's tokens.
 
-        If `special` is True, include special tokens around the text. Special tokens inside the text then also get the
-        ID -1, because metrics must not count special tokens.
+        If `special` is True, include the special tokens around the text, and give the ID -1 to these tokens and to
+        equal tokens inside the text, because metrics must not count them.
         """
         assert tokenized.kept is not None  # noqa: S101 - for mypy: all three are set, or none
         assert tokenized.offsets is not None  # noqa: S101 - as above

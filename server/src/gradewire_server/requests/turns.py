@@ -22,7 +22,7 @@ _PARTS_OF_LIMIT: Final = 4
 class Permits:
     """A limited number of permits, for one event loop. `taken` is the number of permits in use.
 
-    A request for more permits than the limit is granted when no permit is in use.
+    If a request needs more permits than the limit, it is granted when no permit is in use.
     """
 
     def __init__(self, limit: int, unit: str) -> None:

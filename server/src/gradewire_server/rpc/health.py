@@ -32,7 +32,7 @@ _Status = health_pb2.HealthCheckResponse
 class Lifecycle:
     """The server's phase and health, and the request handlers after loading.
 
-    If `others_serve` is True, this process stops, but other processes of the server continue.
+    `others_serve` is True if only this process is stopping, and other processes of the server continue.
     """
 
     def __init__(self, telemetry: RpcTelemetry) -> None:

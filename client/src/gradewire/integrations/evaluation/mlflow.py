@@ -20,8 +20,9 @@ with needed_by("gradewire.integrations.evaluation.mlflow"):
     from mlflow.genai import Scorer
 
 REFERENCES = ("references", "expected_response", "expected_answer", "answer")
+"""Usual keys of the references in `expectations`. The first existing key is used."""
 QUESTIONS = ("question", "query", "input", "prompt")
-"""Usual keys of the references in `expectations`, and of the question in `inputs`. The first existing key is used."""
+"""Usual keys of the question in `inputs`. The first existing key is used."""
 
 
 class GradewireScorer(Scorer):

@@ -123,7 +123,7 @@ class LoadProcesses:
 
         Args:
             offsets: Due times of the calls, relative to the start.
-            in_time_after_s: End of the time in which a scored call counts as in time, relative to the start.
+            in_time_after_s: Seconds from the start until which a scored call counts as in time.
 
         Raises:
             ClientProcessError: A process ended early.

@@ -71,7 +71,7 @@ class Qualities:
         self._met = [synset for synset in self._heads if synset.words[0].met >= _USUAL]
 
     def like(self, rng: Random) -> Draw | None:
-        """Ask about a quality. Right answers are "large" and "big"; wrong answers are antonyms and similar words."""
+        """Ask about a quality. For example, "large" and "big" are both right. Antonyms and similar words are wrong."""
         head = rng.choice(self._met if rng.random() < 0.9 else self._heads)
         subject = rng.choice(WORDS["described_things"])
         answer = head.words[0].text

@@ -197,7 +197,7 @@ class Band:
         return confidence < self.accepts_from
 
     def asks(self, confidence: float) -> bool:
-        """Return True if the judge gives the verdict at this confidence."""
+        """Return True if a confidence this low leaves the verdict to the judge."""
         return confidence < min(self.accepts_from, self.asked_below)
 
     @property

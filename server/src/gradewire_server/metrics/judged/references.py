@@ -32,8 +32,8 @@ class Closeness:
     Attributes:
         places: The aliases' indices, the closest alias first.
         shared: True if the closest alias shares a word with the answer. Otherwise, the order means nothing.
-        share: The largest share of any alias, 0 to 1. The answer contains this share of the alias's words (without
-            articles and the like) or of its letter runs, whichever is larger.
+        share: The largest value over all aliases, 0 to 1. An alias's value is the share of its words (without articles
+            and the like) or of its letter runs that the answer contains, whichever is larger.
     """
 
     places: Sequence[int]
