@@ -133,7 +133,7 @@ class GroupMetric:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """One grouping, with each metric's values in each group. The baseline comes first.
+    """One grouping, with each metric's values in each group. The groups that contain the baseline come first.
 
     Attributes:
         outside: Number of rows that belong to no group.

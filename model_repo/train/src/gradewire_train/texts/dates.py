@@ -33,7 +33,7 @@ def dated(rng: Random) -> Draw:
 
 
 def yeared(rng: Random) -> Draw:
-    """Ask for a year, with answers like "1984" or "in 1984". A day, month, decade or century is of another precision."""
+    """Ask for a year, with answers like "1984" or "in 1984". Days, months, decades and centuries are looser answers."""
     year = _year(rng)
     month = rng.choice(_MONTHS)
     same = [f"in {year}", f"the year {year}", f"in the year {year}", f"{year} AD", f"{year} CE"]
