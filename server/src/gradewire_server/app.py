@@ -150,7 +150,8 @@ async def serve(  # noqa: C901, PLR0912, PLR0915 - only this function puts a ser
             gateway = await stack.enter_async_context(
                 running_gateway(handed, settings, handed.private, telemetry.gateway_restarts.inc)
             )
-        _warn_of_surprises(settings)
+        _warn_of_unknown_variables()
+        _warn_if_open(settings)
         loading = loading or asyncio.create_task(_load(stack, settings, registry, telemetry))
         if not await before_stop(loading, stop):
             return
@@ -267,9 +268,12 @@ def _address(settings: Settings, port: int) -> str:
     return f"{host}:{port}"
 
 
-def _warn_of_surprises(settings: Settings) -> None:
+def _warn_of_unknown_variables() -> None:
     for name in unknown_variables():
         _log.warning("The environment variable %s is not a setting of this version and has no effect", name)
+
+
+def _warn_if_open(settings: Settings) -> None:
     listen = settings.listen
     hosts = {listen.host} if settings.http_api.port is None else {listen.host, settings.http_api.host}
     for host in hosts - LOOPBACK:

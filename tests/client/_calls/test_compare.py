@@ -146,7 +146,7 @@ async def test_the_asynchronous_twin() -> None:
     [
         ("smile", "unknown comparison 'smile'"),
         ("compare?mode=fast", "has no mode 'fast'"),
-        ("compare?shots=2", "no parameter 'shots=2'"),
+        ("compare?shots=2", "no parameter 'shots'; its parameters"),
         (3, "by is a int"),
     ],
 )

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -57,29 +58,36 @@ with private_directory() as directory:
 """
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A directory whose path is short enough for sockets, which pytest's are not after a thousand runs."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
 def test_directories_of_killed_servers_are_removed_at_the_next_start_and_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(short_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    foreign = tmp_path / "gradewire-foreign"
+    foreign = short_path / "gradewire-foreign"
     foreign.mkdir()
-    (tmp_path / "gradewire-link").symlink_to(foreign)
+    (short_path / "gradewire-link").symlink_to(foreign)
     owners = [
         subprocess.Popen([sys.executable, "-c", _OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
     try:
         made = [Path(owner.stdout.readline().strip()) for owner in owners if owner.stdout is not None]
-        assert all(directory.parent == tmp_path for directory in made)
+        assert all(directory.parent == short_path for directory in made)
         owners[0].kill()
         owners[0].wait()
         with private_directory() as own:
-            left = {path.name for path in tmp_path.iterdir()}
+            left = {path.name for path in short_path.iterdir()}
             assert left == {own.name, made[1].name, made[2].name, "gradewire-foreign", "gradewire-link"}
             assert own.stat().st_mode & 0o777 == 0o700
         assert owners[1].communicate("\n")[0] == ""
-        assert {path.name for path in tmp_path.iterdir()} == {made[2].name, "gradewire-foreign", "gradewire-link"}
+        assert {path.name for path in short_path.iterdir()} == {made[2].name, "gradewire-foreign", "gradewire-link"}
     finally:
         for owner in owners:
             owner.kill()
