@@ -25,7 +25,7 @@ process_resident_memory_bytes 4.0e+08
 
 @contextmanager
 def served(reply: str, received: list[str] | None = None) -> Iterator[str]:
-    """The address of a server that sends this to whoever connects first; it adds the request to `received`."""
+    """Yield the address of a server that sends `reply` to its first caller, and appends the request to `received`."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def answer() -> None:
