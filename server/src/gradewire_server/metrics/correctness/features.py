@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log1p, nan
 from typing import Final, Self
 
@@ -13,9 +13,11 @@ from gradewire_proto.choices import SmilePreset
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Rounds
+from gradewire_server.metrics.correctness.claims import claim_of
 from gradewire_server.metrics.correctness.contradictions import contradiction_features
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives
+from gradewire_server.metrics.correctness.mentions import mention_features
 from gradewire_server.metrics.correctness.refusals import refusal_features
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
@@ -83,12 +85,14 @@ class Feature:
         monotone: 1 if the probability must not fall as the value grows, -1 if it must not rise, 0 if both are allowed.
         width: Minimum width of ramps at splits (see `SoftTrees`); 0 for features that do not depend on vectors.
         rules_out: True if a value of at least 1 makes an answer wrong, whatever the trees return.
+        doubts: True if a value of at least 1 makes the verdict "right" uncertain.
     """
 
     name: str
     monotone: int
     width: float = 0.0
     rules_out: bool = False
+    doubts: bool = False
 
 
 FEATURES: Final = tuple(Feature(name, **promises) for name, promises in VOCABULARY["features"].items())
@@ -102,9 +106,18 @@ def features_of(grader: str) -> tuple[Feature, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CorrectnessInputs:
-    """An item with SMILE's score and terms; `best` is the index of SMILE's best reference."""
+    """An item with SMILE's score and terms.
+
+    Attributes:
+        item: The item with the answer's claim as its prediction.
+        said: The whole prediction.
+        cut: True if the answer says more than its claim.
+        best: Index of SMILE's best reference.
+    """
 
     item: Item
+    said: str
+    cut: bool
     truncated: bool
     best: int
     smile: float
@@ -117,6 +130,8 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
     Embed windows in context, and omit the question. Together, these two choices save most of SMILE's cost
     (benchmarks/latency/correctness_cost.py).
     """
+    said, claim = item.prediction, claim_of(item.prediction)
+    item = replace(item, prediction=claim.text)
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_SENTENCE_WEIGHT)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
     texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
@@ -126,6 +141,8 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
         raise TypeError("SMILE's formula returned no score or no parts")
     return CorrectnessInputs(
         item=item,
+        said=said,
+        cut=claim.cut,
         truncated=similarities.truncated,
         best=smile.matched_reference,
         smile=smile.score,
@@ -256,6 +273,7 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         **contradiction_features(best, answer, said, asked),
         **verdict_features(question, references, answer),
         **refusal_features(question, references, answer),
+        **mention_features(question, references, answer),
         "denied": float(denies(question, references, answer)),
         "alternatives": alternatives(question, references, answer),
         **spelling_features([references[index] for index in closest], best, answer, asked),

@@ -106,6 +106,11 @@ def plain(text: str) -> str:
     return text[:MAX_CHARACTERS].replace("\u2019", "'").casefold()
 
 
+def number_or_lemma(word: str) -> str:
+    """Return the digits for a number word, or the lemma of a folded word."""
+    return _DIGITS.get(word) or lemmatizer()(word, word)
+
+
 @lru_cache(maxsize=_MAX_CACHED_TEXTS)
 def folded_words(text: str) -> tuple[str, ...]:
     """Return the lemmas of the folded text's first words, with digits instead of number words."""

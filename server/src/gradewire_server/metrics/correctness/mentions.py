@@ -1,0 +1,213 @@
+"""Read how a reference stands in a short answer: stated, or only mentioned (rejected, compared, quoted, listed …)."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log1p, nan
+from typing import Final, NamedTuple
+
+from gradewire_proto.final_answer.words import any_of, expression
+from gradewire_server.metrics.correctness.words import (
+    FUNCTION_WORDS,
+    STOP_WORDS,
+    VOCABULARY,
+    FeatureText,
+    folded,
+    folded_words,
+    number_or_lemma,
+    plain,
+)
+
+_MOST_WORDS: Final = 40
+"""Maximum number of words of a claim whose mentions are read. Longer prose surrounds right answers with all of it."""
+_MOST_REFERENCES: Final = 8
+_MOST_MENTIONS: Final = 8
+_NEAR: Final = 80
+_MOST_NEW: Final = 12.0
+_MOST_MEMBERS: Final = 6.0
+_MOST_WORDS_OF_MEMBER: Final = 6
+
+_UNSPACED: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_TOKEN: Final = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:[.,]\d+)*(?:'[^\W_]+)*")
+_SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)|\.{3}|[。！？…;\n]")
+
+_LISTS: Final[Mapping[str, str]] = VOCABULARY["mentions"]
+
+
+def _any(name: str) -> str:
+    return expression(tuple(phrase for line in _LISTS[name].split("\n") if (phrase := line.strip())))
+
+
+_ARTICLES: Final = r"(?:(?:the|a|an|of|about|that|this|his|her|their|its|der|die|das|den|dem|le|la|les|el|los|las|l')\s*)"
+_RETRACTS: Final = re.compile(f"{any_of('retract')}|{_any('retracts')}", re.IGNORECASE)
+_QUESTIONED: Final = re.compile("[\"'*_”’»)\\]\\s]{0,4}[?？]")
+_BEFORE: Final = {
+    "contrasted": re.compile(
+        rf"(?:{_any('contrasts')})\s*{_ARTICLES}{{0,2}}(?:[^\W\d_]+\s+)?$"
+        rf"|(?:{_any('first_thoughts')})[^.!?]{{0,30}}$"
+        rf"|(?:{_any('frequent')})\s+(?:[^\W\d_]+\s+){{0,2}}(?:{_any('errors')})\s+(?:[^\W\d_]+\s+){{0,3}}$"
+    ),
+    "related": re.compile(rf"(?:{_any('relations')})\s*{_ARTICLES}{{0,2}}(?:[^\W\d_]+\s+of\s+)?$"),
+    "quoted": re.compile(
+        rf"(?:{_any('speakers')})[^.!?]{{0,20}}(?:{_any('speaks')})[^.!?]{{0,30}}$"
+        rf"|(?:{_any('named')})[^.!?]{{0,15}}$|(?:{_any('places')})\s+[\"']?(?:[^\W\d_]+\s+)?$"
+    ),
+    "rejected": re.compile(rf"(?:{_any('negations')})(?:\W+\w+){{0,4}}\W*$"),
+}
+_AFTER: Final = {
+    "contrasted": re.compile(
+        rf"\W*(?:\w+\W+){{0,4}}(?:is|was|would be|may be|being)\s+(?:\w+\s+){{0,3}}"
+        rf"(?:{_any('frequent')}|{_any('errors')}|only|just|merely)"
+        rf"|\W*(?:\w+\W+){{0,2}}(?:{_any('denials')})|[^.!?]{{0,40}}\b(?:but|though|yet|whereas|while|although)\b"
+    ),
+    "related": re.compile(
+        r"\s*(?:\w+\s+){0,2}(?:or|and)\s+(?:more|less|later|earlier|higher|lower|over|under|above|below|so)\b"
+        rf"|\s*(?:\w+\s+){{0,2}}(?:{_any('comparatives')})|\s*(?:\w+ )?(?:plus|minus)\b"
+    ),
+    "quoted": re.compile(rf"[\"']?\s(?:{_any('places')})"),
+}
+_WITHIN: Final = {"conditional": re.compile(_any("conditions")), "hedged": re.compile(_any("hedges"))}
+_NOT_REJECTED: Final = re.compile(_any("no_rejections"))
+STANCES: Final = ("retracted", "questioned", "contrasted", "related", "quoted", "rejected", "conditional", "hedged")
+"""Ways in which an answer can mention a reference without stating it."""
+
+_SEPARATOR: Final = re.compile(
+    r"\s*(?:[,;/|\n+&•、]|\b(?:and|or|und|oder|et|ou|y|o|e)\b|[和或]|(?:^|\s)\(?[a-e1-9][.)]\s)\s*"
+)
+
+
+class _Token(NamedTuple):
+    word: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """The beginning of a claim in lower case, with its words and their places."""
+
+    text: str
+
+    @cached_property
+    def tokens(self) -> list[_Token]:
+        return [_Token(_normal(match[0]), *match.span()) for match in _TOKEN.finditer(self.text)]
+
+    @cached_property
+    def ends(self) -> list[int]:
+        return [0, *(match.end() for match in _SENTENCE_END.finditer(self.text)), len(self.text) + 1]
+
+    def sentence(self, start: int, end: int) -> tuple[int, int]:
+        """Return the bounds of the sentences that contain a span."""
+        return self.ends[bisect_right(self.ends, start) - 1], self.ends[bisect_left(self.ends, end)]
+
+
+def _normal(word: str) -> str:
+    word = word.removesuffix("'s").replace("'", "").replace(",", "")
+    return number_or_lemma(word if word.isascii() else folded(word).strip() or word)
+
+
+def mention_features(
+    question: FeatureText, references: Sequence[FeatureText], claim: FeatureText
+) -> dict[str, float]:
+    """Return features of how a short claim mentions its references.
+
+    Claims of more than 40 words have only `new_words` and `new_share`.
+
+    Returns:
+        Each of `STANCES`: 1 if the mention that is stated most plainly has this stance, 0 if it has not, NaN if the
+        claim does not mention a reference word for word. `stances`: their number. `new_words`: ln(1 + words that
+        neither the question nor a reference has, without small words). `new_share`: their share. `new_beside`: their
+        number in the sentence of the mention. `members_beside`: for a list, the members that no reference has; NaN
+        if the claim is no list of short members.
+    """
+    known = question.distinct.union(*(reference.distinct for reference in references[:_MOST_REFERENCES]))
+    content = [word for word in claim.words if word not in FUNCTION_WORDS]
+    new = sum(word not in known for word in content)
+    found = {
+        **dict.fromkeys((*STANCES, "stances", "new_beside"), nan),
+        "members_beside": nan,
+        "new_words": log1p(new),
+        "new_share": new / len(content) if content else nan,
+    }
+    if len(claim.words) > _MOST_WORDS:
+        return found
+    reading = _Reading(plain(claim.raw))
+    found["members_beside"] = _members_beside(reading.text, references)
+    own = " ".join(plain(text.raw) for text in (question, *references[:_MOST_REFERENCES]))
+    mentions = [
+        (_stances(reading, *span, own), span)
+        for reference in references[:_MOST_REFERENCES]
+        for span in _spans(reading, reference)
+    ]
+    if not mentions:
+        return found
+    stances, span = min(mentions, key=lambda each: (sum(each[0].values()), each[1][0] - each[1][1]))
+    start, end = reading.sentence(*span)
+    beside = sum(
+        start <= token.start < end and token.word not in known and token.word not in FUNCTION_WORDS
+        for token in reading.tokens
+    )
+    found.update(stances, stances=float(sum(stances.values())), new_beside=min(_MOST_NEW, float(beside)))
+    return found
+
+
+def _spans(reading: _Reading, reference: FeatureText) -> Iterator[tuple[int, int]]:
+    """Yield the spans in which the reference's words stand, small words left out."""
+    words = [_normal(match[0]) for match in _TOKEN.finditer(plain(reference.raw))]
+    wanted = [word for word in words if word not in STOP_WORDS] or words
+    tokens = [token for token in reading.tokens if token.word not in STOP_WORDS or token.word in wanted]
+    count, yielded = len(wanted), 0
+    for place in range(len(tokens) - count + 1 if wanted else 0):
+        if all(token.word == word for token, word in zip(tokens[place : place + count], wanted, strict=True)):
+            yield tokens[place].start, tokens[place + count - 1].end
+            yielded += 1
+            if yielded == _MOST_MENTIONS:
+                return
+
+
+def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, float]:
+    start, end = reading.sentence(left, right)
+    text = reading.text
+    before, after = text[max(start, left - _NEAR) : left], text[right : min(end, right + _NEAR)]
+    retraction = _RETRACTS.search(text, right)
+    around = text[max(0, start - _NEAR) : end + _NEAR]
+    found = {
+        "retracted": retraction is not None and any(map(str.isalnum, text[retraction.end() :])),
+        "questioned": _QUESTIONED.match(text, right) is not None,
+        "conditional": _has_new(_WITHIN["conditional"], text[start:end], own),
+        "hedged": _has_new(_WITHIN["hedged"], around, own),
+        **{
+            name: pattern.search(before) is not None or (name in _AFTER and _AFTER[name].match(after) is not None)
+            for name, pattern in _BEFORE.items()
+        },
+    }
+    found["rejected"] = found["rejected"] and _NOT_REJECTED.search(before) is None
+    return {name: float(found[name]) for name in STANCES}
+
+
+def _has_new(pattern: re.Pattern[str], text: str, own: str) -> bool:
+    """Return True if a text has a phrase that neither the question nor a reference has."""
+    return any(match[0] not in own for match in pattern.finditer(text))
+
+
+def _members(text: str) -> list[str]:
+    parts = [part for part in _SEPARATOR.split(text) if any(map(str.isalnum, part))]
+    if len(parts) > 1:
+        return parts
+    words = text.split()
+    return words if len(words) > 2 and all(word[:1].isdigit() for word in words) else parts  # noqa: PLR2004 - a list
+
+
+def _members_beside(text: str, references: Sequence[FeatureText]) -> float:
+    members = _members(text.rstrip(" .!?\n"))
+    if len(members) < 2 or any(len(member.split()) > _MOST_WORDS_OF_MEMBER for member in members):  # noqa: PLR2004
+        return nan
+    known = frozenset[str]().union(*(reference.distinct for reference in references[:_MOST_REFERENCES]))
+    others = [member for member in members if not _is_known(member, known)]
+    return 0.0 if len(others) == len(members) else min(_MOST_MEMBERS, float(len(others)))
+
+
+def _is_known(member: str, known: Collection[str]) -> bool:
+    return all(word in known or word in STOP_WORDS for word in folded_words(member))
