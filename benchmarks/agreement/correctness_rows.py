@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gradewire_stats.calibration.labelled_rows import Half
 
 
-COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_out) for each in FEATURES)
+COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_out, each.doubts) for each in FEATURES)
 WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))
 SMILE_CUT = 2 / 3
 """SMILE's threshold in preset `v1`, from SMILE's paper."""
@@ -200,7 +200,11 @@ class Fitted:
         found = []
         for probability, values, shape in zip(self.probabilities(rows), rows.values, rows.shapes, strict=True):
             place = self.served.position_of(shape)
-            found.append(self.served.band(confidence, place).holds(probability) or self.served.overruled(values, place))
+            found.append(
+                self.served.band(confidence, place).holds(probability)
+                or self.served.overruled(values, place)
+                or self.served.doubted(values, probability)
+            )
         return np.array(found)
 
 
@@ -236,5 +240,5 @@ def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures:
         form, warnings = found.fit, found.warnings
     else:
         form = fitted_form(rows, provenance)
-    known = [Feature(column.name, column.monotone, column.width, column.rules_out) for column in parts[0].columns]
+    known = [Feature(column.name, column.monotone, column.width, column.rules_out, column.doubts) for column in parts[0].columns]
     return Fitted(form, warnings, read_fit(json.dumps(form), known, version=VERSION))

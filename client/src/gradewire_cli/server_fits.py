@@ -36,14 +36,14 @@ def _metric_of(fitted: StoredCalibration) -> str:
     return f"{fitted.metric}?{values}" if values else fitted.metric
 
 
-def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool]]:
-    """Return the name, direction, width and rule of each `correctness` feature (see `FittedFeature`).
+def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool, bool]]:
+    """Return the name, direction, width, rule and doubt of each `correctness` feature (see `FittedFeature`).
 
     If a grader is named, its logit is one of the features.
     """
     from gradewire_server.metrics.correctness.features import features_of  # noqa: PLC0415 - for fitting alone
 
-    return [(each.name, each.monotone, each.width, each.rules_out) for each in features_of(grader)]
+    return [(each.name, each.monotone, each.width, each.rules_out, each.doubts) for each in features_of(grader)]
 
 
 def correctness_shape() -> tuple[str, ...]:

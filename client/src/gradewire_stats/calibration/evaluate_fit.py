@@ -71,7 +71,7 @@ def probabilities(
     Returns:
         float64[rows].
     """
-    return ruled(_learnt(form, rows, shapes), rows[:, _rules(form)])
+    return ruled(_learnt(form, rows, shapes), rows[:, _flagged(form, "rules_out")])
 
 
 def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -82,8 +82,8 @@ def ruled(found: NDArray[np.float64], rules: NDArray[np.float64]) -> NDArray[np.
     return np.where((rules >= 1).any(axis=1), np.minimum(found, RULED_OUT), found)
 
 
-def _rules(form: Mapping[str, Any]) -> NDArray[np.bool_]:
-    return np.array([feature.get("rules_out", False) for feature in form["features"]], dtype=np.bool_)
+def _flagged(form: Mapping[str, Any], name: str) -> NDArray[np.bool_]:
+    return np.array([feature.get(name, False) for feature in form["features"]], dtype=np.bool_)
 
 
 def _learnt(
@@ -101,8 +101,16 @@ def overruled(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None = None
 ) -> NDArray[np.bool_]:
     """Return bool[rows], True if the model calls the answer right, but a rule calls the answer wrong."""
-    ruled_out = (rows[:, _rules(form)] >= 1).any(axis=1)
+    ruled_out = (rows[:, _flagged(form, "rules_out")] >= 1).any(axis=1)
     return np.asarray(ruled_out & (_learnt(form, rows, shapes) >= RIGHT_FROM), dtype=np.bool_)
+
+
+def doubted(
+    form: Mapping[str, Any], rows: NDArray[np.float64], probabilities: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return bool[rows], True if `probabilities` call an answer right that may only mention a reference."""
+    doubts = (rows[:, _flagged(form, "doubts")] >= 1).any(axis=1)
+    return np.asarray(doubts & (probabilities >= RIGHT_FROM), dtype=np.bool_)
 
 
 def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -54,12 +54,14 @@ class FittedFeature:
             or 0 without a constraint.
         width: Width of the linear transition at a split, in the feature's unit. 0 means hard splits.
         rules_out: If True, a value of 1 or more makes the answer wrong.
+        doubts: If True, a value of 1 or more makes the verdict "right" uncertain.
     """
 
     name: str
     monotone: int
     width: float
     rules_out: bool = False
+    doubts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,12 @@ class LabelledFeatures:
     def rules(self) -> NDArray[np.float64]:
         """float64[rows, rules], the columns of the features whose `rules_out` is True."""
         return self.values[:, [feature.rules_out for feature in self.features]]
+
+    @property
+    def doubts(self) -> NDArray[np.bool_]:
+        """bool[rows], True if the verdict "right" would be uncertain, whatever its probability."""
+        columns = [feature.doubts for feature in self.features]
+        return np.asarray((self.values[:, columns] >= 1).any(axis=1), dtype=np.bool_)
 
     def where(self, kept: NDArray[np.bool_]) -> "LabelledFeatures":
         """Return the rows that a mask, bool[rows], selects."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gradewire_stats.agreement.rows import RIGHT_FROM
 from gradewire_stats.agreement.statistics import auc
-from gradewire_stats.calibration.evaluate_fit import overruled, probabilities, uncertain
+from gradewire_stats.calibration.evaluate_fit import doubted, overruled, probabilities, uncertain
 from gradewire_stats.calibration.labelled_rows import LEAST_OF_A_CLASS, LabelledFeatures, left_out_sources
 
 BINS: Final = 15
@@ -85,7 +85,7 @@ class TransferStatistics:
         auc: Area under the ROC curve, or NaN if labels are all equal.
         ece: Expected calibration error over 15 bins of equal mass.
         at_coverage: Accuracy on the most certain share of rows, for each share in COVERAGES.
-        uncertain: Share of rows that are UNCERTAIN at the confidence 0.9, because they are in the band or overruled.
+        uncertain: Share of rows that are UNCERTAIN at the confidence 0.9, because they are in the band, overruled or doubted.
         accuracy_certain: Accuracy on the rows that are not UNCERTAIN, or NaN without such rows.
         held: Share of the wrong verdicts that are UNCERTAIN, or NaN without wrong verdicts.
     """
@@ -122,6 +122,7 @@ def transfer_statistics(
         shapes = None if mine.shapes is None else mine.shapes.values
         found = probabilities(form, mine.values, shapes)
         flagged = uncertain(form, found, CONFIDENCE, shapes) | overruled(form, mine.values, shapes)
+        flagged |= doubted(form, mine.values, found)
         yield measured(source, found, mine.right, flagged)
 
 

@@ -90,7 +90,7 @@ def tree_form(models: Sequence[Any], features: Sequence[FittedFeature], *, weigh
     return {
         "features": [
             {"name": feature.name, "monotone": feature.monotone, "width": feature.width}
-            | ({"rules_out": True} if feature.rules_out else {})
+            | {name: True for name in ("rules_out", "doubts") if getattr(feature, name)}
             for feature in features
         ],
         "base": base,

@@ -267,7 +267,6 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         "recall": max(*recalls, *(recall(core, said, asked) for core in cores)),
         "last_word": float(any(core.content[-1] in said for core in cores)),
         "new_recall": share(word in said for word in new),
-        "echo": share(word in asked for word in best.content),
         "parts_least": min(recall(part, said, asked) for part in parts),
         **missing_features(best, parts, said, asked),
         **contradiction_features(best, answer, said, asked),

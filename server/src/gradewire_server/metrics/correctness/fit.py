@@ -92,12 +92,14 @@ class CorrectnessFit:
         identity: The `fit_id` of the fit's stored text.
         columns: intp[used], the indices of the metric's features that the fit uses.
         rules: intp[rules], the indices of the features that rule an answer out at a value of at least 1.
+        doubts: intp[doubts], the indices of the features that make the verdict "right" uncertain from 1 on.
     """
 
     identity: str
     form: FitForm
     columns: NDArray[np.intp]
     rules: NDArray[np.intp]
+    doubts: NDArray[np.intp]
     trees: SoftTrees
 
     def raw(self, features: NDArray[np.float64]) -> float:
@@ -129,6 +131,10 @@ class CorrectnessFit:
     def overruled(self, features: NDArray[np.float64], position: ItemPosition | None = None) -> bool:
         """Return True if a rule calls an answer wrong although the fit calls the answer right."""
         return self._ruled_out(features) and self._learnt(features, position) >= VERDICT
+
+    def doubted(self, features: NDArray[np.float64], probability: float) -> bool:
+        """Return True if p(right) calls an answer right that may only mention a reference."""
+        return probability >= VERDICT and bool((features[self.doubts] >= 1).any())
 
     def _learnt(self, features: NDArray[np.float64], position: ItemPosition | None) -> float:
         raw = self.raw(features)
@@ -205,7 +211,8 @@ def read_fit(text: str, known: Sequence[Feature], *, version: int) -> Correctnes
     except TreeError as error:
         raise FitError(f"trees: {error}") from None
     rules = np.array([position for position, feature in enumerate(known) if feature.rules_out], dtype=_INT)
-    return CorrectnessFit(fit_id(text), form, columns, rules, trees)
+    doubts = np.array([position for position, feature in enumerate(known) if feature.doubts], dtype=_INT)
+    return CorrectnessFit(fit_id(text), form, columns, rules, doubts, trees)
 
 
 @lru_cache(maxsize=8)

@@ -59,11 +59,12 @@ class _Form(BaseModel):
 
 
 class FeatureForm(_Form):
-    """A feature of the fit; width 0 means hard splits. Servers ignore `rules_out` and use the metric's own value."""
+    """A feature of the fit; width 0 means hard splits. Servers use the metric's own `rules_out` and `doubts`."""
 
     name: str
     monotone: Literal[-1, 0, 1]
     rules_out: bool = False
+    doubts: bool = False
     width: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
     @field_validator("width")

@@ -230,6 +230,8 @@ def _result(
         reason = "band" if fit.band(confidence).holds(probability) else "unlike"
     elif fit.overruled(values, position):
         reason = "rule"
+    elif fit.doubted(values, probability):
+        reason = "mention"
     return MetricResult(
         probability,
         warnings=(*warnings, ResultWarning.UNCERTAIN) if reason else warnings,
