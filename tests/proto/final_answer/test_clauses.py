@@ -1,0 +1,52 @@
+"""The end of an answer: reasons are cut, names and numbers stay whole."""
+
+import pytest
+
+from gradewire_proto.final_answer import find_final_answer
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "position"),
+    [
+        ("Answer: **5**", "5", "phrase"),
+        ("Answer: Yes, because it is red.", "Yes", "phrase"),
+        ("Answer: No. The sky is blue.", "No", "phrase"),
+        ("Answer: $12.50", "$12.50", "phrase"),
+        ("Answer: 10:30 a.m.", "10:30 a.m.", "phrase"),
+        ("Answer: 3:2", "3:2", "phrase"),
+        ("Answer: J. K. Rowling", "J. K. Rowling", "phrase"),
+        ("Answer: Dr. Watson", "Dr. Watson", "phrase"),
+        ("Answer: St. John's", "St. John's", "phrase"),
+        ("Answer: U.S.A.", "U.S.A.", "phrase"),
+        ("Answer: Washington, D.C.", "Washington, D.C.", "phrase"),
+        ("Answer: Paris, France", "Paris, France", "phrase"),
+        ("Answer: Harry Potter and the Philosopher's Stone", "Harry Potter and the Philosopher's Stone", "phrase"),
+        ("Answer: The Good, the Bad and the Ugly", "The Good, the Bad and the Ugly", "phrase"),
+        ("Answer: Who Framed Roger Rabbit?", "Who Framed Roger Rabbit?", "phrase"),
+        ("Answer: https://example.com/a?b=c", "https://example.com/a?b=c", "phrase"),
+        ("Answer: 1,000,000", "1,000,000", "phrase"),
+        ("Answer: -3", "-3", "phrase"),
+        ("Answer: 5%", "5%", "phrase"),
+        ("Answer: 2/3", "2/3", "phrase"),
+        ("Answer: vitamin C", "vitamin C", "phrase"),
+        ("Answer: A major", "A major", "phrase"),
+        ("Answer: red and blue", "red and blue", "phrase"),
+        ("Answer: C. S. Lewis", "C. S. Lewis", "phrase"),
+        ("Answer: not enough information", "not enough information", "phrase"),
+        ("Answer: None", "None", "phrase"),
+        ("Answer: Nirvana - Nevermind", "Nirvana - Nevermind", "phrase"),
+        ("Answer: Star Wars: A New Hope", "Star Wars: A New Hope", "phrase"),
+        ("Answer: Mission: Impossible", "Mission: Impossible", "phrase"),
+        ("Answer: 2001: A Space Odyssey", "2001: A Space Odyssey", "phrase"),
+        ("Antwort: Die Sonne, die im Zentrum steht.", "Die Sonne", "phrase"),
+        ("Antwort: der Hund, die Katze und das Pferd", "der Hund, die Katze und das Pferd", "phrase"),
+        ("Antwort: ca. 5 km", "ca. 5 km", "phrase"),
+        ("Answer: ~~Paris~~ London", "London", "phrase"),
+        ("Answer: `x[0]`", "x[0]", "phrase"),
+        ("Answer: 5\nWait, I made a mistake.\nAnswer: 6", "6", "phrase"),
+        ("Answer: 5\n\nActually, let me recheck. 2+4 = 6.\n\nAnswer: 6", "6", "phrase"),
+    ],
+)
+def test_an_answer_ends_where_its_reason_begins(completion: str, answer: str, position: str) -> None:
+    found = find_final_answer(completion)
+    assert (found.text, found.position) == (answer, position)

@@ -1,0 +1,77 @@
+"""Corrections, contrasts and first thoughts."""
+
+import pytest
+
+from gradewire_proto.final_answer import find_final_answer
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "position"),
+    [
+        ("The answer isn't London. It is Paris.", "Paris", "correction"),
+        ("The capital of Australia is Sydney. Wait, no, it's Canberra.", "Canberra", "correction"),
+        ("The capital of Australia is Sydney... actually, it's Canberra.", "Canberra", "correction"),
+        ("I think it's Sydney. Actually, no, Canberra.", "Canberra", "correction"),
+        ("Sydney — sorry, I mean Canberra.", "Canberra", "correction"),
+        ("It's 15. Oh wait, I misread the question; it's 17.", "17", "correction"),
+        ("Answer: 12 (wait, that should be 14)", "14", "correction"),
+        (
+            "Final answer: 25 cm². Wait, I used the diameter. The radius is 2.5, so the area is 19.6 cm².",
+            "19.6 cm²",
+            "correction",
+        ),
+        ("I'd pick B. On reflection, C.", "C", "correction"),
+        ("Paris. No, scratch that — Lyon.", "Lyon", "correction"),
+        ("Die Antwort ist 7. Ach nein, 8.", "8", "correction"),
+        ("Das ist Mozart. Entschuldigung, ich meine Haydn.", "Haydn", "correction"),
+        ("Es sind 12 Stück. Moment, ich habe mich verzählt: es sind 13.", "13", "correction"),
+        ("Ich sage Köln. Nein, doch nicht: Bonn.", "Bonn", "correction"),
+        ("Antwort: Blau. Nein, eigentlich Grün.", "Grün", "correction"),
+        ("La réponse est Lyon. Euh non, Marseille.", "Marseille", "correction"),
+        ("C'est 12. Attendez, je me suis trompé, c'est 14.", "14", "correction"),
+        ("Es Madrid. Espera, no, es Barcelona.", "Barcelona", "correction"),
+        ("La respuesta es 10... perdón, 12.", "12", "correction"),
+        ("答案是北京。不对，是上海。", "上海", "correction"),
+        ("应该是李白，不，是杜甫。", "杜甫", "correction"),
+        ("È Roma. No, aspetta, è Milano.", "Milano", "correction"),
+        ("É Lisboa. Aliás, é Porto.", "Porto", "correction"),
+        ("Это Москва. Точнее, Петербург.", "Петербург", "correction"),
+        ("答えは3です。いや、4です。", "4", "correction"),
+        ("Het is Gent. Nee, wacht, Brugge.", "Brugge", "correction"),
+        ("To jest Kraków. Nie, czekaj, Warszawa.", "Warszawa", "correction"),
+        ("정답은 3입니다. 아니, 4입니다.", "4", "correction"),
+        ("It's not a fruit but a vegetable.", "a vegetable", "correction"),
+        ("It isn't blue. It's green.", "green", "correction"),
+        ("Blue? No, green.", "green", "correction"),
+        ("Is it Rome? No, it's Milan.", "Milan", "correction"),
+        ("Mars is wrong; it's Venus.", "Venus", "correction"),
+        ("The answer is not Mars but Venus.", "Venus", "correction"),
+        ("Es ist nicht Mars, sondern Venus.", "Venus", "correction"),
+        ("Die Antwort ist nicht 5, sondern 6.", "6", "correction"),
+        ("Ce n'est pas Mars, mais Vénus.", "Vénus", "correction"),
+        ("Ce n'est pas Mars. C'est Vénus.", "Vénus", "correction"),
+        ("No es Marte, sino Venus.", "Venus", "correction"),
+        ("No es Marte. Es Venus.", "Venus", "correction"),
+        ("不是火星，而是金星。", "金星", "correction"),
+        ("答案不是火星，而是金星。", "金星", "correction"),
+        ("Non è Marte, ma Venere.", "Venere", "correction"),
+        ("Não é Marte, mas sim Vênus.", "Vênus", "correction"),
+        ("Это не Марс, а Венера.", "Венера", "correction"),
+        ("Het is niet Mars, maar Venus.", "Venus", "correction"),
+        ("火星ではなく、金星です。", "金星", "correction"),
+        ("At first I thought it was Mars, but it's actually Venus.", "Venus", "correction"),
+        ("My first guess was copper; it is in fact zinc.", "zinc", "correction"),
+        ("You might think it's Sydney, but it's Canberra.", "Canberra", "correction"),
+        ("Most people would guess Sydney, but the capital is Canberra.", "Canberra", "correction"),
+        ("Ich dachte zuerst an Kupfer, aber es ist Zink.", "Zink", "correction"),
+        ("Man könnte meinen, es sei Kupfer, doch es ist Zink.", "Zink", "correction"),
+        ("Je pensais au cuivre, mais c'est le zinc.", "le zinc", "correction"),
+        ("Pensé que era cobre, pero es zinc.", "zinc", "correction"),
+        ("我本来以为是铜，但其实是锌。", "锌", "correction"),
+        ("看起来是铜，实际上是锌。", "锌", "correction"),
+        ("Antwort: 5\n\nHalt, das war falsch. Richtig ist 6.", "6", "correction"),
+    ],
+)
+def test_a_correction_replaces_what_was_said_before(completion: str, answer: str, position: str) -> None:
+    found = find_final_answer(completion)
+    assert (found.text, found.position) == (answer, position)
