@@ -7,10 +7,10 @@ from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, Span, choice,
 from gradewire_proto.final_answer.words import any_of
 
 _LEAD: Final = re.compile(
-    rf"(?:[\s,，:：—–-]|(?:and|but|well|um|hmm|oh|ah|y|et|und|e|pero|mais|aber|really|actually|today|now|still|"
+    rf"(?:[\s,，:：—–-]|(?:and|but|well|no(?=,)|non(?=,)|nein(?=,)|um|hmm|oh|ah|y|et|und|e|pero|mais|aber|really|actually|today|now|still|"
     rf"instead|indeed|eigentlich|eher|plutôt|más bien|"
-    rf"in fact|tatsächlich|in wahrheit|en realidad|en réalité|en fait|in realtà|na verdade|it should|the right one|"
-    rf"其实|实际上|那么|就|而|但)(?=[\s,，:：]|[^\x00-\x7f])|(?:{any_of('so')})(?=[\s,，:：]|[^\x00-\x7f])){{0,8}}",
+    rf"in fact|tatsächlich|in wahrheit|en realidad|en réalité|en fait|in realtà|na verdade|the right one|"
+    rf"其实|实际上|不(?=[,，])|那么|就|而|但)(?=[\s,，:：]|[^\x00-\x7f])|(?:{any_of('so')})(?=[\s,，:：]|[^\x00-\x7f])){{0,8}}",
     re.IGNORECASE,
 )
 _IT_IS: Final = re.compile(
@@ -56,6 +56,7 @@ _NUMBER: Final = r"[-−+]?(?:[$€£¥]\s?)?\d(?:[\d.,'’\u00a0\u202f]*\d)?(?:
 _TAIL_QUANTITY: Final = re.compile(
     rf"(?<![\w.,=+*/×·÷(−-])({_NUMBER}(?:\s?[^\s\d.,;:!?]+(?:\s(?:of|de|d['’]|von|di)?\s?[^\s\d.,;:!?]+)?)?)\s?[.!。！]?$"
 )
+_AMOUNT: Final = re.compile(r"\d[\d.,]*\s?[^\W\d]")
 _EQUALS: Final = re.compile("[=≈]")
 _ANOTHER: Final = re.compile(r"\b(?:or|oder|ou|o|and|und|et|y|e)\b\s*\w{1,3}\s?$|或")
 _VARIABLE: Final = re.compile(r"(?:^|[\s,，。])([a-zA-Z])\s?$")
@@ -82,6 +83,8 @@ def asserted_answer(text: str, left: int, right: int) -> Span:
     if ellipsis is not None and len(text[left : ellipsis.start()].split()) <= 4:
         return trimmed(text, left, ellipsis.start())
     left, right = first_clause(text, _predicate(text, left, right), right)
+    if _AMOUNT.match(text, left, right) is not None and (verb := _VERB.search(text, left, right)) is not None:
+        right = verb.start()  # "63 seats are free"
     for ends in (_TRAILING, _NOT, _CLEFT):
         if (end := ends.search(text, left + 1, right)) is not None:
             right = end.start()
@@ -115,6 +118,8 @@ def _after_verb(text: str, left: int, right: int) -> int:
         return _after(_IT_IS, text, it_is, right)
     bracket = text.find(" (", left, right)
     verb = _VERB.search(text, left, right if bracket < 0 else bracket)
+    if _AMOUNT.match(text, left, right) is not None:
+        return left
     if verb is not None and len(text[left : verb.start()].split()) <= 14:
         return _after(_IT_IS, text, verb.end(), right)
     if (reader := _after(_YOU_DO, text, left, right)) > left:
@@ -149,6 +154,8 @@ def calculated(text: str, left: int, right: int) -> Span | None:
         return (left + variable.start(1), stop) if before[: variable.start(1)].strip() else None
     if len(text[number.end() : stop].split()) > 1 or stop - number.end() > 16:
         result = _RESULT.match(text, signs[-1].start(), right)
+        if result is not None and re.search(r"\d", text[result.end() : stop]) is not None:
+            return None  # the sentence goes on with another number
         return None if result is None else result.span(1)
     return start, stop
 

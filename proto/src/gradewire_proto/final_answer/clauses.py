@@ -146,6 +146,8 @@ def trimmed(text: str, left: int, right: int) -> Span:
 def tidied(text: str, left: int, right: int) -> Span:
     r"""Return a span without emphasis, quotes, `$…$` or `\text{…}` around it, and without a final full stop."""
     left, right = trimmed(text, left, right)
+    inner = text[left:right]
+    left = min(left + len(inner) - len(inner.lstrip(" ,;，；、。")), max(left, right - 1))
     for _ in range(_MOST_LAYERS):
         before = left, right
         left, right = without_stop(text, *_without_quotes(text, *_without_emphasis(text, left, right)))

@@ -25,7 +25,7 @@ _FILLER: Final = re.compile(
 _AFTER_CUE: Final = r"(?=[\s,.:!?—–;…，。：、！-]|$|[^\x00-\x7f])"
 _RETRACT: Final = re.compile(rf"(?:{any_of('retract')}){_AFTER_CUE}", re.IGNORECASE)
 _DOUBT: Final = re.compile(
-    rf"(?:{any_of('doubt')})(?:[,.:!?…—–;，。：！、]|\s[—–-]\s|\s(?={any_of('it_is', 'excuse', 'doubt')})|(?=是))",
+    rf"(?:{any_of('doubt')})(?:[,.:!?…—–;，。：！、]|\s[—–-]\s|\s(?={any_of('it_is', 'excuse', 'doubt')})|(?=是\w))",
     re.IGNORECASE,
 )
 _SAID: Final = re.compile(r"[^\s.,;:—–(-]")
@@ -35,6 +35,8 @@ _STATED: Final = re.compile(rf"[,;，；]\s?(?={any_of('it_is')}(?!\w)|(?:应该
 _CONTINUES: Final = re.compile(
     r"[:：]\s?\S|[,，]\s?\S{1,12}\s(?:ist es|so)|\bso\b|也就是|应该|\balso\b|\bdonc\b|应为|->|="
 )
+_SPEAKER: Final = re.compile(r"(?:i|we|ich|wir|je|nous|yo|eu|io|ik|я)\s|j['’]|我", re.IGNORECASE)
+_IT_IS: Final = re.compile(any_of("it_is"), re.IGNORECASE)
 _CONFIRM: Final = re.compile(rf"(?:{any_of('confirm')})(?=\s?[,.!:;—–。，！]|$)", re.IGNORECASE)
 _SO: Final = re.compile(rf"(?:{any_of('so')})(?=[\s,，:：]|[^\x00-\x7f])", re.IGNORECASE)
 
@@ -46,7 +48,7 @@ _WRONG: Final = re.compile(
 )
 _FIRST: Final = re.compile(any_of("first"), re.IGNORECASE)
 _BELIEF: Final = re.compile(
-    r"\b(?:sa(?:y|id|ys)|th(?:ink|ought)|guess|expect|look|seem|tempt|believ|belief|answer|wrong|mistake|instinct|"
+    r"\b(?:sa(?:y|id|ys)|sound|th(?:ink|ought)|guess|expect|look|seem|tempt|believ|belief|answer|wrong|mistake|instinct|"
     r"convinced|wrote|assum|suspect|"
     r"mistook|intuit|used to|had the better|confus|had in mind|idea|impression|candidate|glance|started with|"
     r"began with|"
@@ -166,7 +168,7 @@ def asserted(text: str, listed: list[Span]) -> Span | None:
 
 def _without_excuse(text: str, span: Span) -> Span | None:
     """Return a sentence, without an excuse at its start if a statement follows; None if the sentence only excuses."""
-    if _EXCUSE.match(text, *span) is None:
+    if _EXCUSE.match(text, *span) is None and (_SPEAKER.match(text, *span) is None or _IT_IS.match(text, *span)):
         return span
     if (stated := _STATED.search(text, *span)) is not None:
         return stated.end(), span[1]

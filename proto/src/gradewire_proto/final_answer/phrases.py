@@ -18,18 +18,37 @@ _WORD: Final = (
 _QUALIFIED: Final = rf"(?:[ \t]{{1,4}}{_WORD}){{0,6}}?"
 _UNSPACED: Final = r"(?:(?![是为為选選在不。，、：；！？])[\u3040-\u9fff\uac00-\ud7af]){0,8}?"
 _SIGN: Final = (
-    r"(?:[:：]{1,2}|=(?!=)|[→⇒➜➡]\ufe0f?|(?<=ans|odp|ntw)\.(?=\s)|(?<=\s)[—–-]{1,2}(?=\s)|(?<=\w)[—–](?=\w|\s))"
+    r"(?:[:：]{1,2}|[-=]>|=(?!=)|(?<=\s)of(?=\s[\d$€£−-])|[→⇒➜➡]\ufe0f?|"
+    r"(?<=ans|odp|ntw)\.(?=\s)|(?<=\s)[—–-]{1,2}(?=\s)|(?<=\w)[—–](?=\w|\s))"
 )
 _COPULA: Final = (
     rf"(?:[ \t]{{1,4}}|(?<=[^\x00-\x7f]))(?:(?P<maybe>{any_of('maybe')})|"
     rf"(?P<is>(?!选[项择])(?:{any_of('is')}|(?<=odpowiedź\s)to(?=\s)|(?<=答)(?=[A-H]\b))))\s{{0,4}}[:：]?"
 )
 
+_INSERTED: Final = r"(?:\s[\"“][^\"”\n]{1,120}[\"”]|,\s[^,.:\n]{1,40},)?"
+
 _ANSWER: Final = re.compile(
     rf"(?:(?P<strong>{any_of('answer')})|(?P<weak>{any_of('result')})){_NUMBER}{_ASIDE}"
     rf"(?:(?:{_QUALIFIED}|{_UNSPACED})(?:,\s[^,.:：\n]{{1,40}}?)?{_ASIDE}[ \t]{{0,8}}(?P<sign>{_SIGN})|"
-    rf"(?:{_QUALIFIED}|{_UNSPACED}){_COPULA})",
+    rf"(?:{_QUALIFIED}|{_UNSPACED}){_INSERTED}{_COPULA})",
     re.IGNORECASE,
+)
+_INVERTED: Final = re.compile(
+    r"(?<!\w)(?:ist|lautet|beträgt|wäre|heißt)\s(?:die|das|der|meine|unsere)\s(?:[a-zäöü]+\s)?"
+    rf"(?:{any_of('answer', 'result')})\s?[:：]?\s(?=[^\s.,;!?])",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(
+    r"(?:^|(?<=[.!?\n])[ \t]?|(?<=[.!?:,]\s)|(?<=[。，]))(?:(?:so|thus|hence|therefore|also|somit|donc|"
+    r"所以|因此)[\s,，]{0,2})?"
+    r"(?P<named>(?!(?:this|that|it|which|here|there|what|das|dies|hier|es|c|ce|voici|esta|esto|这|那|以上|not|who)(?!\w))"
+    r"[^\n.!?:;,，。]{1,60}?)"
+    r"(?:\s(?:is|must be|ist|est|es|è|é)\s"
+    r"(?:therefore\s|thus\s|also\s|donc\s)?(?:the|my|die|la|mi|ma)\s(?:[^\W\d_]{1,16}\s){0,2}?|"
+    r"(?:就)?是(?:正确|最终)?的?)"
+    rf"(?:{any_of('answer')})(?=\s?(?:[.!,;。，]|$|\n|\s(?:because|since|weil|car|porque|to)\b))",
+    re.IGNORECASE | re.MULTILINE,
 )
 _CORRECT: Final = re.compile(
     r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|richtige|richtiger|richtiges|"
@@ -125,19 +144,29 @@ IS_ANSWERED: Final = _ANSWER
 
 def _statements(text: str, original: str) -> Iterator[Statement]:
     for match in _ANSWER.finditer(text):
-        if match["weak"] and match["sign"] and not _is_label(text, match.start()):
-            continue
-        if (statement := _statement(text, match, 1 if match["weak"] or match["maybe"] else 2)) is not None:
+        certain = match["weak"] is None and match["maybe"] is None
+        if (match["weak"] is None or match["sign"] is None or _is_label(text, match.start())) and (
+            statement := _statement(text, match, 1 + certain)
+        ):
             yield statement
     for match in _CORRECT.finditer(text):
-        if (statement := _statement(text, match, 1 if match["maybe"] else 2)) is not None:
+        if (statement := _statement(text, match, 1 + (match["maybe"] is None))) is not None:
             yield statement
+    yield from _headings(text, original)
+    yield from _named(text)
+
+
+def _named(text: str) -> Iterator[Statement]:
+    """Yield statements that name the answer before the word for it, and the letters of choices."""
+    for match in _INVERTED.finditer(text):
+        if (content := _content(text, match.end())) is not None:
+            yield Statement(match.start(), *content, "phrase")
+    for match in _NAMED.finditer(text):
+        yield Statement(match.start(), *match.span("named"), "phrase")
     for pattern in (_CHOSEN, _VERDICT, _OPTION, _ONLY):
         for match in pattern.finditer(text):
             if not _only_mentioned(text, match):
-                force = 1 if pattern is _ONLY else 2
-                yield Statement(match.start(), *match.span("letter"), "phrase", force)
-    yield from _headings(text, original)
+                yield Statement(match.start(), *match.span("letter"), "phrase", 1 if pattern is _ONLY else 2)
 
 
 def _headings(text: str, original: str) -> Iterator[Statement]:

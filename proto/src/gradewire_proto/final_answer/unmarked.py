@@ -23,8 +23,8 @@ _SOLUTIONS: Final = re.compile(
 _LABELLED_CODE: Final = re.compile(r"[^\n:]{1,80}:\s(`[^`\n]{1,80}`|\*\*[^*\n]{1,80}\*\*)[.]?")
 _EQUATION: Final = re.compile(r"\$?[a-zA-Z]\s?[=≈]\s?[^=≈\n]{1,40}")
 _SO: Final = re.compile(
-    rf"(?:^|(?<=[,;，；.。—–\n])\s?|(?<=[,;.—–\n]\s))(?:and\s|und\s|et\s|"
-    rf"y\s)?(?:{any_of('so')})[,，:：]?\s{{0,2}}(?=(?:{any_of('it_is')})(?!\w)|(?:about\s)?[-−$€£]?\d)",
+    rf"(?:^|(?<=[,;，；.。—–\n])\s?|(?<=[,;.—–\n]\s))(?:(?:and|und|et|y)\s)?(?:(?:{any_of('so')})[,，:：]?\s{{0,2}}){{1,2}}"
+    rf"(?=(?P<equation>[a-zA-Z]\s?=)|(?:{any_of('it_is')})(?!\w)|(?:about\s)?[-−$€£]?\d)",
     re.IGNORECASE,
 )
 _CALLED: Final = re.compile(
@@ -147,7 +147,7 @@ def _conclusion(original: str, text: str, end: int) -> Found | None:
     last = None
     for found in _SO.finditer(text, left, right):
         last = found
-    if last is not None and text[: last.start()].strip():
+    if last is not None and (last["equation"] or text[: last.start()].strip()):
         return asserted(original, text, last.end(), right, "line")
     for found in _CALLED.finditer(text, left, right):
         last = found
