@@ -9,6 +9,7 @@ from gradewire_proto.final_answer.clauses import Span, choice, tidied, trimmed, 
 from gradewire_proto.final_answer.marks import Position
 
 _BRACKETS: Final = {")": "(", "]": "[", "}": "{", "）": "（"}
+_EXCLAIMED: Final = re.compile(r"[^\W\d]!$|[^\x00-\x7f]！$")
 _BOLD: Final = re.compile(r"(?:\*\*|__)(?=\S)([^*_\n]{1,120}?)(?<=\S)(?:\*\*|__)")
 
 
@@ -33,6 +34,8 @@ def finish(original: str, left: int, right: int, position: Position) -> Found:
     left, right = tidied(original, left, right)
     if (letter := choice(original, left, right)) is not None:
         left, right = letter
+    if position != "whole" and _EXCLAIMED.search(original, max(left, right - 3), right) is not None:
+        right -= 1
     closing = original[right - 1 : right]
     if closing in _BRACKETS and original.count(closing, left, right) > original.count(_BRACKETS[closing], left, right):
         right -= 1

@@ -83,6 +83,7 @@ _VAGUE: Final = re.compile(
     r"at)\b))",
     re.IGNORECASE,
 )
+_PASSIVE: Final = re.compile(r"[a-z]+ed\s(?:for|by|in|to|with|at|on|as|from|until|into)\b")
 _NEGATED: Final = re.compile(
     r"(?:definitely\s|certainly\s|clearly\s|actually\s)?(?:not|n't|nicht|kein\w{0,3}|pas|niet|geen|不是|不)\b|不",
     re.IGNORECASE,
@@ -100,9 +101,9 @@ _CHOSEN: Final = re.compile(
     re.IGNORECASE,
 )
 _VERDICT: Final = re.compile(
-    rf"(?<!\w)(?:(?:l['’])?(?:{any_of('option')})\s{{0,2}})?(?<!\w){_LETTER}(?:项|選項|选项)?\s{{0,2}}"
+    rf"(?:(?:(?<!\w)l['’])?(?:{any_of('option')})\s{{0,2}})?(?<![A-Za-zА-я\d_]){_LETTER}(?:项|選項|选项)?\s{{0,2}}"
     rf"(?:is|ist|est|es|è|é|是|is the|must be|—)?\s{{0,2}}(?:therefore\s|also\s|thus\s|"
-    rf"clearly\s)?(?:{any_of('correct')})(?!\w)",
+    rf"clearly\s)?(?:{any_of('correct')})(?!\w)(?!\s(?:nicht|not|pas|no)\b)",
     re.IGNORECASE,
 )
 _OPTION: Final = re.compile(
@@ -205,7 +206,7 @@ def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
     end = left.end() if left else match.end()
     if _NEGATED.match(text, end) is not None and copula:
         return None
-    if copula and _VAGUE.match(text, end) is not None:
+    if copula and (_VAGUE.match(text, end) or (_PASSIVE.match(text, end) and force == 1)):
         return None
     content = _content(text, end)
     return None if content is None else Statement(match.start(), *content, "phrase", force)
