@@ -60,6 +60,15 @@ from gradewire_proto.final_answer import find_final_answer
         ("Antwort: Lima, weil Cusco in den Bergen liegt.", "Lima", "phrase"),
         ("Antwort: Lima (Cusco liegt in den Bergen).", "Lima", "phrase"),
         ("Antwort: Lima. Die Stadt liegt an der Küste.", "Lima", "phrase"),
+        ("Answer: True. It holds for all x.", "True", "phrase"),
+        ("Answer: True, as shown above.", "True", "phrase"),
+        ("Answer: Rome [1]", "Rome [1]", "phrase"),
+        ('Answer: "Rome"', "Rome", "phrase"),
+        ("Answer: Rome\n\n(I'm 90% sure.)", "Rome", "phrase"),
+        ("Answer: Rome\n\nPlease tell me if I should explain this answer.", "Rome", "phrase"),
+        ("Answer: Rome\nConfidence: high", "Rome", "phrase"),
+        ("Answer: Rome\n\nDo you want to know more?", "Rome", "phrase"),
+        ("Antwort: Rom\n\nSagen Sie Bescheid, wenn die Antwort nicht hilft.", "Rom", "phrase"),
     ],
 )
 def test_an_answer_ends_where_its_reason_begins(completion: str, answer: str, position: str) -> None:

@@ -16,6 +16,7 @@ from gradewire_proto.final_answer import MAX_READ_CHARACTERS, find_final_answer
         ("Paris\n\nHuman: thanks", "Paris", "whole"),
         ("<think>hm</think><answer>Paris</answer>", "Paris", "tagged"),
         ("<|begin_of_solution|>Paris<|end_of_solution|>", "Paris", "whole"),
+        ("<think>a</think>\n\n**Oslo**", "Oslo", "line"),
     ],
 )
 def test_only_the_spoken_turn_is_read(completion: str, answer: str, position: str) -> None:

@@ -33,7 +33,7 @@ _CONCLUDES: Final = re.compile(
     rf"[→⇒]\s?|\sso\s(?=\d)",
     re.IGNORECASE,
 )
-_COLON: Final = re.compile(r"[:：]\s{0,4}(?=\S)")
+_COLON: Final = re.compile(r"(?:：|:(?!\d))\s{0,4}(?=\S)")
 _CLEFT: Final = re.compile(
     r"\s(?:that|who|which|qui|que|dont|che)\s|\squ['’](?=il|elle|on|ils)|,\s(?:der|die|das|den|qui|que|che)\s|"
     r"\s(?:in Python|here)(?=\s|$)",

@@ -48,7 +48,7 @@ _WRONG: Final = re.compile(
 )
 _FIRST: Final = re.compile(any_of("first"), re.IGNORECASE)
 _BELIEF: Final = re.compile(
-    r"\b(?:sa(?:y|id|ys)|sound|th(?:ink|ought)|guess|expect|look|seem|tempt|believ|belief|answer|wrong|mistake|instinct|"
+    r"\b(?:sa(?:y|id|ys)|sound|th(?:ink|ought)|guess|expect|appear|look|seem|tempt|believ|belief|answer|wrong|mistake|instinct|"
     r"convinced|wrote|assum|suspect|"
     r"mistook|intuit|used to|had the better|confus|had in mind|idea|impression|candidate|glance|started with|"
     r"began with|"

@@ -51,7 +51,7 @@ _NAMED: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CORRECT: Final = re.compile(
-    r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|richtige|richtiger|richtiges|"
+    r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|exact|actual|true|richtige|richtiger|richtiges|"
     r"korrekte|bonne|bon|"
     r"correcta|correcto|corretta|corretto|giusta|giusto|certa|certo|juiste|правильный|правильная|правильное)|正确的?|正確的?)"
     rf"(?:\s[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[^\W\d\s]{{0,4}}?){_COPULA}",
@@ -71,7 +71,9 @@ _ASKED: Final = re.compile(r"(?:^|\n)[ \t]{0,4}(?:Q|F|P|问|Question|Frage)[ \t]
 _BEFORE: Final = re.compile(
     r"(?:\b(?:if|whether|why|how|hope|wenn|ob|falls|warum|si|se|what|where|that's what|says|this|diese|esta|cette|"
     r"questa|these|my previous)\s"
-    r"(?:(?:the|an|my|your|die|la|una|final|correct)\s){0,2}|以上|如果|上述)$",
+    r"(?:(?:the|an|my|your|die|la|una|final|correct)\s){0,2}|"
+    r"(?:you|one|many|people|some|most)\s(?:might|would|could|may|will)\s(?:think|say|guess|assume|expect|believe)\s(?:that\s)?(?:the\s)?|"
+    r"以上|如果|上述)$",
     re.IGNORECASE,
 )
 # Small letters only: "Just" may be a name.
@@ -192,7 +194,7 @@ def _is_label(text: str, start: int) -> bool:
 
 def _only_mentioned(text: str, match: re.Match[str]) -> bool:
     """Return True if a phrase stands in "if the answer is" and the like."""
-    return _BEFORE.search(text[max(0, match.start() - 32) : match.start()]) is not None
+    return _BEFORE.search(text[max(0, match.start() - 40) : match.start()]) is not None
 
 
 def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
