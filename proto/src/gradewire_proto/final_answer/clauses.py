@@ -1,4 +1,4 @@
-r"""Where an answer begins and ends: sentences, reasons after it, emphasis around it, letters of choices.
+r"""Start and end of an answer: sentences, reasons after it, emphasis around it, letters of choices.
 
 All functions take a text and a span of it, and return a narrower span. A sentence is read up to 600 characters.
 """

@@ -147,7 +147,7 @@ def _plain(text: str) -> str:
 
 
 def _resolve(original: str, text: str, depth: int) -> Found | str:
-    """Find the answer in a spoken text; return the reason if there is none."""
+    """Find the answer in a spoken text; return the reason if it has no answer."""
     end = without_closers(text)
     statement = _last_statement(text, original)
     if statement is not None and statement.force == 2:

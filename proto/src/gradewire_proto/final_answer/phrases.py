@@ -72,7 +72,7 @@ _BEFORE: Final = re.compile(
     r"(?:\b(?:if|whether|why|how|hope|wenn|ob|falls|warum|si|se|what|where|that's what|says|this|diese|esta|cette|"
     r"questa|these|my previous)\s"
     r"(?:(?:the|an|my|your|die|la|una|final|correct)\s){0,2}|"
-    r"(?:you|one|many|people|some|most)\s(?:might|would|could|may|will)\s(?:think|say|guess|assume|expect|believe)\s(?:that\s)?(?:the\s)?|"
+    r"(?!i\s)\w{1,12}\s(?:might|would|could|may|will)\s(?:think|say|guess|assume|expect|believe)\s(?:that\s)?(?:the\s)?|"
     r"以上|如果|上述)$",
     re.IGNORECASE,
 )

@@ -120,7 +120,7 @@ def turn(text: str, left: int, right: int) -> Span:
 
 
 def without_next_question(text: str, left: int, right: int, is_answered: re.Pattern[str]) -> int:
-    """Return the end of the text before a question that a model invented after its answer; `right` if there is none.
+    """Return the end of the text before a question that a model invented after its answer; `right` by default.
 
     Args:
         text: The text that contains the span.
