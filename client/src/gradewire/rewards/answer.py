@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from gradewire.errors import InvalidRequest
-from gradewire_proto.final_answer import MAX_READ_CHARACTERS, Position, find_final_answer
+from gradewire_proto import final_answer
+from gradewire_proto.final_answer import MAX_READ_CHARACTERS, Position
 from gradewire_proto.final_answer.thinking import after_thinking
 
 __all__ = [
@@ -230,7 +231,7 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
     check_extraction(extraction)
     text = completion if isinstance(completion, str) else last_message(completion)
     if extraction == "auto":
-        final = find_final_answer(text)
+        final = final_answer.find_final_answer(text)  # imported now: it is slow to import
         return Answer(final.text, final.position, final.reason)
     spoken = after_thinking(text[-MAX_READ_CHARACTERS:])
     if spoken is None:

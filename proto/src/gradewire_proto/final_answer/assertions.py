@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, Span, choice, first_clause, sentences, trimmed
+from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, choice, first_clause, sentences, trimmed
+from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
 _LEAD: Final = re.compile(

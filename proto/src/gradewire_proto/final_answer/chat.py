@@ -26,6 +26,9 @@ _OPEN_LABEL: Final = re.compile(
 )
 
 
+_LONGEST_OPENED: Final = 4000
+
+
 def without_closers(text: str) -> int:
     """Return the end of a text without the sentences at its end that only address the reader."""
     end = len(text.rstrip())
@@ -33,7 +36,7 @@ def without_closers(text: str) -> int:
         paragraph = text.rfind("\n\n", 0, end)
         listed = sentences(text, max(0, end - 1200), end)
         if (paragraph >= 0 and text[:paragraph].strip() and _CLOSER.match(text, paragraph + 2, end) is not None) or (
-            paragraph >= 0 and re.fullmatch(r"\s*(?:---+|\*\*\*+)\s*", text[paragraph:end])
+            0 <= paragraph >= end - 200 and re.fullmatch(r"\s*(?:---+|\*\*\*+)\s*", text[paragraph:end])
         ):
             end = len(text[:paragraph].rstrip())
         elif len(listed) > 1 and _CLOSER.match(text, *listed[-1]) is not None and listed[-1][0] > 0:
@@ -48,16 +51,21 @@ def unasserted(text: str, end: int, statement: Statement | None) -> str:
     said = text[:end].strip()
     if not said:
         return "the completion is empty"
-    if empty_mark(said) and len(said) < 40:
+    if len(said) < 40 and empty_mark(said):
         return "the marked answer is empty"
     if statement is None and _OPEN_LABEL.fullmatch(said) is not None and said.rstrip("*_ ").endswith((":", "：")):
         return "nothing follows the announcement of the answer"
     whole = text.strip()
     if whole.endswith(("?", "？")):
         listed = sentences(whole[-1200:], 0, len(whole[-1200:]))
-        if len(listed) == 1 and _YOU.search(whole) is not None:
+        if len(listed) == 1 and _YOU.search(whole[-1200:]) is not None:
             return "the completion asks a question"
-    if statement is None and _PLANNING.match(said) is not None and _FINISHED.search(said) is None and len(said) > 24:
+    if (
+        statement is None
+        and _PLANNING.match(said) is not None
+        and _FINISHED.search(said[-200:]) is None
+        and len(said) > 24
+    ):
         return "the completion ends before an answer"
     return ""
 
@@ -72,6 +80,8 @@ def opened(original: str, text: str, end: int) -> Found | None:
         begin = opener.end()
     if not begin:
         return None
+    if end - begin > _LONGEST_OPENED:
+        return Found(begin, end, "whole")
     listed = sentences(text, begin, end)
     if len(listed) > 2:
         return Found(begin, end, "whole")

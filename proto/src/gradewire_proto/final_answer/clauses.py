@@ -4,16 +4,14 @@ All functions take a text and a span of it, and return a narrower span. A senten
 """
 
 import re
-from typing import Final, TypeAlias
+from typing import Final
 
+from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of, words
-
-Span: TypeAlias = tuple[int, int]
-"""Start and end of a part of a text, in characters."""
 
 LONGEST_SENTENCE: Final = 600
 
-_END: Final = re.compile(r"[.!?…]+[\"'”’»)\]*_`]{0,3}(?=\s|$)|[。！？]+[”」』》）)\"]{0,2}|\n")
+_END: Final = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_`]{0,3}(?=\s|$)|[。！？]+[”」』》）)\"]{0,2}|\n")
 _BEFORE_STOP: Final = re.compile(r"(?:^|[\s(\"'„“\[./-])([^\W\d_]{1,6})\.$")
 _ORDINAL: Final = re.compile(r"(?:^|\s)\d{1,3}\.$")
 _INITIAL: Final = re.compile(r"[A-Z]\.(?:\s|[A-Z])")
@@ -123,7 +121,9 @@ def _continues(text: str, start: int, stop: int, right: int) -> bool:
                 return True
             # "D. A is incorrect" ends after the letter of a choice; "J. S. Bach" does not, nor "z. B. Salz".
             alone = stop - len(last) <= start or not text[start : stop - 1].strip(" (*_")
-            choice = last in "ABCDEFGH" and (alone or text[: stop - 1].rstrip().lower().endswith(_COPULAS))
+            choice = last in "ABCDEFGH" and (
+                alone or text[max(0, stop - 24) : stop - 1].rstrip().lower().endswith(_COPULAS)
+            )
             return (last.isupper() and not choice) or last.islower()
         if last.lower() in _ABBREVIATIONS:
             return last.lower() not in _BEFORE_NUMBERS or following[0].isdigit()
@@ -183,9 +183,10 @@ def without_stop(text: str, left: int, right: int) -> Span:
     """Return a span without its final full stop, unless this belongs to an abbreviation, a number or dots."""
     if right - left > 1 and text[right - 1] in ".。．,;，；:：、":
         answer = text[left:right]
-        word = answer.rstrip(".").rsplit(" ", 1)[-1].lower()
+        word = answer[-40:].rstrip(".").rsplit(" ", 1)[-1].lower()
         if answer.endswith("..") or (
-            answer.endswith(".") and (_ABBREVIATED.search(answer) or (word in _LAST_ABBREVIATIONS and len(word) > 1))
+            answer.endswith(".")
+            and (_ABBREVIATED.search(answer[-16:]) or (word in _LAST_ABBREVIATIONS and len(word) > 1))
         ):
             return left, right
         return trimmed(text, left, right - 1)
@@ -200,7 +201,7 @@ def first_clause(text: str, left: int, right: int) -> Span:
 
     "42 because 6*7=42" gives "42". Lists, decimals, times, ratios, titles and addresses stay whole.
     """
-    right = min(right, left + 20 * LONGEST_SENTENCE)
+    right = min(right, left + 2 * LONGEST_SENTENCE)
     if (listed := sentences(text, left, right)) != []:
         left, right = listed[0]
     limit = min(right, left + LONGEST_SENTENCE)

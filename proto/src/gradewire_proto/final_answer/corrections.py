@@ -1,20 +1,22 @@
 """Corrections: retractions ("no wait, …"), "not X but Y", "X? No, Y", "X is wrong; Y", and first thoughts.
 
-Only the last 20 000 characters are searched, and each sentence up to 600 characters.
+Only the last 4 000 characters are searched, and each sentence up to 600 characters.
 """
 
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, Span, sentences, trimmed
+from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, sentences, trimmed
+from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of, expression, pairs
 
-MOST_SEARCHED: Final = 20_000
+MOST_SEARCHED: Final = 4_000
 _MOST_CUES: Final = 8
+_LONGEST_CONTRAST: Final = 1_600
 
 _BOUNDARY: Final = re.compile(
-    r"[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]\s{0,4}|\.{3}\s{0,4}|–\s{0,4}|\s(?=(?:anzi|beziehungsweise|or rather|"
-    r"i mean)\b)",
+    r"(?:[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]\s{0,4}|–\s{0,4})(?=[^\s.!?…;,:—–()。！？，；、-])|"
+    r"\s(?=(?:anzi|beziehungsweise|or rather|i mean)\b)",
     re.IGNORECASE,
 )
 _FILLER: Final = re.compile(
@@ -80,7 +82,8 @@ _NOT_THEN: Final = re.compile(
     rf"{_NEGATION}(?!\s(?:only|nur|solo|seulement|"
     rf"just))[^.;。；!?！？\n]{{1,200}}?[.;,。；，—–]\s{{0,4}}(?P<next>"
     r"(?:(?:actually|instead|tatsächlich|en réalité)\s)?"
-    rf"(?:{any_of('it_is')}|er ist|she is|he is|you|er war)(?!\w)[^\n]{{1,300}}|\S+\s(?:did|does|was|is|were)\.)",
+    rf"(?:{any_of('it_is')}|er ist|she is|he is|you|er war)(?!\w)[^\n]{{1,300}}|"
+    r"\S{1,60}\s(?:did|does|was|is|were)\.)",
     re.IGNORECASE,
 )
 _NOT_ONLY: Final = re.compile(
@@ -143,7 +146,7 @@ def _retracted(text: str, left: int, *, marked: bool) -> list[int]:
         if boundary.start() < said.start():
             continue
         filler = _FILLER.match(text, boundary.end())
-        places = (boundary.end(), filler.end() if filler else boundary.end())
+        places = {boundary.end(): None, (filler or boundary).end(): None}
         cue = next(filter(None, (_RETRACT.match(text, place) for place in places)), None)
         if cue is None and boundary.start() <= near:
             cue = next(filter(None, (_DOUBT.match(text, place) for place in places)), None)
@@ -181,6 +184,7 @@ def contrast(text: str, left: int, right: int) -> Span | None:
     The span begins with the true part and ends with `right`. Return None if there is no contrast.
     """
     text = text[:right]
+    left = max(left, right - _LONGEST_CONTRAST)
     best: Span | None = None
     for find in (_replied, _not_but, _not_then, _is_wrong, _neither, _first_thought, _instead):
         found = find(text, left)

@@ -1,16 +1,15 @@
 """The public function: find the final answer that a completion asserts."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from gradewire_proto.final_answer.assertions import asserted_answer
 from gradewire_proto.final_answer.chat import unasserted, without_closers
-from gradewire_proto.final_answer.clauses import Span, choice, first_clause, sentences, tidied, trimmed
+from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
 from gradewire_proto.final_answer.corrections import contrast, retraction
 from gradewire_proto.final_answer.found import Found, asserted, bold_in, finish, joined, moved
 from gradewire_proto.final_answer.marks import (
-    Position,
     Statement,
     fenced,
     last_box,
@@ -20,27 +19,10 @@ from gradewire_proto.final_answer.marks import (
     list_items,
 )
 from gradewire_proto.final_answer.phrases import IS_ANSWERED, last_phrase
-from gradewire_proto.final_answer.thinking import spoken, turn, without_next_question
+from gradewire_proto.final_answer.thinking import spoken
+from gradewire_proto.final_answer.turns import turn, without_next_question
+from gradewire_proto.final_answer.types import CONFIDENCE, MAX_READ_CHARACTERS, FinalAnswer, Span
 from gradewire_proto.final_answer.unmarked import lone_line, unmarked, whole
-
-MAX_READ_CHARACTERS: Final = 200_000
-"""Characters at the end of a completion that are read, so that a hostile one costs only milliseconds."""
-
-CONFIDENCE: Final[dict[Position, float]] = {
-    "boxed": 0.98,
-    "tagged": 0.96,
-    "json": 0.95,
-    "phrase": 1.0,
-    "line": 0.97,
-    "calculation": 0.96,
-    "correction": 0.99,
-    "whole": 0.99,
-    "nothing": 0.97,
-}
-"""The share of right extractions by position, on the development half of `examples/final_answers`.
-
-The share is (right + 1) / (all + 2), because rules were chosen on this half. The benchmark `final_answers` prints it.
-"""
 
 _STRUCK: Final = re.compile(
     r"~~[^~\n]{1,2000}~~\s{0,4}(?:(?:→|->|=>|⇒)\s{0,4})?|<(del|s|strike)>[^<\n]{1,2000}</\1>\s{0,4}"
@@ -51,6 +33,10 @@ _EMPHASIS: Final = re.compile(
     re.MULTILINE,
 )
 _LAYERS: Final = 3
+_MOST_PLAIN: Final = 5_000
+"""Characters at the end of a text in which emphasis is looked for; phrases and corrections need fewer."""
+_MOST_READ_INSIDE: Final = 1_500
+"""Characters at the end of a tag or value that are searched again, once for each layer."""
 _QUOTES: Final = {'"': '"', "“": "”", "„": "“”", "«": "»", "「": "」", "`": "`"}
 _AND: Final = re.compile(r"\s(?:and|or|und|oder|et|ou|y|o|e)\b")
 
@@ -58,29 +44,6 @@ _NEGATED: Final = re.compile(
     r"(?:not|nicht|kein\w{0,2}|pas|no|non|não|niet|geen|nie|не)\s|不是|并非|[^\n.。]{1,40}(?:아니라|아닌|ではなく|じゃなく)",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FinalAnswer:
-    """The final answer that a completion asserts.
-
-    Attributes:
-        text: The answer without marks around it; "" if the completion asserts none.
-        position: Where the answer stands: in a box, a tag, a value of JSON, after a phrase, in a last line, at the end
-            of a calculation, after a correction; "whole" if it is the whole text, "nothing" if there is no answer.
-        start: Start of the answer in the completion, in characters; None if the text is joined or decoded.
-        end: End of the answer in the completion; None if the text is joined or decoded.
-        confidence: The share of right extractions with this position on the development half of
-            `examples/final_answers`, 0 to 1; see `CONFIDENCE`. It is no probability for completions of another kind.
-        reason: The reason why no answer was found; "" if there is an answer.
-    """
-
-    text: str
-    position: Position
-    start: int | None
-    end: int | None
-    confidence: float
-    reason: str = ""
 
 
 def find_final_answer(completion: str) -> FinalAnswer:
@@ -123,7 +86,7 @@ def _nothing(reason: str) -> FinalAnswer:
 def _answer(original: str, found: Found, offset: int) -> FinalAnswer:
     left, right = found.left, found.right
     text = found.text
-    if text is None and _STRUCK.search(original, left, right) is not None:
+    if text is None and right - left <= _MOST_PLAIN and _STRUCK.search(original, left, right) is not None:
         kept = " ".join(_STRUCK.sub(" ", original[left:right]).split())
         inner = tidied(kept, 0, len(kept))
         text = kept[inner[0] : inner[1]]
@@ -141,9 +104,11 @@ def _blank(match: re.Match[str]) -> str:
 
 def _plain(text: str) -> str:
     """Return a text of the same length in which struck text, emphasis and marks of quotation are blanks."""
+    near = max(0, len(text) - _MOST_PLAIN)
+    before, text = text[:near], text[near:]
     if "~~" in text or "<" in text:
         text = _STRUCK.sub(_blank, text)
-    return _EMPHASIS.sub(_blank, text)
+    return before + _EMPHASIS.sub(_blank, text)
 
 
 def _resolve(original: str, text: str, depth: int) -> Found | str:
@@ -205,9 +170,10 @@ def _contained(original: str, text: str, statement: Statement, depth: int) -> Fo
     left, right = statement.left, statement.right
     position = statement.position
     if depth < _LAYERS and position in {"tagged", "json"}:
-        inner = _resolve(original[left:right], text[left:right], depth + 1)
+        begin = max(left, right - _MOST_READ_INSIDE)
+        inner = _resolve(original[begin:right], text[begin:right], depth + 1)
         if isinstance(inner, Found) and inner.position not in {"whole", "line", "calculation"}:
-            return moved(inner, left)
+            return moved(inner, begin)
     left, right = fenced(original, *trimmed(original, left, right))
     if (items := list_items(original, left, right)) != []:
         return joined(original, items, position)
@@ -216,6 +182,7 @@ def _contained(original: str, text: str, statement: Statement, depth: int) -> Fo
 
 
 def _marked_inside(original: str, text: str, left: int, right: int, depth: int) -> Found | None:
+    left = max(left, right - _MOST_READ_INSIDE)
     inner = _resolve_marks(original[left:right], text[left:right], depth + 1)
     return None if inner is None else moved(inner, left)
 

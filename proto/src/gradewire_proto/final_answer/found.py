@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from gradewire_proto.final_answer.assertions import asserted_answer, calculated, quantity
-from gradewire_proto.final_answer.clauses import Span, choice, tidied, trimmed, without_end
-from gradewire_proto.final_answer.marks import Position
+from gradewire_proto.final_answer.clauses import choice, tidied, trimmed, without_end
+from gradewire_proto.final_answer.types import Position, Span
 
 _BRACKETS: Final = {")": "(", "]": "[", "}": "{", "）": "（"}
 _EXCLAIMED: Final = re.compile(r"[^\W\d]!$|[^\x00-\x7f]！$")

@@ -7,20 +7,19 @@ time.
 import json
 import re
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-from gradewire_proto.final_answer.clauses import Span, trimmed
+from gradewire_proto.final_answer.clauses import trimmed
+from gradewire_proto.final_answer.types import Position, Span
 from gradewire_proto.final_answer.words import any_of
 
-Position: TypeAlias = Literal[
-    "boxed", "tagged", "json", "phrase", "line", "calculation", "correction", "whole", "nothing"
-]
-"""The place at which an answer was found."""
-
-# The start of a box, an escaped character (so `\{` is not a brace), or a brace.
-_BRACES: Final = re.compile(
-    r"\\(?:boxed|fbox|framebox)\s{0,8}(\{)|\\(?:boxed|fbox) ([^\s{}$]{1,100})|\\.|[{}]", re.DOTALL
-)
+_BOX_NAMES: Final = (r"\boxed", r"\fbox", r"\framebox")
+_BOX: Final = re.compile(r"\\(?:boxed|fbox|framebox)(?:\s{0,8}(\{)| ([^\s{}$]{1,100}))")
+# An escaped character (so `\{` is not a brace), or a brace.
+_BRACE: Final = re.compile(r"\\.|[{}]", re.DOTALL)
+_MOST_BOXES: Final = 64
+_MOST_STEPS: Final = 4_000
+_LONGEST_BOX: Final = 20_000
 _TAG_NAMES: Final = (
     "answer|final_answer|final-answer|finalanswer|ans|antwort|respuesta|respuesta_final|réponse|reponse|risposta|"
     "resposta|antwoord|odpowiedź|ответ|答案|回答|정답|答え|endantwort"
@@ -42,17 +41,21 @@ _CALL: Final = re.compile(
     re.IGNORECASE,
 )
 _BRACKETS: Final = re.compile(r"\[\[\s?([^\[\]\n]{1,100})\s?\]\]")
-_FENCE: Final = re.compile(
-    r"\s{0,8}(?:```|~~~)[\w+-]{0,20}[ \t]{0,4}\n?(.*?)\n?[ \t]{0,8}(?:```|~~~)\s{0,8}", re.DOTALL
-)
+_FENCE: Final = re.compile(r"(?:```|~~~)[\w+-]{0,20}[ \t]{0,4}\n?")
+_FENCE_END: Final = re.compile(r"\n?[ \t]{0,8}(?:```|~~~)\s{0,8}\Z")
 _ROW: Final = re.compile(r"^\s{0,4}\|(.{1,400})\|\s{0,4}$")
 _TOTAL: Final = re.compile(rf"(?:{any_of('answer', 'result')}|sum|summe|somme|suma)\s?[:：]?", re.IGNORECASE)
 _BULLET: Final = re.compile(
     r"\s{0,8}(?:[-*•–+]|\(?\d{1,3}[.)、）]|[a-z]\))\s{1,4}(?=\S)|\s{0,8}\d{1,3}[、.](?=[^\s\d])"
 )
 _MOST_ITEMS: Final = 50
+_LONGEST_VALUE: Final = 20_000
+_LONGEST_LIST: Final = 8_000
 _MOST_KEYS: Final = 8
-_MOST_SEARCHED: Final = 30_000
+_MOST_SEARCHED: Final = 4_000
+# Before the last characters, only these are searched, because a search for a fixed text costs next to nothing.
+_FAR_TAGS: Final = ("<answer>", "<final_answer>", "<Answer>", "<ANSWER>", "[ANSWER]", "<solution>", "<response>")
+_FAR_KEYS: Final = ('"answer"', '"final_answer"', '"Answer"', "'answer'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +81,52 @@ class Statement:
 
 def last_box(text: str) -> Statement | None:
     r"""Return the last complete `\boxed{…}`, `\fbox{…}` or `\boxed 5`; an open one if none is complete."""
-    opened: list[tuple[int, int]] = []  # for each open brace, the start of its box and of the content; -1 without a box
-    best: Statement | None = None
-    for token in _BRACES.finditer(text):
-        start = token.start()
-        if token[1]:
-            opened.append((start, token.end()))
-        elif token[2] is not None:
-            best = Statement(start, token.start(2), token.end(2), "boxed")
-        elif token[0] == "{":
-            opened.append((-1, -1))
-        elif token[0] == "}" and opened:
-            begun, content = opened.pop()
-            if begun >= 0 and text[content:start].strip() and (best is None or content > best.left):
-                best = Statement(begun, content, start, "boxed")
-    if best is None:
-        boxes = [each for each in opened if each[0] >= 0]
-        if boxes:
-            begun, content = boxes[-1]
-            end = text.find("\n", content)
-            best = Statement(begun, content, len(text) if end < 0 else end, "boxed", 1)
-    return best if best is not None and text[best.left : best.right].strip() else None
+    opened: Statement | None = None
+    steps = _MOST_STEPS
+    before = len(text)
+    for _ in range(_MOST_BOXES):
+        before = max(text.rfind(name, 0, before) for name in _BOX_NAMES)
+        if before < 0:
+            break
+        box = _BOX.match(text, before)
+        if box is None or _is_escaped(text, before):
+            continue
+        if box[2] is not None:
+            return Statement(before, *box.span(2), "boxed")
+        content = box.end()
+        end, taken = _closing_brace(text, content, steps)
+        steps -= taken
+        if end is None and opened is None:
+            line = text.find("\n", content)
+            opened = Statement(before, content, len(text) if line < 0 else line, "boxed", 1)
+        if end is not None and text[content:end].strip():
+            return Statement(before, content, end, "boxed")
+        if steps <= 0:
+            break
+    return opened if opened is not None and text[opened.left : opened.right].strip() else None
+
+
+def _closing_brace(text: str, left: int, most_steps: int) -> tuple[int | None, int]:
+    """Return the place of the brace that closes what begins at `left`, and how many braces were read."""
+    depth = 1
+    steps = 0
+    for brace in _BRACE.finditer(text, left, left + _LONGEST_BOX):
+        steps += 1
+        if steps >= most_steps:
+            break
+        if brace[0] == "{":
+            depth += 1
+        elif brace[0] == "}":
+            depth -= 1
+            if not depth:
+                return brace.start(), steps
+    return None, steps + 10
+
+
+def _is_escaped(text: str, place: int) -> bool:
+    """Return True if an odd number of backslashes stands before a place."""
+    before = text[max(0, place - 64) : place]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
 def empty_mark(text: str) -> bool:
@@ -110,7 +138,12 @@ def last_tag(text: str) -> Statement | None:
     """Return the last complete tag of an answer, such as `<answer>…</answer>`; an open one if none is complete."""
     begun: re.Match[str] | None = None
     found: Statement | None = None
-    for tag in _TAG.finditer(text):
+    near = max(0, len(text) - _MOST_SEARCHED)
+    if near:
+        begun = _TAG.match(text, _last_of(_FAR_TAGS, text, near))
+        if begun is not None:
+            near = _after_far_tag(text, begun, near)
+    for tag in _TAG.finditer(text, near):
         if not (tag[1] or tag[3]):
             begun = tag
         elif begun is not None:
@@ -124,9 +157,24 @@ def last_tag(text: str) -> Statement | None:
     return found
 
 
+def _last_of(marks: tuple[str, ...], text: str, right: int) -> int:
+    """Return the last place before `right` where one of some marks begins; `right` if no mark does."""
+    last = max(text.rfind(mark, 0, right) for mark in marks)
+    return right if last < 0 else last
+
+
+def _after_far_tag(text: str, begun: re.Match[str], near: int) -> int:
+    """Return the place of the end tag of a tag before `near`; `near` if it does not end before."""
+    mark = begun[0]
+    end = text.find(f"{mark[0]}/{mark[1:]}", begun.end(), near + len(mark))
+    return near if end < 0 else end
+
+
 def last_key(text: str) -> Statement | None:
     """Return the value of the last key of JSON, or named argument, whose name means an answer."""
-    keys = list(_KEY.finditer(text, max(0, len(text) - _MOST_SEARCHED)))
+    near = max(0, len(text) - _MOST_SEARCHED)
+    far = _KEY.match(text, _last_of(_FAR_KEYS, text, near)) if near else None
+    keys = [*([far] if far else []), *_KEY.finditer(text, near)]
     certain = [key for key in keys if key[1]]
     # Only the last keys are read: a hostile text has a hundred thousand.
     for key in (*certain[: -_MOST_KEYS - 1 : -1], *keys[: -_MOST_KEYS - 1 : -1]):
@@ -157,10 +205,10 @@ def _value(text: str, start: int, left: int, force: int) -> Statement | None:
 
 def _closing_quote(text: str, left: int, quote: str) -> int:
     end = re.compile(rf"\\.|{quote}(?=\s{{0,8}}(?:[,}})\]]|\n|$))|$", re.DOTALL)
-    for found in end.finditer(text, left):
+    for found in end.finditer(text, left, min(len(text), left + _LONGEST_VALUE)):
         if not found[0].startswith("\\"):
             return found.start()
-    return len(text)
+    return min(len(text), left + _LONGEST_VALUE)
 
 
 def _decoded(raw: str) -> str:
@@ -174,10 +222,11 @@ def _decoded(raw: str) -> str:
 def last_call(text: str) -> Statement | None:
     """Return the argument of the last call such as `Finish[…]` or `submit("…")`, or the content of the last `[[…]]`."""
     best: Statement | None = None
-    for call in _CALL.finditer(text):
+    near = max(0, len(text) - _MOST_SEARCHED)
+    for call in _CALL.finditer(text, near):
         group = 1 if call[1] is not None else 3
         best = Statement(call.start(), call.start(group), call.end(group), "tagged")
-    for bracket in _BRACKETS.finditer(text):
+    for bracket in _BRACKETS.finditer(text, near):
         if best is None or bracket.start() > best.start:
             best = Statement(bracket.start(), bracket.start(1), bracket.end(1), "tagged")
     return best
@@ -187,8 +236,12 @@ def fenced(text: str, left: int, right: int) -> Span:
     """Return the span inside a fence of code that is the whole span; otherwise the span itself."""
     if not text.startswith(("```", "~~~"), left):
         return left, right
-    found = _FENCE.fullmatch(text, left, right)
-    return trimmed(text, *found.span(1)) if found and "```" not in found[1] else (left, right)
+    opening = _FENCE.match(text, left, right)
+    closing = _FENCE_END.search(text, max(left, right - 40), right)
+    if opening is None or closing is None or opening.end() > closing.start():
+        return left, right
+    inside = opening.end(), closing.start()
+    return trimmed(text, *inside) if text.find("```", *inside) < 0 else (left, right)
 
 
 def total_row(text: str) -> Statement | None:
@@ -213,6 +266,8 @@ def list_items(text: str, left: int, right: int) -> list[Span]:
     items: list[Span] = []
     bare = 0
     start = left
+    if right - left > _LONGEST_LIST:
+        return []
     for line in text[left:right].split("\n")[: 2 * _MOST_ITEMS]:
         end = start + len(line)
         if line.strip():

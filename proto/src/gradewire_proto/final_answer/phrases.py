@@ -1,12 +1,15 @@
 """Phrases that announce a final answer ("the answer is", "Antwort:", "#### 12", "I choose C"), in several languages."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import Span, trimmed
+from gradewire_proto.final_answer.clauses import trimmed
 from gradewire_proto.final_answer.marks import Statement
+from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
 _NUMBER: Final = r"(?:\s?(?:\d{1,3}|\#\d{1,3}|(?-i:[A-H])|\([ivx\da-h]{1,4}\))(?=\s?[:：=]))?"
@@ -116,8 +119,9 @@ _ONLY: Final = re.compile(rf"(?:只有|只剩下?){_LETTER}(?:项|選項|选项)
 
 _LINE_STARTS: Final = re.compile(r"(?:^|[\n.!?:;,。！？；，(（\"“>*_#|-])\s{0,8}[*_#>]{0,4}\s{0,4}$")
 _ARTICLES: Final = frozenset({"final", "our", "my", "the", "das", "la", "le", "el", "il", "end"})
-_LONGEST_LINE: Final = 20_000
-MOST_SEARCHED: Final = 30_000
+_PARAGRAPH_END: Final = re.compile(r"\n[ \t]*\n")
+_SAID: Final = re.compile(r"\S")
+MOST_SEARCHED: Final = 4_000
 """Characters at the end of a text in which phrases are searched."""
 
 
@@ -220,13 +224,19 @@ def _content(text: str, left: int) -> Span | None:
     line = trimmed(text, left, end)
     if line[0] < line[1]:
         return line
-    rest = text[end : end + _LONGEST_LINE]
-    start = end + len(rest) - len(rest.lstrip())
-    if start >= len(text):
+    said = _SAID.search(text, end)
+    if said is None:
         return None
-    paragraph = re.search(r"\n[ \t]*\n", text[start : start + _LONGEST_LINE])
-    stop = start + paragraph.start() if paragraph else min(len(text), start + _LONGEST_LINE)
-    return trimmed(text, start, stop)
+    start = said.start()
+    ends = _paragraph_ends(text)
+    after = bisect_left(ends, start)
+    return trimmed(text, start, ends[after] if after < len(ends) else len(text))
+
+
+@lru_cache(maxsize=4)
+def _paragraph_ends(text: str) -> list[int]:
+    """Return the ends of the paragraphs in the part of a text in which phrases are searched."""
+    return [end.start() for end in _PARAGRAPH_END.finditer(text)]
 
 
 def _line_end(text: str, left: int) -> int:

@@ -5,9 +5,10 @@ from typing import Final
 
 from gradewire_proto.final_answer.assertions import calculated, quantity
 from gradewire_proto.final_answer.chat import opened
-from gradewire_proto.final_answer.clauses import Span, choice, first_clause, sentences, tidied, trimmed
+from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
 from gradewire_proto.final_answer.found import Found, asserted, bold_in, finish, joined
 from gradewire_proto.final_answer.marks import list_items, total_row
+from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
 _MOST_READ: Final = 1200
@@ -17,7 +18,7 @@ _ARITHMETIC: Final = re.compile(r"\d\s?[-+*/×·÷−:=≈]\s?\d|=\s?\d|\d\s?(?:
 _SUM: Final = re.compile(r"=\s?\d")
 _PART: Final = re.compile(r"[,，、;；](?=\s?\S)(?!\d)")
 _SOLUTIONS: Final = re.compile(
-    r"[\w)]\s?=\s?[^\s=]{1,40}[^=]{0,40}\b(?:or|oder|ou|o|and|und|et|y|e)\b[^=]{0,40}=|"
+    r"[\w)]\s?=\s?[^\s=][^=]{0,79}?\b(?:or|oder|ou|o|and|und|et|y|e)\b[^=]{0,40}=|"
     r"=[^=]{1,40}或[^=]{1,40}="
 )
 _LABELLED_CODE: Final = re.compile(r"[^\n:]{1,80}:\s(`[^`\n]{1,80}`|\*\*[^*\n]{1,80}\*\*)[.]?")
@@ -127,7 +128,7 @@ def _short(text: str, left: int, right: int) -> Span:
 def _bold(original: str, text: str, end: int) -> Found | None:
     """Return the last paragraph's only bold text if its sentence ends with it or it is a number."""
     del text
-    span = bold_in(original, original.rfind("\n", 0, end) + 1, end)
+    span = bold_in(original, max(original.rfind("\n", 0, end) + 1, end - 2 * _MOST_READ), end)
     return None if span is None else finish(original, *span, "line")
 
 
