@@ -200,7 +200,7 @@ def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers,
 
     async def answer(request: Request) -> Response:
         async with json_body(gateway, request, read) as ((posted, samples), options, body):
-            answers = await _answers(gateway, samples)
+            answers = await answers_in(gateway, samples)
             async with scorers.of(caller_of(options)) as scorer:
                 rewards = await _rewards(scorer, samples, answers, options.timeout_s, body)
             for status, number in Tally(str(reward.status) for reward in rewards).items():
@@ -211,7 +211,7 @@ def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers,
     return answer
 
 
-async def _answers(gateway: Gateway, samples: Sequence[RewardSample]) -> list[Answer]:
+async def answers_in(gateway: Gateway, samples: Sequence[RewardSample]) -> list[Answer]:
     """Return the answers in a post's samples. Read them on the thread, in steps, to let other posts run.
 
     Read small posts on the thread too, because a post of 60 KB may contain thousands of completions.

@@ -56,8 +56,9 @@ def find_final_answer(completion: str) -> FinalAnswer:
     uncut.
 
     Args:
-        completion: Any text. The last 200 000 characters are read. No text raises an error; lone surrogates and control
-            characters are kept as they are.
+        completion: Any text. The last 200 000 characters are read: for boxes, common tags and keys of JSON all of them,
+            for all else the last 4 000. No text raises an error; lone surrogates and control characters are kept as
+            they are.
 
     Returns:
         The answer, with its offsets in the completion where it stands there in one piece.

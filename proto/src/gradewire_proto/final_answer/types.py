@@ -1,4 +1,4 @@
-"""What a search for a final answer returns. This module compiles nothing, so that importing it takes no time."""
+"""Results of a search for a final answer. This module compiles nothing, so that importing it takes no time."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
