@@ -18,7 +18,7 @@ from gradewire_proto.final_answer.marks import (
     last_tag,
     list_items,
 )
-from gradewire_proto.final_answer.phrases import IS_ANSWERED, last_phrase
+from gradewire_proto.final_answer.phrases import is_answered, last_phrase
 from gradewire_proto.final_answer.thinking import spoken
 from gradewire_proto.final_answer.turns import turn, without_next_question
 from gradewire_proto.final_answer.types import CONFIDENCE, MAX_READ_CHARACTERS, FinalAnswer, Span
@@ -73,7 +73,7 @@ def find_final_answer(completion: str) -> FinalAnswer:
     left, right = turn(text, *span)
     if left >= right:
         return _nothing("the completion is empty: it contains only special tokens")
-    right = without_next_question(text, left, right, IS_ANSWERED)
+    right = without_next_question(text, left, right, is_answered)
     left, right = fenced(text, left, right)
     original = text[left:right]
     found = _resolve(original, _plain(original), 0)

@@ -37,6 +37,8 @@ _ANSWER: Final = re.compile(
     rf"(?:{_QUALIFIED}|{_UNSPACED}){_INSERTED}{_COPULA})",
     re.IGNORECASE,
 )
+_MENTION: Final = re.compile(rf"(?={any_of('answer', 'result')})", re.IGNORECASE)
+_MOST_MENTIONS: Final = 150
 _INVERTED: Final = re.compile(
     r"(?<!\w)(?:ist|lautet|beträgt|wäre|heißt)\s(?:die|das|der|meine|unsere)\s(?:[a-zäöü]+\s)?"
     rf"(?:{any_of('answer', 'result')})\s?[:：]?\s(?=[^\s.,;!?])",
@@ -145,18 +147,28 @@ def last_phrase(text: str, original: str) -> Statement | None:
     return best
 
 
-IS_ANSWERED: Final = _ANSWER
-"""Matches a phrase that announces an answer."""
+def is_answered(text: str) -> bool:
+    """Return True if a phrase announces an answer near the end of a text."""
+    return next(_announced(text[-MOST_SEARCHED:]), None) is not None
+
+
+def _announced(text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of `_ANSWER` that begin at one of the last words for an answer."""
+    end = 0
+    for mention in [each.start() for each in _MENTION.finditer(text)][-_MOST_MENTIONS:]:
+        if mention >= end and (match := _ANSWER.match(text, mention)) is not None:
+            end = match.end()
+            yield match
 
 
 def _statements(text: str, original: str) -> Iterator[Statement]:
-    for match in _ANSWER.finditer(text):
+    for match in _announced(text):
         certain = match["weak"] is None and match["maybe"] is None
         if (match["weak"] is None or match["sign"] is None or _is_label(text, match.start())) and (
             statement := _statement(text, match, 1 + certain)
         ):
             yield statement
-    for match in _CORRECT.finditer(text):
+    for match in _CORRECT.finditer(text, max(0, len(text) - MOST_SEARCHED // 2)):  # its tries cost twice as much
         if (statement := _statement(text, match, 1 + (match["maybe"] is None))) is not None:
             yield statement
     yield from _headings(text, original)

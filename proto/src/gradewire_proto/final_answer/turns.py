@@ -1,7 +1,7 @@
 """The assistant's turn in a completion, without special tokens and invented turns. Searches take linear time."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from gradewire_proto.final_answer.clauses import trimmed
@@ -85,20 +85,20 @@ def _tokens(text: str, left: int, right: int) -> Iterator[re.Match[str]]:
     yield from _TOKEN.finditer(text, last, right)
 
 
-def without_next_question(text: str, left: int, right: int, is_answered: re.Pattern[str]) -> int:
+def without_next_question(text: str, left: int, right: int, is_answered: Callable[[str], bool]) -> int:
     """Return the end of the text before a question that a model invented after its answer; `right` by default.
 
     Args:
         text: The text that contains the span.
         left: Start of the spoken part.
         right: End of the spoken part.
-        is_answered: Matches where a text contains the mark of an answer.
+        is_answered: Returns True if a text contains a phrase that announces an answer.
     """
     first = min(right, left + _NEAR)
     asked = _ASKER.search(text, left, first) or _ASKER.search(text, max(first, right - _NEAR), right)
     if asked is None:
         return right
     before = text[left : asked.start()].strip()
-    if before and (("\n" not in before and len(before) <= 60) or is_answered.search(before[-_NEAR:])):
+    if before and (("\n" not in before and len(before) <= 60) or is_answered(before)):
         return asked.start()
     return right
