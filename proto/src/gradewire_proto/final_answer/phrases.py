@@ -168,7 +168,7 @@ def _statements(text: str, original: str) -> Iterator[Statement]:
             statement := _statement(text, match, 1 + certain)
         ):
             yield statement
-    for match in _CORRECT.finditer(text, max(0, len(text) - MOST_SEARCHED // 2)):  # its tries cost twice as much
+    for match in _CORRECT.finditer(text, max(0, len(text) - MOST_SEARCHED // 2)):  # each try costs twice as much
         if (statement := _statement(text, match, 1 + (match["maybe"] is None))) is not None:
             yield statement
     yield from _headings(text, original)
