@@ -7,7 +7,8 @@ from typing import Final
 from gradewire_proto.final_answer.assertions import asserted_answer
 from gradewire_proto.final_answer.chat import unasserted, without_closers
 from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
-from gradewire_proto.final_answer.corrections import contrast, retraction
+from gradewire_proto.final_answer.contrasts import contrast
+from gradewire_proto.final_answer.corrections import retraction
 from gradewire_proto.final_answer.found import Found, asserted, bold_in, finish, joined, moved
 from gradewire_proto.final_answer.marks import (
     Statement,
