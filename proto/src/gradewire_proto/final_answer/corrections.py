@@ -6,7 +6,7 @@ Only the last 4 000 characters are searched, and each sentence up to 600 charact
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, sentences, trimmed
+from gradewire_proto.final_answer.clauses import sentences
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
