@@ -121,6 +121,8 @@ def _resolve(original: str, text: str, depth: int) -> Found | str:
         return _stated(original, text, statement, end, depth)
     if statement is None and (lone := lone_line(original, text, end)) is not None:
         return lone
+    if (title := _whole_quotation(original)) is not None:
+        return Found(*title, "whole")
     if not depth and (reason := unasserted(text, end, statement)):
         return reason
     return (
@@ -130,6 +132,14 @@ def _resolve(original: str, text: str, depth: int) -> Found | str:
         or (_contained(original, text, statement, depth) if statement and statement.position != "phrase" else None)
         or whole(original, text, end)
     )
+
+
+def _whole_quotation(original: str) -> Span | None:
+    """Return the span inside quotes that enclose the whole text, such as a title; None otherwise."""
+    left, right = trimmed(original, 0, len(original))
+    quoted = right - left > 2 and original[right - 1] in _QUOTES.get(original[left], "")
+    inside = original[left + 1 : right - 1]
+    return None if not quoted or original[left] in inside or original[right - 1] in inside else (left + 1, right - 1)
 
 
 def _last_statement(text: str, original: str) -> Statement | None:

@@ -56,7 +56,8 @@ _NAMED: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CORRECT: Final = re.compile(
-    r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|exact|actual|true|richtige|richtiger|richtiges|"
+    r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|exact|actual|true|richtige|richtiger|"
+    r"richtiges|"
     r"korrekte|bonne|bon|"
     r"correcta|correcto|corretta|corretto|giusta|giusto|certa|certo|juiste|правильный|правильная|правильное)|正确的?|正確的?)"
     rf"(?:\s[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[^\W\d\s]{{0,4}}?){_COPULA}",
@@ -77,8 +78,18 @@ _BEFORE: Final = re.compile(
     r"(?:\b(?:if|whether|why|how|hope|wenn|ob|falls|warum|si|se|what|where|that's what|says|this|diese|esta|cette|"
     r"questa|these|my previous)\s"
     r"(?:(?:the|an|my|your|die|la|una|final|correct)\s){0,2}|"
-    r"(?!i\s)\w{1,12}\s(?:might|would|could|may|will)\s(?:think|say|guess|assume|expect|believe)\s(?:that\s)?(?:the\s)?|"
+    r"(?!i\s)\w{1,12}\s(?:might|would|could|may|will)\s(?:think|say|guess|assume|expect|"
+    r"believe)\s(?:that\s)?(?:the\s)?|"
     r"以上|如果|上述)$",
+    re.IGNORECASE,
+)
+_OTHER_ANSWER: Final = re.compile(
+    r"(?:wrong|incorrect|initial|first|original|previous|earlier|knee-jerk|naive|tempting|intuitive|obvious|common|"
+    r"popular|usual|gut|"
+    r"instinctive|long|longer|full|detailed|old|hasty|tentative|quick|expected|falsche|erste|ursprüngliche|spontane|"
+    r"häufige|übliche|"
+    r"frühere|lange|ausführliche|fausse|mauvaise|première|longue|primera|larga|prima|lunga|primeira|longa|第一个|错误的?|"
+    r"原来的|详细)\s?$",
     re.IGNORECASE,
 )
 # Small letters only: "Just" may be a name.
@@ -117,12 +128,32 @@ _OPTION: Final = re.compile(
     rf"(?:{any_of('option')})\s{{1,2}}{_LETTER}\s{{0,2}}(?=[.!。]?\s{{0,4}}$|(?:{any_of('because')}))",
     re.IGNORECASE | re.MULTILINE,
 )
+_BEST: Final = re.compile(
+    rf"(?<![A-Za-zА-я\d_]){_LETTER}\s(?:is|ist|est|es|è|é)\s(?:therefore\s|thus\s|also\s|donc\s)?(?:the|die|der|das|"
+    rf"la|le|el|a|il)?\s?"
+    r"(?:better|best|right|correct|only|strongest|closest|richtige|korrekte|beste|einzige|bonne|meilleure|seule|"
+    r"correcta|única|mejor|"
+    r"giusta|migliore|certa|melhor|only\s\w+|most\s\w+)\s(?:one|choice|option|answer|fit|match|statement|candidate|"
+    r"possibility|wahl|"
+    r"antwort|aussage|lösung|réponse|proposition|respuesta|opción|risposta|opzione|resposta|opção|alternativa)(?!\w)",
+    re.IGNORECASE,
+)
+_SO_LETTER: Final = re.compile(
+    rf"(?:^|(?<=[.!?。\n])\s?|(?<=[,，;])\s?)"
+    rf"(?:{any_of('so', 'therefore')}|答)[\s,，:：]{{0,3}}(?:(?:the|it's|it is|die|"
+    rf"la|le|el|il|a|o|c['’]est|"
+    rf"es|è|é|option)\s){{0,2}}{_LETTER}(?=\s?[.!。]?\s*$)",
+    re.IGNORECASE,
+)
+_BRACKETED_LETTER: Final = re.compile(r"(?<![\w)])\((?P<letter>[A-H])\)(?!\w)")
+_LAST_SENTENCE: Final = re.compile(r"[^.!?。\n]{1,300}[.!。]?\s*$")
 _ONLY: Final = re.compile(rf"(?:只有|只剩下?){_LETTER}(?:项|選項|选项)?", re.IGNORECASE)
 
 _LINE_STARTS: Final = re.compile(r"(?:^|[\n.!?:;,。！？；，(（\"“>*_#|-])\s{0,8}[*_#>]{0,4}\s{0,4}$")
 _ARTICLES: Final = frozenset({"final", "our", "my", "the", "das", "la", "le", "el", "il", "end"})
 _PARAGRAPH_END: Final = re.compile(r"\n[ \t]*\n")
 _SAID: Final = re.compile(r"\S")
+_SAID_LATER: Final = re.compile(rf"[.;!?。；！？]\s{{0,4}}\S|[,，]\s?(?:{any_of('but')})", re.IGNORECASE)
 MOST_SEARCHED: Final = 4_000
 """Characters at the end of a text in which phrases are searched."""
 
@@ -182,7 +213,12 @@ def _named(text: str) -> Iterator[Statement]:
             yield Statement(match.start(), *content, "phrase")
     for match in _NAMED.finditer(text):
         yield Statement(match.start(), *match.span("named"), "phrase")
-    for pattern in (_CHOSEN, _VERDICT, _OPTION, _ONLY):
+    said = _LAST_SENTENCE.search(text, max(0, len(text) - 320))
+    begin = said.start() if said else len(text)
+    bracketed = list(_BRACKETED_LETTER.finditer(text, begin))
+    if len(bracketed) == 1 and text[begin : bracketed[0].start()].count(" ") > 1:
+        yield Statement(bracketed[0].start(), *bracketed[0].span("letter"), "phrase", 1)
+    for pattern in (_CHOSEN, _VERDICT, _BEST, _SO_LETTER, _OPTION, _ONLY):
         for match in pattern.finditer(text):
             if not _only_mentioned(text, match):
                 yield Statement(match.start(), *match.span("letter"), "phrase", 1 if pattern is _ONLY else 2)
@@ -215,6 +251,10 @@ def _only_mentioned(text: str, match: re.Match[str]) -> bool:
 
 def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
     """Return a statement, or None where the phrase only speaks about an answer."""
+    if _OTHER_ANSWER.search(text[max(0, match.start() - 24) : match.start()]) is not None:
+        if _SAID_LATER.search(text, match.end()) is not None:
+            return None
+        force = 1
     copula = match["is"]
     if copula and copula.istitle() and copula.isascii() and text[match.end() - 1] not in ":：":
         return None  # a title: "The Answer Is Never"

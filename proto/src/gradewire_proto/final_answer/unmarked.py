@@ -13,15 +13,38 @@ from gradewire_proto.final_answer.words import any_of
 
 _MOST_READ: Final = 1200
 _LETTER: Final = re.compile(r"[A-J][.)]?")
+_REASONED_LETTER: Final = re.compile(
+    rf"[*_]{{0,3}}([A-H])[*_]{{0,3}}(?:[,，]?\s?(?:{any_of('because')})(?!\w)|,\s(?:{any_of('aside')})\s|"
+    rf"\s[—–]\s\S+\s\S)",
+    re.IGNORECASE,
+)
 _ITEM: Final = re.compile(r"[|#*•>\\-]|\d+[.)]\s")
-_ARITHMETIC: Final = re.compile(r"\d\s?[-+*/×·÷−:=≈]\s?\d|=\s?\d|\d\s?(?:and|plus|und|et|y|km|g|€|kg)")
+_ARITHMETIC: Final = re.compile(r"[\d)²³%!]\s?[-+*/×·÷−:=≈x]\s?[\d(]|=\s?\d|\d\s?(?:and|plus|und|et|y|km|g|€|kg)")
 _SUM: Final = re.compile(r"=\s?\d")
 _PART: Final = re.compile(r"[,，、;；](?=\s?\S)(?!\d)")
 _SOLUTIONS: Final = re.compile(
-    r"[\w)]\s?=\s?[^\s=][^=]{0,79}?\b(?:or|oder|ou|o|and|und|et|y|e)\b[^=]{0,40}=|"
+    r"[\w)]\s?=\s?[^\s=][^=]{0,79}?\b(?:or|oder|ou|o|and|und|et|y|e)\b[\s}\\$]{0,4}[^\W\d]\w{0,3}\s?=|"
     r"=[^=]{1,40}或[^=]{1,40}="
 )
 _LABELLED_CODE: Final = re.compile(r"[^\n:]{1,80}:\s(`[^`\n]{1,80}`|\*\*[^*\n]{1,80}\*\*)[.]?")
+_CONSEQUENCE: Final = re.compile(
+    rf"[,;，；—–]\s?(?:(?:and|und|et|y|e)\s)?(?:{any_of('so')}|which|for|leaving|making|giving|adding up|totalling|"
+    rf"totaling|resulting|"
+    r"that leaves|that makes|wobei|was|womit|wodurch|auxquels|ce qui|on|il|elle|lo que|con lo que|il che|o que|"
+    r"что)(?!\w)\s?|"
+    rf"[,，](?:{any_of('so')})|[,，]\s?[^\W\d]\w{{0,14}}\s(?:\w{{1,12}}\s)?(?=(?:also|somit|damit|donc|por tanto|"
+    rf"portanto)\s)|"
+    r"(?<=\d)\s(?:so|giving|leaving|making)\s|[;；]\s?(?=\d)|^(?:so|thus|hence|therefore|also|donc|entonces|"
+    r"quindi)[\s,]\s?",
+    re.IGNORECASE,
+)
+_TAIL_TOTAL: Final = re.compile(
+    r"\s(?:altogether|in all|in total|together|left|remaining|insgesamt|zusammen|übrig|en tout|au total|en total|"
+    r"in totale|no total)"
+    r"\s?[.!]?$",
+    re.IGNORECASE,
+)
+_COUNT: Final = re.compile(r"\d[\d.,]*")
 _EQUATION: Final = re.compile(r"\$?[a-zA-Z]\s?[=≈]\s?[^=≈\n]{1,40}")
 _SO: Final = re.compile(
     rf"(?:^|(?<=[,;，；.。—–\n])\s?|(?<=[,;.—–\n]\s))(?:(?:and|und|et|y)\s)?(?:(?:{any_of('so')})[,，:：]?\s{{0,2}}){{1,2}}"
@@ -83,7 +106,10 @@ def _calculation(original: str, text: str, end: int) -> Found | None:
     left, right = listed[-1]
     span: Span | None = None
     if _ARITHMETIC.search(text, begin, end) is not None:
-        span = _made(text, left, right) or _equated(text, left, right)
+        concluded = _concluded(text, begin, left, right)
+        equated = _made(text, left, right) or _equated(text, left, right)
+        span = concluded if concluded and "=" not in text[concluded[0] : right] else equated
+    span = span or _concluded(text, begin, left, right)
     if _EQUATION.fullmatch(text[left:right].rstrip(".$ ")) is not None and len(listed) > 1:
         span = left, right
     elif span is None and len(listed) > 1 and _SUM.search(text, begin, listed[-2][1]) is not None:
@@ -117,6 +143,20 @@ def _reckons(sentence: str) -> bool:
     return (re.search(r"\d", sentence[: sentence.rfind(before) + len(before)]) is not None) and not re.search(
         r"://|==|[?&]\w+=|\w\(\w+=|[;{]$", sentence
     )
+
+
+def _concluded(text: str, begin: int, left: int, right: int) -> Span | None:
+    """Return the only quantity in the part of a sentence that concludes from two numbers: ", so each gets 45 cents"."""
+    last = None
+    for found in _CONSEQUENCE.finditer(text, left, right):
+        last = found
+    counted = _TAIL_TOTAL.search(text, left, right)
+    if last is None and counted is not None:
+        for found in _PART.finditer(text, left, right):
+            last = found
+    if last is None or len(_COUNT.findall(text[begin : last.start()])) < 2:
+        return None
+    return quantity(text, last.end(), right)
 
 
 def _short(text: str, left: int, right: int) -> Span:
@@ -187,6 +227,8 @@ def whole(original: str, text: str, end: int) -> Found:
         (letter := choice(original, *narrow)) is not None and narrow[1] - narrow[0] <= 2
     ):
         return Found(*letter, "whole")
+    if (reasoned := _REASONED_LETTER.match(original, left, right)) is not None:
+        return Found(*reasoned.span(1), "whole")
     if (
         named := re.fullmatch(
             r"(?:Option|Choice|Antwort|Réponse|Opción|选项?)\s?\(?([A-H])\)?", original[slice(*narrow)]
