@@ -2,17 +2,25 @@
 
 import asyncio
 import base64
-from typing import Any
+import itertools
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import hypothesis
 import pytest
 from hypothesis import strategies
 
-from gradewire.rewards import RewardScorer
+from gradewire.rewards import Answer, RewardSample, RewardScorer
 from gradewire.transport import Metadata
+from gradewire_gateway import rewards
+from gradewire_gateway.json_work import Json
 from gradewire_gateway.requests import call_options, new_record
 from gradewire_gateway.rewards import CallerScorers, caller_of, make_scorer
 from gradewire_gateway.settings import RewardPostSettings
+
+T = TypeVar("T")
 
 
 def caller(authorization: str, peer: tuple[str, int] = ("10.0.0.7", 5000), *, send_peer: bool = True) -> Metadata:
@@ -73,3 +81,28 @@ async def test_scorers_are_kept_while_there_is_room_and_never_taken_from_their_u
 async def _use(scorers: CallerScorers, who: str) -> None:
     async with scorers.of(who):
         await asyncio.sleep(0)
+
+
+async def test_the_thread_finds_the_answers_of_small_posts_too_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+    turns: list[int] = []
+    clock = itertools.count(step=0.005)
+
+    def found(completion: str, _extraction: object) -> Answer:
+        threads.append(threading.get_ident())
+        return Answer(completion, "whole")
+
+    class Counting(Json):
+        async def run_on_thread(self, work: Callable[[], T]) -> T:
+            turns.append(len(threads))
+            return await super().run_on_thread(work)
+
+    monkeypatch.setattr(rewards, "extract_answer", found)
+    monkeypatch.setattr(rewards, "monotonic", lambda: next(clock))
+    gateway: Any = SimpleNamespace(json=Counting(), settings=SimpleNamespace(rewards=RewardPostSettings()))
+    samples = [RewardSample(completion=str(number), references=["x"]) for number in range(8)]
+    answers = await rewards.answers_in(gateway, samples)
+    gateway.json.close()
+    assert [answer.text for answer in answers] == [str(number) for number in range(8)]
+    assert threading.get_ident() not in threads
+    assert turns == [0, 3, 6]

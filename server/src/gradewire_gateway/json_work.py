@@ -87,6 +87,10 @@ class Json:
         """Return the result of `work`. Run it on the thread if `work` processes much data (`size_bytes`)."""
         if size_bytes < _LARGE_BYTES:
             return work()
+        return await self.run_on_thread(work)
+
+    async def run_on_thread(self, work: Callable[[], T]) -> T:
+        """Return the result of `work`, run on the thread whatever the size of its data."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, _without_collections, work)
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from io import StringIO
+from time import monotonic
 from typing import Any, Final, TypeAlias, TypeVar
 
 from grpc import aio
@@ -45,6 +46,9 @@ _MOST_SAMPLES: Final = 4096
 """Maximum number of samples in a post, equal to the server's default limit for items in a request."""
 _READ_AT_A_TIME: Final = 100_000
 """Number of characters (tens of milliseconds of work) that the thread reads before it turns to other posts."""
+
+_READ_AT_A_TIME_S: Final = 0.02
+"""Seconds after which the thread turns to other posts, because many short completions take longer than a long one."""
 
 T = TypeVar("T")
 
@@ -196,7 +200,7 @@ def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers,
 
     async def answer(request: Request) -> Response:
         async with json_body(gateway, request, read) as ((posted, samples), options, body):
-            answers = await _answers(gateway, samples, body.size_bytes)
+            answers = await answers_in(gateway, samples)
             async with scorers.of(caller_of(options)) as scorer:
                 rewards = await _rewards(scorer, samples, answers, options.timeout_s, body)
             for status, number in Tally(str(reward.status) for reward in rewards).items():
@@ -207,20 +211,24 @@ def _reward_endpoint(gateway: Gateway, form: RewardForm, scorers: CallerScorers,
     return answer
 
 
-async def _answers(gateway: Gateway, samples: Sequence[RewardSample], size_bytes: int) -> list[Answer]:
-    """Return the answers in a post's samples. Read a large post (`size_bytes`) in steps, to let other posts run."""
+async def answers_in(gateway: Gateway, samples: Sequence[RewardSample]) -> list[Answer]:
+    """Return the answers in a post's samples. Read them on the thread, in steps, to let other posts run.
+
+    Read small posts on the thread too, because a post of 60 KB may contain thousands of completions.
+    """
     extraction: Any = gateway.settings.rewards.extraction
     answers: list[Answer] = []
 
     def read_some() -> None:
         characters = 0
-        while len(answers) < len(samples) and characters < _READ_AT_A_TIME:
+        until_s = monotonic() + _READ_AT_A_TIME_S
+        while len(answers) < len(samples) and characters < _READ_AT_A_TIME and monotonic() < until_s:
             completion = samples[len(answers)].completion
             answers.append(extract_answer(completion, extraction))
             characters += len(completion)
 
     while len(answers) < len(samples):
-        await gateway.json.run(size_bytes, read_some)
+        await gateway.json.run_on_thread(read_some)
     return answers
 
 

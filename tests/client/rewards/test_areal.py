@@ -13,7 +13,7 @@ from gradewire.rewards.areal import reward_fn, use_in
 def test_the_function_for_areals_pool(small_server: SmallServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADEWIRE_SERVER", small_server.address)
     data = {"messages": [{"role": "user", "content": "What?"}], "answer": "a cat"}
-    assert reward_fn("prompt", "a cat<|im_end|>", [1], [2], **data) == 0.0
+    assert reward_fn("prompt", "a dog", [1], [2], **data) == 0.0
     assert reward_fn("prompt", "a cat", [1], [2], **data) == 1.0
     with pytest.raises(RewardExcluded, match="during the thinking") as raised:
         reward_fn("prompt", "<think>hm", [1], [2], **data)

@@ -1,4 +1,4 @@
-"""In linear time, find a completion's final answer: the last box, tag or phrase after the thinking."""
+"""Find the final answer in a completion or chat, by all its marks or at one place. Searches take linear time."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,6 +6,30 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from gradewire.errors import InvalidRequest
+from gradewire_proto import final_answer
+from gradewire_proto.final_answer import MAX_READ_CHARACTERS, Position
+from gradewire_proto.final_answer.thinking import after_thinking
+
+__all__ = [
+    "MAX_READ_CHARACTERS",
+    "Answer",
+    "AnswerPosition",
+    "Completion",
+    "Extraction",
+    "Extractor",
+    "after_thinking",
+    "check_extraction",
+    "completion_in",
+    "extract_answer",
+    "last_box",
+    "last_message",
+    "last_phrase",
+    "last_question",
+    "last_tagged",
+    "message_text",
+    "tidied",
+    "without_end",
+]
 
 # The start of a box, an escaped character (so `\{` is not a brace), or a brace.
 _TOKEN = re.compile(r"\\(?:boxed|fbox)\s{0,8}(\{)|\\(?:boxed|fbox) ([^\s{}$]{1,100})|\\.|[{}]", re.DOTALL)
@@ -34,14 +58,6 @@ _TURN_END_REVERSED = re.compile(rf"(?:{'|'.join(re.escape(mark[::-1]) for mark i
 
 _LONGEST_TURN_END = 4096
 
-_NAMES = "think|thinking|thought|thoughts|reasoning|reflection|seed:think"
-# Marks that models put around thinking: tags, Kimi's triangles, Mistral's brackets, Phi's and OpenThinker's tokens.
-_THINKING_END = re.compile(rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|end_of_thought\|>|<\|/think\|>", re.IGNORECASE)
-_START = re.compile(rf"<(?:{_NAMES})>|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<\|think\|>", re.IGNORECASE)
-# gpt-oss writes into channels. The last channel contains the answer if its name is "final".
-_CHANNEL = re.compile(r"<\|channel\|>(\w{1,20})[^<\n]{0,200}<\|message\|>")
-_CHANNEL_END = re.compile(r"<\|(?:end|return|start|call)\|>")
-
 _WRAPPED = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox|operatorname)\s?\{([^{}]*)\}", re.DOTALL)
 _AROUND = (("**", "**"), ("__", "__"), ("*", "*"), ("`", "`"), ("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
 # The last full stop of "U.S." belongs to the answer.
@@ -56,12 +72,10 @@ Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
 Extraction: TypeAlias = Literal["auto", "boxed", "tagged", "phrase", "whole"]
 """A place to look for an answer. "whole" means all text after the thinking."""
 
-AnswerPosition: TypeAlias = Literal["boxed", "tagged", "phrase", "whole", "nothing"]
+AnswerPosition: TypeAlias = Position
 """The place at which an answer was found."""
 
 _EXTRACTIONS = get_args(Extraction)
-# Only this many characters at the end are searched, so that a hostile completion costs only milliseconds.
-MAX_READ_CHARACTERS = 200_000
 
 Extractor: TypeAlias = Callable[[str], str]
 """A function that receives the text after the thinking and returns the answer, or "" if there is no answer."""
@@ -152,32 +166,6 @@ def without_end(completion: str) -> str:
     return completion[: len(completion) - found.end()] if found else completion
 
 
-def after_thinking(text: str) -> str | None:
-    """Return the text after a model's thinking, or None if the text ends during the thinking.
-
-    Text without marks has no thinking. An end mark without a start mark also ends thinking, because many chat templates
-    put the start mark into the prompt.
-    """
-    if (channels := list(_CHANNEL.finditer(text))) != []:
-        return _final_channel(text, channels)
-    end = max((mark.end() for mark in _THINKING_END.finditer(text)), default=0)
-    spoken = text[end:]
-    if (start := _START.search(spoken)) is None:
-        return spoken
-    before = spoken[: start.start()]
-    # This thinking never ends. Only text between earlier thinking and this start can be the answer.
-    return before if end and before.strip() else None
-
-
-def _final_channel(text: str, channels: list[re.Match[str]]) -> str | None:
-    last = channels[-1]
-    if last[1] != "final":
-        return None
-    spoken = text[last.end() :]
-    end = _CHANNEL_END.search(spoken)
-    return spoken[: end.start()] if end else spoken
-
-
 def tidied(answer: str) -> str:
     r"""Return an answer without surrounding emphasis, `$…$` or `\text{…}`, and without a final full stop."""
     text = answer.strip()
@@ -229,9 +217,9 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
     In a chat, only the assistant's last message counts. Text up to the end of the thinking (`</think>` and similar
     marks) is ignored. If the thinking never ends, there is no answer.
 
-    "auto" looks for the last `<answer>…</answer>`. If the tag contains a `\boxed{…}`, the answer is the tag's last box;
-    otherwise, the answer is the tag's content. Without a tag, "auto" looks for the last box in the whole text, then for
-    the text after the last "the answer is", "Answer:" or "####". If nothing is found, the answer is the whole text.
+    "auto" is `gradewire_proto.final_answer.find_final_answer`: the last marked statement wins (a box, tag, value of
+    JSON, heading, or a phrase in one of 13 languages), a later correction replaces it, and a choice is its letter. If
+    nothing is found, the answer is the whole text.
 
     Args:
         completion: A string, or messages with `role` and `content` (a string, or parts with `text`).
@@ -242,6 +230,9 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
     """
     check_extraction(extraction)
     text = completion if isinstance(completion, str) else last_message(completion)
+    if extraction == "auto":
+        final = final_answer.find_final_answer(text)  # imported now: it is slow to import
+        return Answer(final.text, final.position, final.reason)
     spoken = after_thinking(text[-MAX_READ_CHARACTERS:])
     if spoken is None:
         return Answer("", "nothing", "the completion ends during the thinking")
@@ -250,7 +241,7 @@ def extract_answer(completion: Completion, extraction: Extraction | Extractor = 
     if callable(extraction):
         found = extraction(spoken).strip()
         return Answer(found, "whole") if found else Answer("", "nothing", "the extraction function found no answer")
-    return _auto(spoken) if extraction == "auto" else _only(spoken, extraction)
+    return _only(spoken, extraction)
 
 
 def check_extraction(extraction: object) -> None:
@@ -259,18 +250,6 @@ def check_extraction(extraction: object) -> None:
         raise InvalidRequest(
             f"extraction={extraction!r}: give one of {', '.join(_EXTRACTIONS)}, or a function from string to string"
         )
-
-
-def _auto(spoken: str) -> Answer:
-    position: AnswerPosition = "whole"
-    text = spoken
-    if (tagged := last_tagged(spoken)) is not None:
-        text, position = tagged, "tagged"
-    if (boxed := last_box(text)) is not None:
-        text, position = boxed, "boxed"
-    elif position == "whole" and (phrase := last_phrase(text)) is not None:
-        text, position = phrase, "phrase"
-    return _answer(text, position)
 
 
 def _only(spoken: str, extraction: Extraction) -> Answer:

@@ -1,0 +1,19 @@
+"""The final answer that a completion asserts: found by marks, phrases and corrections in 13 languages."""
+
+from typing import TYPE_CHECKING, Any
+
+from gradewire_proto.final_answer.types import CONFIDENCE, MAX_READ_CHARACTERS, FinalAnswer, Position
+
+if TYPE_CHECKING:
+    from gradewire_proto.final_answer.find import find_final_answer
+
+__all__ = ["CONFIDENCE", "MAX_READ_CHARACTERS", "FinalAnswer", "Position", "find_final_answer"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the search when it is first used: its regular expressions take a fifth of a second to compile."""
+    if name == "find_final_answer":
+        from gradewire_proto.final_answer.find import find_final_answer  # noqa: PLC0415 - see the docstring
+
+        return find_final_answer
+    raise AttributeError(name)

@@ -1,0 +1,317 @@
+"""Contrasts: "not X but Y", "X, not Y", "don't use X, use Y", "X? No, Y", "X is wrong; Y", and first thoughts.
+
+Only the last 1 600 characters are searched, and each sentence up to 600 characters.
+"""
+
+import re
+from typing import Final
+
+from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, sentences, trimmed
+from gradewire_proto.final_answer.types import Span
+from gradewire_proto.final_answer.words import any_of, expression, pairs
+
+_LONGEST_CONTRAST: Final = 1_600
+
+_NO: Final = re.compile(rf"[?？]\s{{0,4}}(?:{any_of('no')})\s?[,.:;!—–，。：、！]\s{{0,4}}", re.IGNORECASE)
+_WRONG: Final = re.compile(
+    rf"(?:\b(?:is|are|was|ist|sind|war|est|es|è|é|to)\s|是|に|は)?(?:{any_of('wrong')})(?:\s(?:here|hier|ici|aquí|"
+    rf"though))?\s?[,;.:—–，；。]\s{{0,4}}",
+    re.IGNORECASE,
+)
+_FIRST: Final = re.compile(any_of("first"), re.IGNORECASE)
+_BELIEF: Final = re.compile(
+    r"\b(?:sa(?:y|id|ys)|sound|th(?:ink|ought)|guess|expect|appear|look|seem|tempt|believ|belief|answer|wrong|"
+    r"mistake|instinct|"
+    r"convinced|wrote|assum|suspect|"
+    r"mistook|intuit|used to|had the better|confus|had in mind|idea|impression|candidate|glance|started with|"
+    r"began with|pick|cho(?:o|ose|sen?)\b|read\b|regard|consider|repl(?:y|ies)|respon|to mind|suggest|recko|put\b|"
+    r"intend|"
+    r"bauchgefühl|gilt|gelten|verwechsel|schreiben|geschrieben|rat(?:en|e)\b|"
+    r"dach|denk|glaub|mein|sag|halt|hielt|tipp|schein|vermut|blick|gedanke|hätt|früher|nenn|wirk|"
+    r"pens|croi|croy|cru|di[ts]|dir|sembl|répond|vue|idée|faill|autrefois|hésit|premier abord|intuition|cite|not[eé]|"
+    r"parec|cre[ey]|cre[ií]a|dic|ocurr|pon(?:er|ía)|escrib|intuic|contest|respond|vista|antes|casi|supus|idea|"
+    r"cred|sembr|primo|dett|ach|diz|diss|lijk|leek|dacht|zeg|gezicht|myśl|wyda|mów|rzut|думал|каз|каж|говор|счита|"
+    r"мысл|взгляд|ошиб)|"
+    r"以为|觉得|认为|会答|会说|直观|想到|看|猜|选|写|答|想|思|見|생각|보|直觉|反应|误|曾|以前|ظن|وهلة|يعتقد",
+    re.IGNORECASE,
+)
+_BUT: Final = re.compile(
+    rf"(?:[,，;；—–]\s?(?:{any_of('but')})[\s,，]?|[;；.。!！,，]\s{{0,4}}(?:{any_of('but')})[\s,，]{{0,2}}|"
+    rf"\s(?:{any_of('but')})\s)",
+    re.IGNORECASE,
+)
+_NEXT: Final = re.compile(r"[;；.。!！]\s{0,4}(?=\S)|[,，]\s?(?=\S)")
+_FULL_STOP: Final = re.compile(r"[;；.。!！]\s{0,4}(?=[^\s\d])|[;；.。!！]\s{1,4}(?=\S)")
+_STOP: Final = re.compile(r"[;.。]\s{0,4}(?=[^\s\d])|[;.。]\s{1,4}(?=\S)")
+_INSTEAD: Final = re.compile(rf"(?:{any_of('instead')})\s([^,，]{{1,80}})[,，]\s?", re.IGNORECASE)
+_INSTEAD_IS: Final = re.compile(
+    rf"(?:{any_of('instead')})\s[^,，.;]{{1,60}}?\s(?:ist|sind|war|waren|kostet|kosten|beträgt|is|are|was|were|es|son|"
+    rf"est|sont|è|sono|é|são)\s"
+    r"(?:es\s)?(?=\S)",
+    re.IGNORECASE,
+)
+_BEGUN_NOT: Final = re.compile(
+    r"(?:^|(?<=[.!?;:\n]\s))(?:not|nicht|kein\w{0,2}|pas|non|no|não|niet|nie|не|不是)(?!\w)[^.;:!?\n]{1,80}$",
+    re.IGNORECASE,
+)
+_PREDICATE: Final = re.compile(
+    r"\s(?:is|was|are|were|has|had|did|does|will|won|wrote|made|ist|war|sind|hat|haben|wurde|wird|bleibt|gewann|"
+    r"schrieb|est|a|ont|"
+    r"était|es|fue|ha|era|ganó|è|é|foi)\s",
+    re.IGNORECASE,
+)
+_LINKED: Final = re.compile(r"\s(?:is|was|are|were|ist|war|sind|est|sont|es|son|fue|è|é)\s", re.IGNORECASE)
+_NEITHER: Final = re.compile(r"\b(?:neither|weder|ni|né|nem|noch|ani)\b[^:;.]{1,120}[:;]\s{0,4}(?=\S)", re.IGNORECASE)
+
+_NEGATION: Final = (
+    r"(?:(?:is|are|was|were|do|does|did|has|have|would|can|could|should)(?:n['’]t|\s(?:\w+ly\s)?not)|['’]s\snot|"
+    r"['’]re\snot|nicht|kein\w{0,2}|"
+    r"(?:n['’]|ne\s)\w+\spas|non\s(?:è|sono|era)|\bno\s(?:es|son|era|fue|está)|não\s(?:é|são|era|foi)|niet|geen|nie|не|"
+    r"不是|并不是|并非|不叫|不在)"
+)
+_NOT_THEN: Final = re.compile(
+    rf"{_NEGATION}(?!\s(?:only|nur|solo|seulement|"
+    rf"just))[^.;。；!?！？\n]{{1,200}}?[.;,。；，—–]\s{{0,4}}(?P<next>"
+    r"(?:(?:actually|instead|tatsächlich|en réalité)\s)?"
+    rf"(?:{any_of('it_is')}|(?:er|sie) (?:ist|war|heißt)|(?:she|he|they|we) (?:is|was|are|should|must)|you|"
+    r"(?:his|her|its|their|the (?:right|correct|real|actual|true|proper)) \w+(?: \w+)? (?:is|was))(?!\w)[^\n]{1,300}|"
+    r"\S{1,60}\s(?:did|does|was|is|were)\.)",
+    re.IGNORECASE,
+)
+_NOT_ONLY: Final = re.compile(
+    r"(?:only|nur|solo|seulement|merely|simply|just|sólo|solamente|только|仅|只)\b", re.IGNORECASE
+)
+_SUBJECT: Final = re.compile(
+    r"(?:also|auch|aussi|también|it|he|she|they|we|i|you|er|sie|es\s|il\s\w+\s|elle|this|that|there|only|can|could|"
+    r"will|would|do|does|did|is|are|was|were|had|has|have|who|which)\b",
+    re.IGNORECASE,
+)
+
+
+_WORDS: Final = r"[^.;:!?。；！？\n]{1,120}?"
+_INSTEAD_WORD: Final = (
+    r"(?:(?:but|instead|rather|just|please|sondern|mais|sino|ma|mas|а|而是|而要|而|要|请|改)[\s,，]{0,2})?"
+)
+_PRONOUN: Final = (
+    r"(?:you|we|one|they|he|she|it|i|das|die|der|dies|es|er|sie|wir|man|ich|du|ihr|ce|cela|il|elle|on|nous|vous|je|eso|"
+    r"esto|él|ella)"
+)
+_SAME_VERB: Final = (
+    re.compile(
+        rf"(?:\b(?:do not|don['’]t|does not|doesn['’]t|never|(?:should|must|can|could)\s?(?:not|n['’]t)|cannot|no|"
+        rf"non|não|nunca|"
+        rf"mai|не)\s)(?P<verb>[^\W\d_]{{2,16}}?)[^\W\d_]{{0,3}}\s{_WORDS}[,;.:—–]\s{{0,4}}"
+        rf"(?:{_PRONOUN}\s(?:\w{{3,7}}\s)?)?{_INSTEAD_WORD}(?P=verb)[^\W\d_]{{0,3}}\s(?P<true>\S[^\n]{{0,300}})",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"(?<!\w)(?:n(?:e\s|['’]))?(?!{_PRONOUN}\s)(?P<verb>[^\W\d_]{{2,16}}?)[^\W\d_]{{0,3}}\s(?:\w+\s)?(?:nicht|"
+        rf"kein\w{{0,2}}|nie|niemals|pas|jamais|niet|geen|never|not)\s{_WORDS}[,;.:—–]\s{{0,4}}(?:{_PRONOUN}\s)?"
+        rf"{_INSTEAD_WORD}(?P=verb)[^\W\d_]{{0,3}}\s(?P<true>\S[^\n]{{0,300}})",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"(?:不要|别|不应该?|不能|勿|不可以?|不用)(?P<verb>[\u4e00-\u9fff]){_WORDS}[，。；,]"
+        rf"(?:你?应该?|应当|可以)?{_INSTEAD_WORD}(?P=verb)(?P<true>[^\n，。；]{{1,60}})"
+    ),
+)
+_DISMISSED: Final = re.compile(
+    r"(?:^|(?<=[.!?\n]\s))(?:(?:forget|ignore|disregard|never mind|skip|vergiss|vergessen sie|oubliez|oublie|"
+    r"olvid\w{1,4}(?:\sde)?|"
+    r"dimentica|esque\w{1,4}|забудьте|忘掉|别管)(?:\s|(?<=[^\x00-\x7f]))[^\n.,:;!?—–。，]{1,40}[.,:;!—–。，]|"
+    r"(?:not|nicht|pas|не|不是)\s?[^\s\n.,:;!?—–。，]{1,20}[.;:—–。])\s{0,4}(?P<true>\S[^\n]{0,200})",
+    re.IGNORECASE,
+)
+_REJECTED: Final = re.compile(
+    r"(?:(?:[,，;；—–]\s?(?:(?:and|und|et|y|e)\s)?|\s(?:and|und|et|y|e)\s)"
+    r"(?:(?:not|nicht|pas|non|no|não|niet|nie|не|kein\w{0,2})\s|(?:而|并)?不是)|"
+    r"[,，]?\s(?:rather than|instead of|as opposed to|statt|anstatt|plutôt que|au lieu d[eu']|en vez de|en lugar de|"
+    r"invece di|"
+    r"anziché|em vez de)\s)(?!(?:only|just|because|when|if|by|weil|nur|to|merely|that|so|too|"
+    r"very|yet)\b)(?:[^\s,;，；]+\s){0,5}[^\s,;，；]+\s?$",
+    re.IGNORECASE,
+)
+_SUBJECT_VERB: Final = re.compile(
+    rf"(?:{any_of('it_is')})(?!\w|['’]\w)|\s(?:is|was|are|were|ist|war|sind|est|était|es|son|era|fue|è|é|это)\s|是",
+    re.IGNORECASE,
+)
+_HOWEVER: Final = re.compile(
+    r"(?P<true>[^\n,，.;]{1,60}),\s(?:however|though|in fact|in truth|actually|jedoch|allerdings|en revanche|en fait|"
+    r"cependant|pourtant|"
+    r"sin embargo|en cambio|en realidad|invece|però|tuttavia|porém|no entanto|однако),\s",
+    re.IGNORECASE,
+)
+_CONCESSION: Final = re.compile(
+    r"(?:although|though|even though|while|despite|obwohl|auch wenn|wenn auch|bien que|même si|aunque|si bien|"
+    r"sebbene|anche se|embora|"
+    r"хотя|虽然|尽管)(?!\w)",
+    re.IGNORECASE,
+)
+_AFTER_COMMA: Final = re.compile(r"[,，]\s?(?=\S)")
+
+
+def _pair(first: str, second: str) -> re.Pattern[str]:
+    before = expression((first,)) if first != "n't" else "n['’]t"
+    if not second:
+        return re.compile(rf"{before}[\s、,，]{{0,2}}", re.IGNORECASE)
+    comma = (
+        r"[,，]" if second in {"a", "ale", "maar", "но", "是", "не", "als", "ma", "mas", "rather", "而"} else r"[,，]?"
+    )
+    return re.compile(
+        rf"{before}(?!\s?(?:only|nur|solo|seulement|sólo|仅|"
+        rf"只))(?:[^.;:!?。；！？\n]{{1,200}}?)\s?{comma}\s?{expression((second,))}\s?",
+        re.IGNORECASE,
+    )
+
+
+_PAIRS: Final = [_pair(first, second) for first, second in pairs("not_but")]
+
+
+def contrast(text: str, left: int, right: int) -> Span | None:
+    """Return the span of what is true in a contrast such as "not X but Y" or "At first I thought X, but Y".
+
+    The span begins with the true part and ends with `right`. Return None if there is no contrast.
+    """
+    text = text[:right]
+    left = max(left, right - _LONGEST_CONTRAST)
+    best: Span | None = None
+    for find in _FINDERS:
+        found = find(text, left)
+        if found is not None and (best is None or found[0] > best[0]):
+            best = found
+    return best
+
+
+def _last(pattern: re.Pattern[str], text: str, left: int) -> re.Match[str] | None:
+    last = None
+    for match in pattern.finditer(text, left):
+        last = match
+    return last
+
+
+def _replied(text: str, left: int) -> Span | None:
+    found = _last(_NO, text, left)
+    if found is None or not text[found.end() :].strip() or not text[left : found.start()].strip():
+        return None
+    return trimmed(text, found.end(), len(text))
+
+
+def _not_but(text: str, left: int) -> Span | None:
+    best: Span | None = None
+    for pattern in _PAIRS:
+        found = _last(pattern, text, left)
+        if found is None:
+            continue
+        sentence = sentences(text, found.end(), min(len(text), found.end() + LONGEST_SENTENCE))[:1]
+        if not sentence or _SUBJECT.match(text, *sentence[0]) or len(text[sentence[0][0] : sentence[0][1]].split()) > 8:
+            continue
+        if best is None or sentence[0][0] > best[0]:
+            best = sentence[0]
+            negated = text[left : found.end()].rstrip()
+            # "Not X but Y did it": the sentence goes on after Y.
+            if _BEGUN_NOT.search(negated) and (verb := _PREDICATE.search(text, *best)) is not None:
+                best = best[0], verb.start()
+    return best
+
+
+def _not_then(text: str, left: int) -> Span | None:
+    found = _last(_NOT_THEN, text, left)
+    return None if found is None else trimmed(text, *found.span("next"))
+
+
+def _is_wrong(text: str, left: int) -> Span | None:
+    found = _last(_WRONG, text, left)
+    if found is None or len(text) - found.end() > 200 or not text[found.end() :].strip():
+        return None
+    if not text[left : found.start()].strip():
+        return None
+    rest = sentences(text, found.end(), len(text))
+    return rest[-1] if rest else None
+
+
+def _neither(text: str, left: int) -> Span | None:
+    found = _last(_NEITHER, text, left)
+    return None if found is None else trimmed(text, found.end(), len(text))
+
+
+def _first_thought(text: str, left: int) -> Span | None:
+    thought = _FIRST.search(text, left)
+    if thought is None or text[left : thought.start()].count(".") > 2:
+        return None
+    if _BELIEF.search(text, left, min(len(text), thought.end() + 160)) is None:
+        return None
+    conceded = _conceded(text, left, thought.end())
+    turn = conceded or _last(_BUT, text, thought.end())
+    if turn is None:
+        turn = _last(_FULL_STOP, text, thought.end()) or _last(_NEXT, text, thought.end())
+        if turn is None:
+            return None
+    elif conceded is None:
+        turn = _last(_STOP, text, turn.end()) or turn
+    sentence = _last(_FULL_STOP, text, left)
+    named = _HOWEVER.match(text, sentence.end() if sentence else left)
+    rest = trimmed(text, turn.end(), len(text))
+    if named is not None and len(named["true"].split()) <= 5:
+        return named.span("true")
+    return rest if rest[0] < rest[1] else None
+
+
+def _conceded(text: str, left: int, thought: int) -> re.Match[str] | None:
+    """Return the comma after "although X comes to mind", if the first thought stands in such a clause."""
+    begun = _last(_FULL_STOP, text[:thought], left)
+    start = begun.end() if begun else left
+    if _CONCESSION.match(text, start) is None:
+        return None
+    end = _FULL_STOP.search(text, thought)
+    return _last(_AFTER_COMMA, text[: end.start()] if end else text, thought)
+
+
+def _same_verb(text: str, left: int) -> Span | None:
+    """Return what follows the verb that a negated sentence repeats: "don't use X, use Y"."""
+    best: Span | None = None
+    for pattern in _SAME_VERB:
+        found = _last(pattern, text, left)
+        if found is not None and (best is None or found.start("true") > best[0]):
+            best = sentences(text, *found.span("true"))[0]
+    return best
+
+
+def _dismissed(text: str, left: int) -> Span | None:
+    found = _last(_DISMISSED, text, left)
+    return None if found is None else trimmed(text, *found.span("true"))
+
+
+def _rejected(text: str, left: int) -> Span | None:
+    """Return the last sentence without its end if that only says what is not true: "It is Y, not X"."""
+    listed = sentences(text, left, len(text))
+    if not listed:
+        return None
+    begin, end = listed[-1]
+    end -= len(text[begin:end]) - len(text[begin:end].rstrip(" .!。！)"))
+    tail = _REJECTED.search(text[:end], max(begin, end - 80))
+    if tail is None or _SUBJECT_VERB.search(text, begin, tail.start()) is None:
+        return None
+    return (begin, tail.start()) if len(text[begin : tail.start()].split()) <= 14 else None
+
+
+def _instead(text: str, left: int) -> Span | None:
+    if (linked := _last(_INSTEAD_IS, text, left)) is not None and len(text) - linked.end() <= 100:
+        return trimmed(text, linked.end(), len(text))
+    found = _last(_INSTEAD, text, left)
+    if found is None or len(text) - found.end() > 200:
+        return None
+    span = trimmed(text, found.end(), len(text))
+    if span[0] >= span[1]:
+        return None
+    if _LINKED.search(text, *span) is None:
+        # Without a verb to divide at, the true part has as many words as the one that it replaces.
+        count = len(found[1].split())
+        tail = re.search(rf"(?:\S+\s+){{{count - 1}}}\S+$", text[span[0] : span[1]]) if count <= 4 else None
+        if tail is not None:
+            return span[0] + tail.start(), span[1]
+    return span
+
+
+_FINDERS: Final = (
+    *(_replied, _not_but, _not_then, _same_verb, _dismissed, _is_wrong, _neither, _first_thought, _instead, _rejected),
+)

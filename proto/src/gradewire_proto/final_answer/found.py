@@ -1,0 +1,78 @@
+"""A found answer, and the last steps to it: tidy the span, take the letter of a choice, join the items of a list."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from gradewire_proto.final_answer.assertions import asserted_answer, calculated, quantity
+from gradewire_proto.final_answer.clauses import choice, tidied, trimmed, without_end
+from gradewire_proto.final_answer.types import Position, Span
+
+_BRACKETS: Final = {")": "(", "]": "[", "}": "{", "）": "（"}
+_EXCLAIMED: Final = re.compile(r"[^\W\d]!$|[^\x00-\x7f]！$")
+_BOLD: Final = re.compile(r"(?:\*\*|__)(?=\S)([^*_\n]{1,120}?)(?<=\S)(?:\*\*|__)")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A span of a text with the place where it was found, and its text if this is joined or decoded."""
+
+    left: int
+    right: int
+    position: Position
+    text: str | None = None
+
+
+def moved(found: Found, offset: int) -> Found:
+    """Return a found answer at other offsets."""
+    return Found(found.left + offset, found.right + offset, found.position, found.text)
+
+
+def finish(original: str, left: int, right: int, position: Position) -> Found:
+    """Return the answer in a span, without courtesies, emphasis and open brackets, or its letter if it is a choice."""
+    left, right = without_end(original, *trimmed(original, left, right))
+    left, right = tidied(original, left, right)
+    if (letter := choice(original, left, right)) is not None:
+        left, right = letter
+    if position != "whole" and _EXCLAIMED.search(original, max(left, right - 3), right) is not None:
+        right -= 1
+    closing = original[right - 1 : right]
+    if closing in _BRACKETS and original.count(closing, left, right) > original.count(_BRACKETS[closing], left, right):
+        right -= 1
+    return Found(*without_end(original, left, right), position)
+
+
+def joined(original: str, items: list[Span], position: Position) -> Found:
+    """Return the items of a list, joined by commas."""
+    parts = []
+    for left, right in items:
+        a, b = tidied(original, left, right)
+        parts.append(original[a:b])
+    return Found(items[0][0], items[-1][1], position, ", ".join(parts))
+
+
+def asserted(original: str, text: str, left: int, right: int, position: Position = "correction") -> Found | None:
+    """Return the answer that a sentence asserts; None if it asserts nothing."""
+    left, right = asserted_answer(text, left, right)
+    if left >= right:
+        return None
+    if (result := calculated(text, left, right)) is not None and re.search(
+        r"\d\s?[=≈]|[=≈][^=≈]*[=≈]", text[left:right]
+    ):
+        left, right = result
+    if (measured := quantity(text, left, right)) is not None and len(text[left : measured[0]].split()) > 2:
+        left, right = measured
+    return finish(original, left, right, position)
+
+
+def bold_in(original: str, left: int, right: int) -> Span | None:
+    """Return the span of the only bold text in a span, if the span ends with it or it is a number; otherwise None."""
+    right += len(original[right : right + 3]) - len(original[right : right + 3].lstrip("*_"))
+    found = list(_BOLD.finditer(original, left, right))
+    if len(found) != 1:
+        return None
+    rest = original[found[0].end() : right].strip()
+    number = re.fullmatch(r"[-−$€£]?\d[\d.,/]*\s?[\w%°]{0,4}", found[0][1].strip())
+    if (rest.strip(" .!。") and not number) or found[0][1].rstrip().endswith((":", "：")):
+        return None
+    return found[0].span(1)

@@ -1,0 +1,296 @@
+"""Phrases that announce a final answer ("the answer is", "Antwort:", "#### 12", "I choose C"), in several languages."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from gradewire_proto.final_answer.clauses import trimmed
+from gradewire_proto.final_answer.marks import Statement
+from gradewire_proto.final_answer.types import Span
+from gradewire_proto.final_answer.words import any_of
+
+_NUMBER: Final = r"(?:\s?(?:\d{1,3}|\#\d{1,3}|(?-i:[A-H])|\([ivx\da-h]{1,4}\))(?=\s?[:：=]))?"
+_ASIDE: Final = r"(?:\s?[(（][^()（）\n]{0,80}[)）])?"
+_WORD: Final = (
+    r"(?!(?:not|isn|aren|wasn|no|non|nicht|pas|n|niet|nie|не|is|are|ist|est|es|era|kein|keine|cannot|"
+    r"never)\b)[^\W\d_][\w'’-]*"
+)
+_QUALIFIED: Final = rf"(?:[ \t]{{1,4}}{_WORD}){{0,6}}?"
+_UNSPACED: Final = r"(?:(?![是为為选選在不。，、：；！？])[\u3040-\u9fff\uac00-\ud7af]){0,8}?"
+_SIGN: Final = (
+    r"(?:[:：]{1,2}|[-=]>|=(?!=)|(?<=\s)of(?=\s[\d$€£−-])|[→⇒➜➡]\ufe0f?|"
+    r"(?<=ans|odp|ntw)\.(?=\s)|(?<=\s)[—–-]{1,2}(?=\s)|(?<=\w)[—–](?=\w|\s))"
+)
+_COPULA: Final = (
+    rf"(?:[ \t]{{1,4}}|(?<=[^\x00-\x7f]))(?:(?P<maybe>{any_of('maybe')})|"
+    rf"(?P<is>(?!选[项择])(?:{any_of('is')}|(?<=odpowiedź\s)to(?=\s)|(?<=答)(?=[A-H]\b))))\s{{0,4}}[:：]?"
+)
+
+_INSERTED: Final = r"(?:\s[\"“][^\"”\n]{1,120}[\"”]|,\s[^,.:\n]{1,40},)?"
+
+_ANSWER: Final = re.compile(
+    rf"(?:(?P<strong>{any_of('answer')})|(?P<weak>{any_of('result')})){_NUMBER}{_ASIDE}"
+    rf"(?:(?:{_QUALIFIED}|{_UNSPACED})(?:,\s[^,.:：\n]{{1,40}}?)?{_ASIDE}[ \t]{{0,8}}(?P<sign>{_SIGN})|"
+    rf"(?:{_QUALIFIED}|{_UNSPACED}){_INSERTED}{_COPULA})",
+    re.IGNORECASE,
+)
+_MENTION: Final = re.compile(rf"(?={any_of('answer', 'result')})", re.IGNORECASE)
+_MOST_MENTIONS: Final = 150
+_INVERTED: Final = re.compile(
+    r"(?<!\w)(?:ist|lautet|beträgt|wäre|heißt)\s(?:die|das|der|meine|unsere)\s(?:[a-zäöü]+\s)?"
+    rf"(?:{any_of('answer', 'result')})\s?[:：]?\s(?=[^\s.,;!?])",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(
+    r"(?:^|(?<=[.!?\n])[ \t]?|(?<=[.!?:,]\s)|(?<=[。，]))(?:(?:so|thus|hence|therefore|also|somit|donc|"
+    r"所以|因此)[\s,，]{0,2})?"
+    r"(?P<named>(?!(?:this|that|it|which|here|there|what|das|dies|hier|es|c|ce|voici|esta|esto|这|那|以上|not|who)(?!\w))"
+    r"[^\n.!?:;,，。]{1,60}?)"
+    r"(?:\s(?:is|must be|ist|est|es|è|é)\s"
+    r"(?:therefore\s|thus\s|also\s|donc\s)?(?:the|my|die|la|mi|ma)\s(?:[^\W\d_]{1,16}\s){0,2}?|"
+    r"(?:就)?是(?:正确|最终)?的?)"
+    rf"(?:{any_of('answer')})(?=\s?(?:[.!,;。，]|$|\n|\s(?:because|since|weil|car|porque|to)\b))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CORRECT: Final = re.compile(
+    r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|exact|actual|true|richtige|richtiger|"
+    r"richtiges|"
+    r"korrekte|bonne|bon|"
+    r"correcta|correcto|corretta|corretto|giusta|giusto|certa|certo|juiste|правильный|правильная|правильное)|正确的?|正確的?)"
+    rf"(?:\s[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[^\W\d\s]{{0,4}}?){_COPULA}",
+    re.IGNORECASE,
+)
+_HASHES: Final = re.compile(r"^[ \t]{0,4}####[ \t]{0,8}(?=\S)", re.MULTILINE)
+_HEADING: Final = re.compile(
+    rf"^[ \t]{{0,8}}(?:#{{1,6}}[ \t]{{1,4}})?(?:\d{{1,2}}[.)][ \t]{{1,2}})?[^\w\n]{{0,8}}"
+    rf"(?:[^\W\d_]{{1,16}}[ \t]{{1,2}}){{0,2}}?(?:(?P<strong>{any_of('answer')})|(?P<weak>{any_of('result')}))"
+    r"(?:[ \t]{1,2}[^\W\d_]{1,16}){0,2}"
+    r"(?P<end>[ \t]{0,8}[:：]?[ \t]{0,8}\n(?:[ \t]{0,4}[=-]{3,80}[ \t]{0,4}\n)?)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REPLY: Final = re.compile(r"^[ \t]{0,4}(?:A|R)[ \t]?[:：][ \t]{1,4}(?=\S)", re.MULTILINE)
+_ASKED: Final = re.compile(r"(?:^|\n)[ \t]{0,4}(?:Q|F|P|问|Question|Frage)[ \t]?[:：]")
+
+_BEFORE: Final = re.compile(
+    r"(?:\b(?:if|whether|why|how|hope|wenn|ob|falls|warum|si|se|what|where|that's what|says|this|diese|esta|cette|"
+    r"questa|these|my previous)\s"
+    r"(?:(?:the|an|my|your|die|la|una|final|correct)\s){0,2}|"
+    r"(?!i\s)\w{1,12}\s(?:might|would|could|may|will)\s(?:think|say|guess|assume|expect|"
+    r"believe)\s(?:that\s)?(?:the\s)?|"
+    r"以上|如果|上述)$",
+    re.IGNORECASE,
+)
+_OTHER_ANSWER: Final = re.compile(
+    r"(?:wrong|incorrect|initial|first|original|previous|earlier|knee-jerk|naive|tempting|intuitive|obvious|common|"
+    r"popular|usual|gut|"
+    r"instinctive|long|longer|full|detailed|old|hasty|tentative|quick|expected|falsche|erste|ursprüngliche|spontane|"
+    r"häufige|übliche|"
+    r"frühere|lange|ausführliche|fausse|mauvaise|première|longue|primera|larga|prima|lunga|primeira|longa|第一个|错误的?|"
+    r"原来的|详细)\s?$",
+    re.IGNORECASE,
+)
+# Small letters only: "Just" may be a name.
+_SKIP: Final = re.compile(rf"(?:[\s:：,，=]|(?:that|dass)\s|{any_of('therefore')}(?=[\s,，:：]|[^\x00-\x7f])){{0,8}}")
+_VAGUE: Final = re.compile(
+    rf"(?:(?:not|quite|also|always|very|so|too|therefore|"
+    rf"indeed)\s)?(?:{any_of('vague')})(?=\s{{0,2}}(?:[.,;:!?)。，！？]|$|"
+    r"\s(?:in|on|because|if|as|by|when|and|but|from|to|for|since|that|with|weil|wenn|und|si|car|porque|given|the|of|"
+    r"at)\b))",
+    re.IGNORECASE,
+)
+_PASSIVE: Final = re.compile(r"[a-z]+ed\s(?:for|by|in|to|with|at|on|as|from|until|into)\b")
+_NEGATED: Final = re.compile(
+    r"(?:definitely\s|certainly\s|clearly\s|actually\s)?(?:not|n't|nicht|kein\w{0,3}|pas|niet|geen|不是|不)\b|不",
+    re.IGNORECASE,
+)
+
+_LETTER: Final = r"[(\[（]?(?P<letter>(?-i:[A-H])|[①-⑧]|(?-i:[IVX]{2,4})|(?-i:[А-Д]))[)\]）]?"
+_AFTER_LETTER: Final = (
+    rf"(?=\s?(?:[.!,;:\"'”。，；、：]|项|選項|选项|$|\n|\s[—–-]\s|\s(?:{any_of('because')}|as|is|ist|est|"
+    rf"denn|car|da)(?!\w)))"
+)
+_CHOSEN: Final = re.compile(
+    rf"(?:{any_of('choose')})\s{{0,2}}[:：]?\s{{0,2}}(?:['’]\s?)?(?:(?:therefore|so|donc|also|daher|only|nur|just|"
+    rf"the|la|die|le|el|que|la opción)\s){{0,2}}"
+    rf"(?:(?:{any_of('option')})\s{{0,2}})?{_LETTER}{_AFTER_LETTER}",
+    re.IGNORECASE,
+)
+_VERDICT: Final = re.compile(
+    rf"(?:(?:(?<!\w)l['’])?(?:{any_of('option')})\s{{0,2}})?(?<![A-Za-zА-я\d_]){_LETTER}(?:项|選項|选项)?\s{{0,2}}"
+    rf"(?:is|ist|est|es|è|é|是|is the|must be|—)?\s{{0,2}}(?:therefore\s|also\s|thus\s|"
+    rf"clearly\s)?(?:{any_of('correct')})(?!\w)(?!\s(?:nicht|not|pas|no)\b)",
+    re.IGNORECASE,
+)
+_OPTION: Final = re.compile(
+    rf"(?:{any_of('option')})\s{{1,2}}{_LETTER}\s{{0,2}}(?=[.!。]?\s{{0,4}}$|(?:{any_of('because')}))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BEST: Final = re.compile(
+    rf"(?<![A-Za-zА-я\d_]){_LETTER}\s(?:is|ist|est|es|è|é)\s(?:therefore\s|thus\s|also\s|donc\s)?(?:the|die|der|das|"
+    rf"la|le|el|a|il)?\s?"
+    r"(?:better|best|right|correct|only|strongest|closest|richtige|korrekte|beste|einzige|bonne|meilleure|seule|"
+    r"correcta|única|mejor|"
+    r"giusta|migliore|certa|melhor|only\s\w+|most\s\w+)\s(?:one|choice|option|answer|fit|match|statement|candidate|"
+    r"possibility|wahl|"
+    r"antwort|aussage|lösung|réponse|proposition|respuesta|opción|risposta|opzione|resposta|opção|alternativa)(?!\w)",
+    re.IGNORECASE,
+)
+_SO_LETTER: Final = re.compile(
+    rf"(?:^|(?<=[.!?。\n])\s?|(?<=[,，;])\s?)"
+    rf"(?:{any_of('so', 'therefore')}|答)[\s,，:：]{{0,3}}(?:(?:the|it's|it is|die|"
+    rf"la|le|el|il|a|o|c['’]est|"
+    rf"es|è|é|option)\s){{0,2}}{_LETTER}(?=\s?[.!。]?\s*$)",
+    re.IGNORECASE,
+)
+_BRACKETED_LETTER: Final = re.compile(r"(?<![\w)])\((?P<letter>[A-H])\)(?!\w)")
+_LAST_SENTENCE: Final = re.compile(r"[^.!?。\n]{1,300}[.!。]?\s*$")
+_ONLY: Final = re.compile(rf"(?:只有|只剩下?){_LETTER}(?:项|選項|选项)?", re.IGNORECASE)
+
+_LINE_STARTS: Final = re.compile(r"(?:^|[\n.!?:;,。！？；，(（\"“>*_#|-])\s{0,8}[*_#>]{0,4}\s{0,4}$")
+_ARTICLES: Final = frozenset({"final", "our", "my", "the", "das", "la", "le", "el", "il", "end"})
+_PARAGRAPH_END: Final = re.compile(r"\n[ \t]*\n")
+_SAID: Final = re.compile(r"\S")
+_SAID_LATER: Final = re.compile(rf"[.;!?。；！？]\s{{0,4}}\S|[,，]\s?(?:{any_of('but')})", re.IGNORECASE)
+MOST_SEARCHED: Final = 4_000
+"""Characters at the end of a text in which phrases are searched."""
+
+
+def last_phrase(text: str, original: str) -> Statement | None:
+    """Return the last phrase that announces an answer; one that is certain, if there is one.
+
+    Args:
+        text: The text, with emphasis blanked.
+        original: The text as it was, of the same length.
+    """
+    best: Statement | None = None
+    before = max(0, len(text) - MOST_SEARCHED)
+    if before:
+        found = last_phrase(text[before:], original[before:])
+        return found and replace(
+            found, start=found.start + before, left=found.left + before, right=found.right + before
+        )
+    for found in _statements(text, original):
+        if best is None or (found.force, found.start) >= (best.force, best.start):
+            best = found
+    return best
+
+
+def is_answered(text: str) -> bool:
+    """Return True if a phrase announces an answer near the end of a text."""
+    return next(_announced(text[-MOST_SEARCHED:]), None) is not None
+
+
+def _announced(text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of `_ANSWER` that begin at one of the last words for an answer."""
+    end = 0
+    for mention in [each.start() for each in _MENTION.finditer(text)][-_MOST_MENTIONS:]:
+        if mention >= end and (match := _ANSWER.match(text, mention)) is not None:
+            end = match.end()
+            yield match
+
+
+def _statements(text: str, original: str) -> Iterator[Statement]:
+    for match in _announced(text):
+        certain = match["weak"] is None and match["maybe"] is None
+        if (match["weak"] is None or match["sign"] is None or _is_label(text, match.start())) and (
+            statement := _statement(text, match, 1 + certain)
+        ):
+            yield statement
+    for match in _CORRECT.finditer(text, max(0, len(text) - MOST_SEARCHED // 2)):  # each try costs twice as much
+        if (statement := _statement(text, match, 1 + (match["maybe"] is None))) is not None:
+            yield statement
+    yield from _headings(text, original)
+    yield from _named(text)
+
+
+def _named(text: str) -> Iterator[Statement]:
+    """Yield statements that name the answer before the word for it, and the letters of choices."""
+    for match in _INVERTED.finditer(text):
+        if (content := _content(text, match.end())) is not None:
+            yield Statement(match.start(), *content, "phrase")
+    for match in _NAMED.finditer(text):
+        yield Statement(match.start(), *match.span("named"), "phrase")
+    said = _LAST_SENTENCE.search(text, max(0, len(text) - 320))
+    begin = said.start() if said else len(text)
+    bracketed = list(_BRACKETED_LETTER.finditer(text, begin))
+    if len(bracketed) == 1 and text[begin : bracketed[0].start()].count(" ") > 1:
+        yield Statement(bracketed[0].start(), *bracketed[0].span("letter"), "phrase", 1)
+    for pattern in (_CHOSEN, _VERDICT, _BEST, _SO_LETTER, _OPTION, _ONLY):
+        for match in pattern.finditer(text):
+            if not _only_mentioned(text, match):
+                yield Statement(match.start(), *match.span("letter"), "phrase", 1 if pattern is _ONLY else 2)
+
+
+def _headings(text: str, original: str) -> Iterator[Statement]:
+    """Yield statements that begin after a heading, `####` or the reply to a question ("A:")."""
+    for match in _HEADING.finditer(text):
+        if (content := _content(text, match.end())) is not None:
+            yield Statement(match.start(), *content, "phrase", 2 if match["strong"] else 1)
+    for match in _HASHES.finditer(original):
+        content = _content(text, match.end())
+        if content is not None and not _ANSWER.match(text, content[0]) and not _HEADING.match(text, match.start()):
+            yield Statement(match.start(), *content, "phrase")
+    for match in _REPLY.finditer(text) if _ASKED.search(text) else ():
+        if (content := _content(text, match.end())) is not None:
+            yield Statement(match.start(), *content, "phrase")
+
+
+def _is_label(text: str, start: int) -> bool:
+    """Return True if a word at `start` begins a line or sentence, or follows an article: so its colon announces."""
+    before = text[max(0, start - 24) : start]
+    return _LINE_STARTS.search(before) is not None or before.rstrip().rpartition(" ")[2].lower() in _ARTICLES
+
+
+def _only_mentioned(text: str, match: re.Match[str]) -> bool:
+    """Return True if a phrase stands in "if the answer is" and the like."""
+    return _BEFORE.search(text[max(0, match.start() - 40) : match.start()]) is not None
+
+
+def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
+    """Return a statement, or None where the phrase only speaks about an answer."""
+    if _OTHER_ANSWER.search(text[max(0, match.start() - 24) : match.start()]) is not None:
+        if _SAID_LATER.search(text, match.end()) is not None:
+            return None
+        force = 1
+    copula = match["is"]
+    if copula and copula.istitle() and copula.isascii() and text[match.end() - 1] not in ":：":
+        return None  # a title: "The Answer Is Never"
+    if _only_mentioned(text, match):
+        return None
+    left = _SKIP.match(text, match.end())
+    end = left.end() if left else match.end()
+    if _NEGATED.match(text, end) is not None and copula:
+        return None
+    if copula and (_VAGUE.match(text, end) or (_PASSIVE.match(text, end) and force == 1)):
+        return None
+    content = _content(text, end)
+    return None if content is None else Statement(match.start(), *content, "phrase", force)
+
+
+def _content(text: str, left: int) -> Span | None:
+    """Return the span of the line after a mark, or of the next lines if nothing follows the mark in its own line."""
+    end = _line_end(text, left)
+    line = trimmed(text, left, end)
+    if line[0] < line[1]:
+        return line
+    said = _SAID.search(text, end)
+    if said is None:
+        return None
+    start = said.start()
+    ends = _paragraph_ends(text)
+    after = bisect_left(ends, start)
+    return trimmed(text, start, ends[after] if after < len(ends) else len(text))
+
+
+@lru_cache(maxsize=4)
+def _paragraph_ends(text: str) -> list[int]:
+    """Return the ends of the paragraphs in the part of a text in which phrases are searched."""
+    return [end.start() for end in _PARAGRAPH_END.finditer(text)]
+
+
+def _line_end(text: str, left: int) -> int:
+    end = text.find("\n", left)
+    return len(text) if end < 0 else end

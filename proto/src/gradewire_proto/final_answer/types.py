@@ -1,0 +1,54 @@
+"""Results of a search for a final answer. This module compiles nothing, so that importing it takes no time."""
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+Span: TypeAlias = tuple[int, int]
+"""Start and end of a part of a text, in characters."""
+
+Position: TypeAlias = Literal[
+    "boxed", "tagged", "json", "phrase", "line", "calculation", "correction", "whole", "nothing"
+]
+"""The place at which an answer was found."""
+
+MAX_READ_CHARACTERS: Final = 200_000
+"""Characters at the end of a completion that are read, so that a hostile one costs only milliseconds."""
+
+CONFIDENCE: Final[dict[Position, float]] = {
+    "boxed": 0.98,
+    "tagged": 0.96,
+    "json": 0.95,
+    "phrase": 1.0,
+    "line": 0.97,
+    "calculation": 0.96,
+    "correction": 0.99,
+    "whole": 0.99,
+    "nothing": 0.97,
+}
+"""The share of right extractions by position, on the development half of `examples/final_answers`.
+
+The share is (right + 1) / (all + 2), because rules were chosen on this half. The benchmark `final_answers` prints it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FinalAnswer:
+    """The final answer that a completion asserts.
+
+    Attributes:
+        text: The answer without marks around it; "" if the completion asserts none.
+        position: Where the answer stands: in a box, a tag, a value of JSON, after a phrase, in a last line, at the end
+            of a calculation, after a correction; "whole" if it is the whole text, "nothing" if there is no answer.
+        start: Start of the answer in the completion, in characters; None if the text is joined or decoded.
+        end: End of the answer in the completion; None if the text is joined or decoded.
+        confidence: The share of right extractions with this position on the development half of
+            `examples/final_answers`, 0 to 1; see `CONFIDENCE`. It is no probability for completions of another kind.
+        reason: The reason why no answer was found; "" if there is an answer.
+    """
+
+    text: str
+    position: Position
+    start: int | None
+    end: int | None
+    confidence: float
+    reason: str = ""

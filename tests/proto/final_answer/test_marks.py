@@ -1,0 +1,71 @@
+"""Boxes, tags, keys and brackets around final answers."""
+
+import pytest
+
+from gradewire_proto.final_answer import find_final_answer
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "position"),
+    [
+        ("\\boxed{\\textbf{(C)}\\ 15}", "C", "boxed"),
+        ("The final answer is: $\\boxed{5}$", "5", "boxed"),
+        ("<answer><b>5</b></answer>", "5", "tagged"),
+        ('"final_answer": "Rome"', "Rome", "json"),
+        ('{"final": {"answer": "Rome"}}', "Rome", "json"),
+        ('{"reasoning": "The answer is Paris because of X", "answer": "Rome"}', "Rome", "json"),
+        ('{"answer": true}', "true", "json"),
+        ('{"answer": 3.5, "unit": "m"}', "3.5", "json"),
+        ("<Answer>Paris</Answer>", "Paris", "tagged"),
+        ("<solution>Paris</solution>", "Paris", "tagged"),
+        ("<response>Paris</response>", "Paris", "tagged"),
+        ("<output>Paris</output>", "Paris", "tagged"),
+        ("[ANSWER]Paris[/ANSWER]", "Paris", "tagged"),
+        ("Thought: I know it.\nAction: Finish[Paris]", "Paris", "tagged"),
+        ("\\boxed{Paris}", "Paris", "boxed"),
+        ("\\boxed{\\text{(B) Paris}}", "(B) Paris", "boxed"),
+        ("\\boxed{(B)}", "B", "boxed"),
+        ("\\boxed{B. Paris}", "B", "boxed"),
+        ("\\boxed{\\mathrm{B}}", "B", "boxed"),
+        ("\\boxed{3\\text{ apples}}", "3\\text{ apples}", "boxed"),
+        ("Thus $\\boxed{1}$ or $\\boxed{2}$.", "2", "boxed"),
+        ("$$\\boxed{x=3}$$", "x=3", "boxed"),
+        ("\\[\\boxed{\\text{Paris}}\\]", "Paris", "boxed"),
+        ('{"name": "Bob", "answer": "Oslo", "score": 3}', "Oslo", "json"),
+        ('{"answer": "He said \\"no\\""}', 'He said "no"', "json"),
+        ('{"answers": ["Oslo", "Bergen"]}', "Oslo, Bergen", "json"),
+        ('{"result": "Oslo"}', "Oslo", "json"),
+        ('{"choice": "B"}', "B", "json"),
+        ("{'final_answer': 42}", "42", "json"),
+        ('{"explanation": "because", "answer": "C) red"}', "C", "json"),
+        ('```json\n{"answer": "Oslo"}\n```', "Oslo", "json"),
+        ("<answer>\nOslo\n</answer>\n\nI hope this helps!", "Oslo", "tagged"),
+        ("<answer>Oslo</answer> because it is the capital.", "Oslo", "tagged"),
+        ("<answer>Bergen</answer> Wait, no. <answer>Oslo</answer>", "Oslo", "tagged"),
+        ("<lösung>Oslo</lösung>", "Oslo", "tagged"),
+        ("<solución>Oslo</solución>", "Oslo", "tagged"),
+        ("<result>Oslo</result>", "Oslo", "tagged"),
+        ('final_answer("Oslo")', "Oslo", "tagged"),
+        ('submit("Oslo")', "Oslo", "tagged"),
+    ],
+)
+def test_a_marked_answer_is_found_without_its_mark(completion: str, answer: str, position: str) -> None:
+    found = find_final_answer(completion)
+    assert (found.text, found.position) == (answer, position)
+
+
+def test_a_value_of_json_is_decoded_and_then_has_no_offsets() -> None:
+    found = find_final_answer('{"answer": "caf\\u00e9 \\"au lait\\""}')
+    assert (found.text, found.start, found.end) == ('café "au lait"', None, None)
+
+
+def test_a_list_is_joined_and_then_has_no_offsets() -> None:
+    found = find_final_answer("Answer:\n\n* GET\n* HEAD")
+    assert (found.text, found.start, found.end) == ("GET, HEAD", None, None)
+
+
+@pytest.mark.parametrize("text", ["Answer:", "<answer></answer>", r"\boxed{}"])
+def test_an_empty_mark_gives_a_reason(text: str) -> None:
+    found = find_final_answer(text)
+    assert (found.text, found.position) == ("", "nothing")
+    assert found.reason
