@@ -19,6 +19,8 @@ from gradewire_server.metrics.correctness.denials import denies, verdict_feature
 from gradewire_server.metrics.correctness.hedges import alternatives
 from gradewire_server.metrics.correctness.mentions import mention_features
 from gradewire_server.metrics.correctness.refusals import refusal_features
+from gradewire_server.metrics.correctness.results import result_conflict
+from gradewire_server.metrics.correctness.value_readings import value_doubts
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
     MAX_REFERENCE_CHARACTERS,
@@ -37,6 +39,7 @@ from gradewire_server.metrics.correctness.words import (
 from gradewire_server.metrics.smile.formula import PRESET_WEIGHT, SmileParameters, grade
 from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
+from gradewire_server.metrics.values.identifiers import identifier_conflict
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 
 RULED_OUT: Final = 0.4
@@ -180,20 +183,26 @@ class Values:
     """Matches between an answer's values and the references' values.
 
     `matches` is keyed by reference index and omits references without values. `closest` is the index of the best match.
+    `readings` contains the features of what an answer says about a value.
     """
 
     matches: dict[int, ValueMatch]
     closest: int | None
+    readings: dict[str, float]
 
     @classmethod
     def of(cls, question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> Self:
         """Compare the answer's values with the values of each of the first `_MAX_COMPARED_REFERENCES` references."""
         matcher = ValueMatcher(question.raw, answer.raw)
-        found = {
-            position: matcher.match(each.raw) for position, each in enumerate(references[:_MAX_COMPARED_REFERENCES])
-        }
+        texts = [reference.raw for reference in references[:_MAX_COMPARED_REFERENCES]]
+        found = {position: matcher.match(text) for position, text in enumerate(texts)}
         matches = {position: match for position, match in found.items() if match.wanted}
-        return cls(matches, max(matches, key=lambda position: _fit(matches[position]), default=None))
+        readings = {
+            **value_doubts(matcher, question.raw, answer.raw, texts),
+            "result_conflict": result_conflict(matcher, question.raw, answer.raw, texts),
+            "identifier_conflict": identifier_conflict(question.raw, answer.raw, texts),
+        }
+        return cls(matches, max(matches, key=lambda position: _fit(matches[position]), default=None), readings)
 
     @property
     def matched(self) -> int | None:
@@ -202,7 +211,7 @@ class Values:
         return self.closest if found else None
 
     def features(self) -> dict[str, float]:
-        """Return features of the reference whose values match best; all are NaN if no reference has values.
+        """Return `readings`, and features of the reference whose values match best (NaN without values).
 
         Returns:
             `value_recall`: the share of the reference's values that the answer contains. `value_conflict`: the share
@@ -210,12 +219,13 @@ class Values:
             additional values of these kinds in the answer.
         """
         if self.closest is None:
-            return {"value_recall": nan, "value_conflict": nan, "values_beside": nan}
+            return {"value_recall": nan, "value_conflict": nan, "values_beside": nan, **self.readings}
         match = self.matches[self.closest]
         return {
             "value_recall": match.found / match.wanted,
             "value_conflict": match.contradicted / match.wanted,
             "values_beside": float(match.extra),
+            **self.readings,
         }
 
 

@@ -37,7 +37,7 @@ _LISTS: Final[Mapping[str, str]] = VOCABULARY["mentions"]
 
 
 def _any(name: str) -> str:
-    return expression(tuple(phrase for line in _LISTS[name].split("\n") if (phrase := line.strip())))
+    return expression(tuple(phrase.strip() for phrase in _LISTS[name].split("|")))
 
 
 _ARTICLES: Final = r"(?:(?:the|a|an|of|about|that|this|his|her|their|its|der|die|das|den|dem|le|la|les|el|los|las|l')\s*)"

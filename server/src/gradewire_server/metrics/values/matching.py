@@ -121,7 +121,7 @@ def says(value: Value, reference: Value, question: Question) -> bool:
         case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
             place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
             return place_alone and amount.unit is None and place.number == f"{amount.value:g}"
-    return _same_number(_as_quantity(ours), _as_quantity(theirs), question.scale)
+    return _same_number(as_quantity(ours), as_quantity(theirs), question.scale)
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
@@ -161,7 +161,8 @@ def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float)
     return scale > 1 and (amount.equals(_scaled(wanted, scale)) or _scaled(amount, scale).equals(wanted))
 
 
-def _as_quantity(content: Content) -> Quantity | None:
+def as_quantity(content: Content) -> Quantity | None:
+    """Return a quantity, the solution of a relation, or a year that may be an ordinary number; otherwise None."""
     if isinstance(content, Quantity):
         return content
     if isinstance(content, Relation) and (solution := content.solution) is not None:
@@ -292,11 +293,13 @@ class ValueMatcher:
         self._answer = answer
 
     @cached_property
-    def _question_of(self) -> Question:
+    def question(self) -> Question:
+        """The question's values and hints."""
         return Question.of(self._question)
 
     @cached_property
-    def _matched(self) -> tuple[Value, ...]:
+    def values(self) -> tuple[Value, ...]:
+        """The answer's values in order."""
         return values_of(self._answer)
 
     @cached_property
@@ -308,7 +311,17 @@ class ValueMatcher:
 
     @cached_property
     def _values_not_in_question(self) -> tuple[Value, ...]:
-        return tuple(value for value in self._matched if not self._question_of.has(value))
+        return tuple(value for value in self.values if not self.question.has(value))
+
+    def wanted(self, reference: str) -> tuple[Value, ...]:
+        """Return those of a reference's first MAX_WANTED values that an answer has to contain."""
+        of_reference = values_of(reference)[:MAX_WANTED]
+        wanted = tuple(value for value in of_reference if not self.question.has(value)) or of_reference
+        return tuple(value for value in wanted if not value.denied) or wanted  # "1912, not 1913" wants 1912
+
+    def equal(self, wanted: Value) -> tuple[Value, ...]:
+        """Return the answer's values that equal a reference's value."""
+        return tuple(value for value in self.values if says(value, wanted, self.question))
 
     def match(self, reference: str) -> ValueMatch:
         """Compare the answer with a reference's first MAX_WANTED values."""
@@ -318,29 +331,28 @@ class ValueMatcher:
             outcome = Outcome.MISSING if kept is None else Outcome.FOUND if kept else Outcome.CONTRADICTED
             return ValueMatch(((Kind.LIST, outcome),))
         of_reference = values_of(reference)[:MAX_WANTED]
-        if not of_reference:
+        wanted = self.wanted(reference)
+        if not wanted:
             return NOTHING
-        wanted = tuple(value for value in of_reference if not self._question_of.has(value)) or of_reference
-        wanted = tuple(value for value in wanted if not value.denied) or wanted  # "1912, not 1913" wants 1912
         outcomes = [self._outcome(value) for value in wanted]
         kinds = {value.kind for value in wanted}
         return ValueMatch(
             tuple((value.kind, outcome) for value, outcome in zip(wanted, outcomes, strict=True)),
             coarser=sum(
-                outcome is Outcome.MISSING and any(coarser(each, value) for each in self._matched)
+                outcome is Outcome.MISSING and any(coarser(each, value) for each in self.values)
                 for value, outcome in zip(wanted, outcomes, strict=True)
             ),
             extra=sum(
-                value.kind in kinds and not any(says(value, each, self._question_of) for each in of_reference)
+                value.kind in kinds and not any(says(value, each, self.question) for each in of_reference)
                 for value in self._values_not_in_question
             ),
         )
 
     def _outcome(self, wanted: Value) -> Outcome:
-        equal = [value for value in self._matched if says(value, wanted, self._question_of)]
+        equal = self.equal(wanted)
         if any(self._replaces(value, wanted) for value in equal):
             return Outcome.FOUND
-        if any(says(value, wanted, self._question_of) for value in self._joined):
+        if any(says(value, wanted, self.question) for value in self._joined):
             return Outcome.FOUND
         if equal or any(in_place_of(value, wanted) for value in self._values_not_in_question if not value.denied):
             return Outcome.CONTRADICTED
@@ -351,12 +363,12 @@ class ValueMatcher:
 
         `value` must not be denied, mean the opposite of `wanted`, or be about something else.
         """
-        if value.denied and not wanted.denied and not self._question_of.denies:
+        if value.denied and not wanted.denied and not self.question.denies:
             return False
-        if opposed(value, wanted, self._question_of):
+        if opposed(value, wanted, self.question):
             return False
-        if value.on_top is not None and wanted.on_top is None and value is not self._matched[0]:
-            return not self._question_of.words.isdisjoint(value.on_top)
+        if value.on_top is not None and wanted.on_top is None and value is not self.values[0]:
+            return not self.question.words.isdisjoint(value.on_top)
         return not self._counts_other_things(value, wanted)
 
     def _counts_other_things(self, value: Value, wanted: Value) -> bool:
@@ -364,10 +376,10 @@ class ValueMatcher:
 
         An example is "eight" in "six legs and eight eyes", if the question asks for legs.
         """
-        counted = self._question_of.counted
+        counted = self.question.counted
         if not counted or not value.noun.endswith("s") or value.noun in {wanted.noun, *counted, *_NO_NOUNS}:
             return False
-        return any(other.noun in counted and other not in self._question_of.values for other in self._matched)
+        return any(other.noun in counted and other not in self.question.values for other in self.values)
 
 
 def match_values(question: str, reference: str, answer: str) -> ValueMatch:

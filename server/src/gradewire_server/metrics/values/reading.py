@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
@@ -110,6 +110,7 @@ class Value:
         side: For a date, -1 after "before", 1 after "after", otherwise 0.
         denied: True if the text denies the value: "not in 1999".
         on_top: The clause's lower-case words if the clause adds this value to another value; otherwise None.
+        start: The position of `text` in `written_form` of the whole text.
     """
 
     kind: Kind
@@ -120,6 +121,12 @@ class Value:
     side: int = 0
     denied: bool = False
     on_top: frozenset[str] | None = None
+    start: int = field(default=0, compare=False)
+
+    @property
+    def end(self) -> int:
+        """The position after `text`."""
+        return self.start + len(self.text)
 
 
 MAX_VALUES: Final = 64
@@ -161,9 +168,15 @@ def with_signs(text: str) -> str:
 
 
 @lru_cache(maxsize=128)
+def written_form(text: str) -> str:
+    """Return a text's plain form with signs for relations, in which values are found."""
+    return with_signs(plain(text))
+
+
+@lru_cache(maxsize=128)
 def values_of(text: str) -> tuple[Value, ...]:
     """Return a text's values in order, at most MAX_VALUES."""
-    written = with_signs(plain(text))
+    written = written_form(text)
     characters = frozenset(written)
     if DIGITS.isdisjoint(characters) and not _may_have_value_in_words(written) and _SIGNS.isdisjoint(characters):
         return ()
@@ -222,7 +235,7 @@ def _claims(written: str, characters: AbstractSet[str]) -> list[tuple[int, int, 
     for start, end, content in islice(_by_signs(written, characters), MAX_VALUES):
         if not any(start < other_end and other_start < end for other_start, other_end in taken):
             taken.append((start, end))
-            found.append((start, end, Value(_KINDS[type(content)], written[start:end], content)))
+            found.append((start, end, Value(_KINDS[type(content)], written[start:end], content, start=start)))
     return sorted(found, key=itemgetter(0))
 
 
@@ -245,19 +258,20 @@ def _without(written: str, claims: Sequence[tuple[int, int, Value]]) -> str:
 def _value_at(written: str, tokens: Sequence[Token], at: int) -> tuple[Value | None, int]:
     if (date := date_at(tokens, at)) is not None:
         lies = side(written, tokens[max(0, date[1])].start)
-        return Value(Kind.DATE, _text(written, tokens, date[1], date[2]), date[0], side=lies), date[2]
+        return replace(_value(Kind.DATE, written, tokens[date[1] : date[2]], date[0]), side=lies), date[2]
     if (time := time_at(tokens, at)) is not None:
-        return Value(Kind.TIME, _text(written, tokens, at, time[1]), time[0]), time[1]
+        return _value(Kind.TIME, written, tokens[at : time[1]], time[0]), time[1]
     if (label := label_at(tokens, at)) is not None:
-        return Value(Kind.ORDINAL, _text(written, tokens, at - 1, label[1]), label[0]), label[1]
+        return _value(Kind.ORDINAL, written, tokens[max(0, at - 1) : label[1]], label[0]), label[1]
     if (quantity := quantity_at(tokens, at)) is not None:
         amount, start, end = quantity
         noun = tokens[end].lower if amount.unit is None and end < len(tokens) and tokens[end].word else ""
-        return Value(Kind.QUANTITY, _text(written, tokens, start, end), amount, noun=noun), end
+        return replace(_value(Kind.QUANTITY, written, tokens[max(0, start) : end], amount), noun=noun), end
     if (ordinal := ordinal_at(tokens, at)) is not None:
-        return Value(Kind.ORDINAL, _text(written, tokens, at, ordinal[1]), ordinal[0]), ordinal[1]
+        return _value(Kind.ORDINAL, written, tokens[at : ordinal[1]], ordinal[0]), ordinal[1]
     return None, at + 1
 
 
-def _text(written: str, tokens: Sequence[Token], start: int, end: int) -> str:
-    return written[tokens[max(0, start)].start : tokens[end - 1].end]
+def _value(kind: Kind, written: str, tokens: Sequence[Token], content: Content) -> Value:
+    start = tokens[0].start
+    return Value(kind, written[start : tokens[-1].end], content, start=start)

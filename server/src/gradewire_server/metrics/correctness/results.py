@@ -1,0 +1,123 @@
+"""Find the result of an answer's calculation, and compare it with the references."""
+
+import re
+from collections.abc import Iterable, Sequence
+from math import isclose, nan
+from typing import Final
+
+from gradewire_server.metrics.correctness.words import VOCABULARY
+from gradewire_server.metrics.values.dates import Date
+from gradewire_server.metrics.values.matching import ValueMatcher, as_quantity, says
+from gradewire_server.metrics.values.quantities import Quantity
+from gradewire_server.metrics.values.reading import Value, written_form
+
+_WORDS: Final = VOCABULARY["results"]
+_MAX_CHARACTERS: Final = 4_096
+"""Maximum number of characters to read at the end of an answer."""
+_MAX_REFERENCE_WORDS: Final = 4
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in sorted(words, key=len, reverse=True))
+
+
+_BOXED: Final = "\\boxed"
+_ASKS_DATE: Final = re.compile(r"\b(?:when|years?|dates?)\b", re.IGNORECASE)
+_ASIDE: Final = re.compile(r"\([^()]*(?:=|\b(?:see|cf|page|p)\b)[^()]*\)")
+_CHECK: Final = re.compile(rf"[\s,;:.(]+(?:{_any_of(_WORDS['checks'])})\b|,\s+as\b")
+# Between two operands a calculation, before its result an equals sign or an arrow.
+_CALCULATES: Final = re.compile(
+    r"\d[^=\n]{0,40}[=\u2248]|[=\u2248]\s*[-+$\u20ac\u00a3]?\d|\d\s*[+*/]\s*\d|\d\s+[-x:]\s+\d|->|=>"
+)
+_CONCLUDES: Final = re.compile(rf"\b(?:{_any_of(_WORDS['conclusions'])})\b|->|=>|\u2234")
+_MARK: Final = re.compile(
+    rf"[=\u2248]|->|\u2234|\b(?:{_any_of(_WORDS['conclusions'])})(?!\w)"
+    rf"|\b(?:{_any_of(_WORDS['states'])})(?=\s+(?:[a-z']+\s+){{0,2}}[-+~$\u20ac\u00a3(]{{0,2}}[.\d])"
+    r"|\b(?:answer|result|total|sum)\s*(?:is|:)"
+)
+_BEHIND_RESULT: Final = re.compile(rf"(?:{_any_of(_WORDS['behind_results'])})\b")
+_CLAUSE_END: Final = re.compile(r"[.,;!?](?=\s|$)|\n")
+_SENTENCE_END: Final = re.compile(r"[.:](?=\s)|\n")
+_SIGN: Final = re.compile(r"[=\u2248]|->")
+_OPERATOR: Final = re.compile(r"\s*(?:[+*/^]|[-x:]\s|\b(?:plus|minus|times|divided)\b)")
+_DIGIT: Final = re.compile(r"\d")
+
+
+def result_conflict(matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]) -> float:
+    """Return 1 if an answer's calculation ends in another number than a reference's, 0 if in the same one.
+
+    Return NaN if the answer does not calculate, or if a reference is not a single number.
+    """
+    if len(matcher.values) < 2:
+        return nan
+    if _BOXED in answer:  # a final answer that is marked needs no reading of the steps
+        return nan
+    numbers = [_number_in(matcher, question, reference) for reference in references]
+    wanted = [number for number in numbers if number is not None]
+    if len(wanted) < len(numbers):
+        return nan
+    result = result_of(answer)
+    if not result or _leads(matcher, answer, wanted):
+        return nan
+    return _comparison(ValueMatcher(question, result), wanted)
+
+
+def _leads(matcher: ValueMatcher, answer: str, wanted: Sequence[Value]) -> bool:
+    """Return True if an answer's first sentence states a wanted number and calculates nothing."""
+    written = written_form(answer)
+    end = _SENTENCE_END.search(written)
+    if end is None or _CALCULATES.search(written, 0, end.start()) or _CONCLUDES.search(written.lower(), 0, end.start()):
+        return False
+    first = [value for value in matcher.values if value.start < end.start()]
+    return any(says(value, each, matcher.question) for value in first for each in wanted)
+
+
+def _number_in(matcher: ValueMatcher, question: str, reference: str) -> Value | None:
+    values = matcher.wanted(reference)
+    if len(values) != 1 or len(reference.split()) > _MAX_REFERENCE_WORDS:
+        return None
+    dated = isinstance(values[0].content, Date) and _ASKS_DATE.search(question) is not None
+    return values[0] if as_quantity(values[0].content) is not None and not dated else None
+
+
+def _comparison(found: ValueMatcher, wanted: Sequence[Value]) -> float:
+    if any(says(value, each, found.question) for value in found.values for each in wanted):
+        return 0.0
+    numbers = [number for value in found.values if (number := as_quantity(value.content)) is not None]
+    if not numbers:
+        return nan
+    return float(all(_differs(numbers[0], as_quantity(each.content)) for each in wanted)) or nan
+
+
+def _differs(result: Quantity, wanted: Quantity | None) -> bool:
+    """Return True if two numbers are different amounts of the same thing."""
+    if wanted is None or result.equals(wanted):
+        return False
+    comparable = result.unit is None or wanted.unit is None or result.family == wanted.family
+    return comparable and not isclose(result.in_base(result.value), wanted.in_base(wanted.value), rel_tol=0.01)
+
+
+def result_of(answer: str) -> str:
+    """Return the part of an answer that states the result of its calculation; "" if there is none."""
+    written = _ASIDE.sub(" ", written_form(answer)[-_MAX_CHARACTERS:].lower())
+    if not _CALCULATES.search(written) and not _CONCLUDES.search(written):
+        return ""
+    check = next((found for found in _CHECK.finditer(written) if _DIGIT.search(written, 0, found.start())), None)
+    if check is not None:
+        written = written[: check.start()]
+    last, result = -1, ""
+    for mark in _MARK.finditer(written):
+        piece = _CLAUSE_END.split(written[mark.end() : mark.end() + 160], maxsplit=1)[0]
+        if _DIGIT.search(piece) and not _OPERATOR.match(written, mark.end() + len(_first_number(piece))):
+            last, result = mark.start(), piece
+    for cue in _BEHIND_RESULT.finditer(written):
+        before = written[max(0, cue.start() - 80) : cue.start()].rstrip(" ,")
+        piece = _CLAUSE_END.split(before)[-1]
+        if cue.start() > last and _DIGIT.search(piece):
+            last, result = cue.start(), piece
+    return _SIGN.split(result)[-1].strip()
+
+
+def _first_number(piece: str) -> str:
+    found = re.match(r"[^\d]*[\d.,]*\d", piece)
+    return found[0] if found else ""

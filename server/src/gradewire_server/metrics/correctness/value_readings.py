@@ -1,0 +1,269 @@
+"""Find values of a reference that an answer gives with another sign or unit, or only compares something with."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isclose, log10, nan
+from typing import Final
+
+from gradewire_server.metrics.correctness.words import VOCABULARY
+from gradewire_server.metrics.values.dates import Date, DatePrecision, Time
+from gradewire_server.metrics.values.matching import ValueMatcher, as_quantity, coarser
+from gradewire_server.metrics.values.quantities import Quantity
+from gradewire_server.metrics.values.reading import Value, written_form
+
+_WORDS: Final = VOCABULARY["value_readings"]
+_WINDOW: Final = 48
+"""Maximum number of characters to read before and after a value."""
+_CLAUSE_END: Final = re.compile(r"[.;:!?\n](?=\s|$)|, (?!who\b|which\b|that\b)")
+_WORD: Final = re.compile(r"[^\W\d_]+")
+
+
+def _any_of(words: str) -> str:
+    return "|".join(sorted(words.split(), key=len, reverse=True))
+
+
+_NEGATIVE: Final = frozenset(_WORDS["negative"].split())
+_ASKS_FOR_SIZE: Final = re.compile(rf"\b(?:{_any_of(_WORDS['asks_for_size'])})\w*", re.IGNORECASE)
+_POLES: Final = {
+    word: frozenset(other for pair in _WORDS["poles"] if word in pair for other in pair if other != word)
+    for word in {word for pair in _WORDS["poles"] for word in pair}
+}
+"""The opposites of each word."""
+_COUNTS: Final = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
+_PREFIXES: Final = frozenset("pnu\u03bcmcdhkgt")
+_PERIODS: Final = {word: period for period, words in _WORDS["periods"].items() for word in words.split()}
+_RATE: Final = re.compile(
+    rf"\s*(?:(?:a|an|per|each|every)\s+|/\s?)?({_any_of(' '.join(_WORDS['periods'].values()))})\b"
+)
+_MAX_DAYS_OF_YEAR: Final = 372
+_DAYS_OF_DECADE: Final = 9 * _MAX_DAYS_OF_YEAR
+_HALF_DAY: Final = 720
+_LEAST_DIGITS: Final = 2
+_EXACT: Final = 1e-9
+
+_BOUND_BEFORE: Final = re.compile(
+    rf"\b({_any_of(_WORDS['bounds'])}|up to|at least|at most|prior to|close to|short of)\s+(?:the\s+)?$"
+)
+_BOUND_BEHIND: Final = re.compile(r"\s*(?:[^\W\d_]+\s+)?or\s+(?:more|less|fewer|(?!other)\w{2,}er)\b")
+_WORDS_BETWEEN: Final = r"(?:(?!is\b|was\b|are\b)[^\W\d][\w']*,?\s+)"
+_RELATED_BEFORE: Final = re.compile(
+    rf"(?:\b(?<!rather )(?<!other )(?:than|beyond|outside)\s+{_WORDS_BETWEEN}{{0,3}}"
+    rf"|\b(?:{_any_of(_WORDS['multiples'])})\s+(?:as\s+\w+\s+as\s+)?(?:(?:of|the|that|what)\s+{_WORDS_BETWEEN}{{0,4}})?"
+    r"|\bas\s+\w+(?:\s+\w+)?\s+as\s+(?:[\w']+,?\s+){0,3}"
+    r"|\w+s\s+(?:above|below|before|after|over|under)\s+(?:the\s+)?"
+    r"|\bthan\b[^.;!?]{0,40},\s+(?:who|which|that)\s+\w+\s+)$"
+)
+_RELATED_BEHIND: Final = re.compile(
+    r"\s*(?:[^\W\d_]+\s+){0,2}(?:more|less|fewer|(?!rather|other)\w{2,}er)\s+than\b"
+    r"|\s*(?:[^\W\d_]+\s+)?(?:plus|minus)\b"
+)
+# An amount before a bound makes it a difference: "a million degrees above 5,500".
+_AMOUNT_BEFORE: Final = re.compile(r"(?:\d|\b(?:million|thousand|hundred|few|several|some))\s*[^\W\d_]+\s+$")
+_TAG_END: Final = re.compile(r"</?\w+\s*$")
+"""A tag whose ">" was read as a relation."""
+_ASKS_FOR_BOUND: Final = re.compile(rf"\b(?:{_any_of(_WORDS['asks_for_bound'])})\b", re.IGNORECASE)
+
+
+def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]) -> dict[str, float]:
+    """Return two features, each 1 if it applies, 0 if not, NaN if a reference has no values.
+
+    Returns:
+        `value_altered`: the answer contains a reference's number, but with another sign, unit, period, scale, era or
+        half of the day, and no reference's values otherwise. `value_compared`: the answer only compares with a
+        reference's value: "higher than 62 m", "half of the expected 8,000".
+    """
+    wanted = [matcher.wanted(reference) for reference in references]
+    if not all(wanted) or not matcher.values:
+        return {"value_altered": nan, "value_compared": nan}
+    readings = [_Reading(matcher, question, answer, reference) for reference in references]
+    pairs = list(zip(readings, wanted, strict=True))
+    return {
+        "value_altered": _flag([[reading.altered(value) for value in values] for reading, values in pairs]),
+        "value_compared": _flag([[reading.compared(value) for value in values] for reading, values in pairs]),
+    }
+
+
+def _flag(found: Sequence[Sequence[bool | None]]) -> float:
+    """Return 1 if a value of a reference is marked, and no reference has only values that are there unmarked."""
+    clear = any(all(mark is False for mark in marks) for marks in found)
+    return float(not clear and any(mark is True for marks in found for mark in marks))
+
+
+class _Reading:
+    """An answer's values beside those of one reference. Marks are None where a value is missing."""
+
+    def __init__(self, matcher: ValueMatcher, question: str, answer: str, reference: str) -> None:
+        self._matcher = matcher
+        self._answer = written_form(answer)
+        self._reference = written_form(reference)
+        self._question = question
+
+    def altered(self, wanted: Value) -> bool | None:
+        equal = self._matcher.equal(wanted)
+        if equal:
+            return all(self._says_otherwise(value, wanted) for value in equal)
+        others = [value for value in self._matcher.values if not self._matcher.question.has(value)]
+        return True if any(self._same_number_otherwise(value, wanted) for value in others) else None
+
+    def compared(self, wanted: Value) -> bool | None:
+        equal = self._matcher.equal(wanted)
+        if not equal:
+            return None
+        if _bounds(self._reference, wanted) or _relates(self._reference, wanted):
+            return False
+        content = wanted.content
+        approximate = isinstance(content, Quantity) and (content.hedged or content.upper is not None)
+        may_bound = approximate or _ASKS_FOR_BOUND.search(self._question) is not None
+        return all(
+            _relates(self._answer, value) or (not may_bound and _bounds(self._answer, value, self._question))
+            for value in equal
+        )
+
+    def _says_otherwise(self, value: Value, wanted: Value) -> bool:
+        """Return True if an equal value has another unit that the reader of values does not know."""
+        return (
+            self._other_share(value, wanted)
+            or _other_prefix(value, wanted)
+            or self._other_period(value, wanted)
+            or self._other_pole(value, wanted)
+        )
+
+    def _other_share(self, value: Value, wanted: Value) -> bool:
+        ours, theirs = value.content, wanted.content
+        if not isinstance(ours, Quantity) or not isinstance(theirs, Quantity) or theirs.unit is not None:
+            return False
+        percent = ours.unit is not None and not ours.dimension
+        return percent and isclose(ours.value, theirs.value) and _COUNTS.search(self._question) is not None
+
+    def _other_period(self, value: Value, wanted: Value) -> bool:
+        if not isinstance(value.content, Quantity) or not isinstance(wanted.content, Quantity):
+            return False
+        period = _period_behind(self._answer, value)
+        if period is None:
+            return False
+        known = _periods_in(f"{self._question} {self._reference}")
+        return bool(known) and period not in known
+
+    def _other_pole(self, value: Value, wanted: Value) -> bool:
+        theirs = _poles_around(self._reference, wanted)
+        if not theirs:
+            return False
+        ours = _poles_around(self._answer, value)
+        return not ours & theirs and any(_POLES[pole] & ours for pole in theirs)
+
+    def _same_number_otherwise(self, value: Value, wanted: Value) -> bool:
+        if isinstance(value.content, (Date, Time)) and self._other_date(value, wanted):
+            return True
+        ours, theirs = as_quantity(value.content), as_quantity(wanted.content)
+        if ours is None or theirs is None or ours.upper is not None or theirs.upper is not None:
+            return False
+        rate = _period_behind(self._reference, wanted) or _period_behind(self._answer, value)
+        return (
+            self._other_sign(value, ours, theirs)
+            or (rate is None and _other_unit(ours, theirs))
+            or self._other_scale(ours, theirs)
+        )
+
+    def _other_date(self, value: Value, wanted: Value) -> bool:
+        match value.content, wanted.content:
+            case Date() as ours, Date() as theirs:
+                period = (
+                    _long(ours) and coarser(value, wanted) and self._matcher.question.fineness is not DatePrecision.ANY
+                )
+                return period or _other_era(ours, theirs)
+            case Time() as time, Time() as other:
+                return (time.minute - other.minute) % (2 * _HALF_DAY) == _HALF_DAY
+            case Date() as ours, Quantity() as number:
+                return ours.year is not None and ours.year < 0 and -ours.year == number.value
+        return False
+
+    def _other_sign(self, value: Value, ours: Quantity, theirs: Quantity) -> bool:
+        unsigned = (
+            replace(each, value=abs(each.value), signed=False, direction=0, bound="") for each in (ours, theirs)
+        )
+        if not next(unsigned).equals(next(unsigned)) or ours.value == 0:
+            return False
+        if _ASKS_FOR_SIZE.search(self._question) and not (ours.signed and theirs.signed):
+            return False
+        return _NEGATIVE.isdisjoint(_words_around(self._answer, value))
+
+    def _other_scale(self, ours: Quantity, theirs: Quantity) -> bool:
+        if ours.family != theirs.family or not ours.value or not theirs.value:
+            return False
+        ratio = ours.in_base(ours.value) / theirs.in_base(theirs.value)
+        power = log10(ratio) if ratio > 0 else 0.5
+        digits = f"{theirs.value:.12e}".partition("e")[0].rstrip("0").replace(".", "")
+        single = len(digits) < _LEAST_DIGITS and len(self._matcher.values) > 1
+        return abs(power) > 0.5 and abs(power - round(power)) < _EXACT and not single
+
+
+def _bounds(written: str, value: Value, question: str = "") -> bool:
+    """Return True if a value is only the bound of another one: "at least 179", "before 1871".
+
+    A word of the question, as in "under which number", makes no bound.
+    """
+    before, behind = _around(written, value)
+    asked = set(_WORD.findall(question.lower()))
+    bound = isinstance(value.content, Quantity) and bool(value.content.bound) and not _TAG_END.search(before)
+    bound = bound and (not value.text[0].isalpha() or asked.isdisjoint(_WORD.findall(value.text.lower())))
+    word = _BOUND_BEFORE.search(before)
+    named = word is not None and not asked.issuperset(word[1].split())
+    return bound or named or bool(value.side or _BOUND_BEHIND.match(behind))
+
+
+def _relates(written: str, value: Value) -> bool:
+    """Return True if something is a multiple of a value, or differs from it: "half of 8,000", "older than 31"."""
+    before, behind = _around(written, value)
+    differs = isinstance(value.content, Quantity) and bool(value.content.bound) and _AMOUNT_BEFORE.search(before)
+    return bool(differs or _RELATED_BEFORE.search(before) or _RELATED_BEHIND.match(behind))
+
+
+def _around(written: str, value: Value) -> tuple[str, str]:
+    """Return the text before and after a value within its clause, in lower case."""
+    before = _CLAUSE_END.split(written[max(0, value.start - _WINDOW) : value.start])[-1]
+    behind = _CLAUSE_END.split(written[value.end : value.end + _WINDOW])[0]
+    return before.lower(), behind.lower()
+
+
+def _words_around(written: str, value: Value) -> set[str]:
+    before, behind = _around(written, value)
+    return {*_WORD.findall(before)[-3:], *_WORD.findall(value.text.lower()), *_WORD.findall(behind)[:3]}
+
+
+def _poles_around(written: str, value: Value) -> set[str]:
+    return _words_around(written, value) & _POLES.keys()
+
+
+def _periods_in(text: str) -> set[str]:
+    return {_PERIODS[word] for word in _WORD.findall(text.lower()) if word in _PERIODS}
+
+
+def _period_behind(written: str, value: Value) -> str | None:
+    found = _RATE.match(written[value.end : value.end + _WINDOW].lower())
+    return _PERIODS[found[1]] if found else None
+
+
+def _other_prefix(value: Value, wanted: Value) -> bool:
+    """Return True if both numbers have a unit that is not known, one with another prefix: "3 mSv" and "3 Sv"."""
+    ours, theirs = value.noun, wanted.noun
+    if not ours or not theirs or ours == theirs or max(len(ours), len(theirs)) > 4:
+        return False
+    longer, shorter = (ours, theirs) if len(ours) > len(theirs) else (theirs, ours)
+    if len(longer) == len(shorter):
+        return longer[1:] == shorter[1:] and {longer[0], shorter[0]} <= _PREFIXES and len(longer) > 1
+    return longer[1:] == shorter and longer[0] in _PREFIXES
+
+
+def _other_era(ours: Date, theirs: Date) -> bool:
+    return bool(ours.year) and ours.year == -(theirs.year or 0)
+
+
+def _long(date: Date) -> bool:
+    return date.days is not None and date.days[1] - date.days[0] >= _DAYS_OF_DECADE
+
+
+def _other_unit(ours: Quantity, theirs: Quantity) -> bool:
+    if ours.unit is None or theirs.unit is None or ours.unit == theirs.unit:
+        return False
+    return isclose(abs(ours.value), abs(theirs.value), rel_tol=_EXACT)

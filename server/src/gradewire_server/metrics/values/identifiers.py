@@ -1,0 +1,200 @@
+"""Compare codes, versions, symbols and numbers that name a thing, character by character."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import Final
+
+from rapidfuzz import fuzz
+from rapidfuzz.distance import Levenshtein
+
+from gradewire_server.metrics.values.tokens import VOCABULARY, plain
+
+_WORDS: Final = VOCABULARY["identifiers"]
+_MAX_REFERENCE: Final = 64
+_MAX_ANSWER: Final = 4_096
+_MAX_PIECES: Final = 10
+_MAX_LETTERS: Final = 4
+"""Maximum number of letters of a piece without digits, such as "SW" or "LH"."""
+_MIN_DIGITS: Final = 3
+"""Minimum number of digits of an identifier that has no letters."""
+_CHARACTERS_PER_EDIT: Final = 5
+_MIN_SIMILARITY: Final = 60.0
+"""Minimum similarity, 0 to 100, of other code in an answer to a reference's code."""
+
+
+def _any_of(words: str) -> str:
+    return "|".join(re.escape(word).replace("_", r"\s") for word in sorted(words.split(), key=len, reverse=True))
+
+
+_ASKED: Final = re.compile(rf"\b(?:{_any_of(_WORDS['asked'])})s?\b", re.IGNORECASE)
+_CODE_ASKED: Final = re.compile(rf"\b(?:{_any_of(_WORDS['code_asked'])})s?\b", re.IGNORECASE)
+_SYMBOL_ASKED: Final = re.compile(rf"\b(?:{_any_of(_WORDS['symbol_asked'])})s?\b", re.IGNORECASE)
+_AMOUNT_ASKED: Final = re.compile(
+    r"\b(?:how (?:many|much|long|old|far|often)|number of|when|release date"
+    r"|(?:what|which) (?:year|date|day|month|time))\b",
+    re.IGNORECASE,
+)
+_LABELS: Final = frozenset(_WORDS["labels"].split())
+_PIECE: Final = re.compile(r"[^\W_]+")
+_JOINT: Final = re.compile(r"[\s\-./:,#]{0,2}")
+_VERSION: Final = re.compile(r"v(?=\d)", re.IGNORECASE)
+_MIXED: Final = re.compile(r"(?=[^\W_]*\d)(?=[^\W_]*[^\W\d_])[^\W_]+")
+# Three or more groups of digits, as in an address or a serial number.
+_GROUPED: Final = re.compile(r"\d+(?:[-./:]\d+){2,}")
+# Mixed pieces that are no names: "3rd", "1970s", "3pm", "10k", "5kg", "5m2".
+_AMOUNT: Final = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th|s|am|pm|k|[a-z]{1,3}[23]?|[kmgt]?[A-Z])", re.IGNORECASE)
+_DATE: Final = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
+_CODE: Final = re.compile(r"\w[(\[]|[\[\]{}\\=<>;*|&$_+/]|(?<!\w)--?\w")
+_CODE_TOKEN: Final = re.compile(r"\w+|[^\w\s]")
+_FLAG: Final = re.compile(r"(?<!\w)--?[a-z][\w-]*", re.IGNORECASE)
+_NO_SYMBOLS: Final = frozenset(_WORDS["no_symbols"].split())
+_SYMBOL: Final = re.compile(r"(?:[^\W\d_]{1,3}|(?:[A-Z][a-z]?\d{0,3}){1,8})")
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A reference that names a thing by its characters.
+
+    Attributes:
+        key: The characters that have to agree, without separators and labels, and in lower case unless case counts.
+        kind: "number" for codes with digits, "code" for program code, "symbol" for symbols of units and the like.
+        letters: The lower-case pieces without digits.
+    """
+
+    key: str
+    kind: str
+    letters: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, reference: str, question: str) -> "Identifier | None":
+        """Return a reference's identifier, or None if the reference is a word, an amount or a sentence."""
+        code = reference.strip().strip("`\"'.")
+        if not code or len(code) > _MAX_REFERENCE or _AMOUNT_ASKED.search(question):
+            return None
+        if _CODE.search(code) and _CODE_ASKED.search(question):
+            return cls(code, "code")
+        written = plain(code)
+        if _SYMBOL_ASKED.search(question) and _SYMBOL.fullmatch(written):
+            return cls(written, "symbol")
+        return _number(written, asked=asks_for_identifier(question))
+
+    def found_in(self, answer: str) -> bool | None:
+        """Return True if an answer has this identifier, False if it has another one of its form, None for neither."""
+        begin = answer[:_MAX_ANSWER]
+        if self.kind == "code":
+            return _code_in(self.key, begin)
+        written = plain(begin)
+        match self.kind:
+            case "symbol":
+                return _symbol_in(self.key, written)
+            case _:
+                return self._number_in(written)
+
+    def _number_in(self, written: str) -> bool | None:
+        digits = self.key.lstrip("abcdefghijklmnopqrstuvwxyz")
+        keys = {self.key, digits} if digits.isdigit() and len(digits) >= _MIN_DIGITS else {self.key}
+        another = False
+        for run in _runs(written, self.letters):
+            if run in keys:
+                return True
+            another = another or any(_resembles(run, key) for key in keys)
+        return False if another else None
+
+
+def identifier_conflict(question: str, answer: str, references: Sequence[str]) -> float:
+    """Return 1 if an answer has another identifier of a reference's form, 0 if it has a reference's, otherwise NaN."""
+    read = [Identifier.of(reference, question) for reference in references]
+    found = [each.found_in(answer) for each in read if each is not None]
+    if True in found:
+        return 0.0
+    return 1.0 if len(found) == len(references) and False in found else nan
+
+
+def asks_for_identifier(question: str) -> bool:
+    """Return True if a question asks for a number or code that names a thing, such as an account number."""
+    return _ASKED.search(question) is not None and _AMOUNT_ASKED.search(question) is None
+
+
+def _number(written: str, *, asked: bool) -> Identifier | None:
+    pieces = [piece for piece in _PIECE.findall(written) if piece.lower() not in _LABELS]
+    if not 0 < len(pieces) <= _MAX_PIECES or not any(map(str.isdigit, written)):
+        return None
+    if any(piece.isalpha() and len(piece) > _MAX_LETTERS for piece in pieces):
+        return None
+    mixed = any(_MIXED.fullmatch(piece) and not _AMOUNT.fullmatch(piece) for piece in pieces)
+    grouped = _GROUPED.search(written) is not None and _DATE.fullmatch(written) is None
+    key = "".join(_VERSION.sub("", piece) for piece in pieces).lower()
+    named = asked and (len(key) >= _MIN_DIGITS or not key.isdigit())
+    if not (mixed or grouped or named) or len(key) < 2:
+        return None
+    return Identifier(key, "number", frozenset(piece.lower() for piece in pieces if piece.isalpha()))
+
+
+def _runs(written: str, letters: frozenset[str]) -> Iterator[str]:
+    """Yield each sequence of up to _MAX_PIECES pieces of an answer, joined and in lower case."""
+    pieces: list[str] = []
+    last = 0
+    for match in _PIECE.finditer(written):
+        piece = match[0].lower()
+        joined = _JOINT.fullmatch(written, last, match.start()) is not None
+        last = match.end()
+        if piece in _LABELS and piece not in letters:
+            continue
+        if match[0].isalpha() and piece not in letters and not (match[0].isupper() and len(piece) <= _MAX_LETTERS):
+            pieces = []
+            continue
+        if not joined:
+            pieces = []
+        pieces = [*pieces[1 - _MAX_PIECES :], _VERSION.sub("", piece)]
+        run = ""
+        for each in reversed(pieces):
+            run = each + run
+            if not run.isalpha():
+                yield run
+
+
+def _resembles(run: str, key: str) -> bool:
+    """Return True if two identifiers have the same form, or differ in few characters."""
+    if len(run) == len(key) and all(one.isdigit() == other.isdigit() for one, other in zip(run, key, strict=True)):
+        return True
+    if len(run) < len(key) <= _MIN_DIGITS:
+        return False
+    edits = max(1, len(key) // _CHARACTERS_PER_EDIT)
+    return len(key) >= _MIN_DIGITS and Levenshtein.distance(run, key, score_cutoff=edits) <= edits
+
+
+def _code_in(code: str, answer: str) -> bool | None:
+    # In "\\d" and "-r" case counts, elsewhere an answer may be in capitals as a whole.
+    flags = 0 if "\\" in code or _FLAG.search(code) is not None else re.IGNORECASE
+    tokens = _CODE_TOKEN.findall(code)
+    begin, end = (r"(?<!\w)" if tokens[0].isalnum() else ""), (r"(?!\w)" if tokens[-1].isalnum() else "")
+    if re.search(begin + r"\s*".join(map(re.escape, tokens)) + end, answer, flags):
+        return True
+    if _FLAG.fullmatch(code):
+        return False if _FLAG.search(answer) else None
+    ours, theirs = "".join(answer.split()), "".join(code.split())
+    similar = fuzz.partial_ratio(theirs, ours, score_cutoff=_MIN_SIMILARITY)
+    return False if similar and _CODE.search(answer) else None
+
+
+def _symbol_in(key: str, written: str) -> bool | None:
+    words = re.findall(r"[^\W_]+", written)
+    if key in words:
+        return True
+    others = [word for word in words if word.lower() == key.lower()]
+    if not others:
+        return False if len(words) <= _MAX_PIECES and any(_like_symbol(word, key) for word in words) else None
+    # A longer answer in small letters or capitals throughout says nothing about case.
+    alone = len(words) == 1
+    return False if alone or not (written.islower() or written.isupper()) else None
+
+
+def _like_symbol(word: str, key: str) -> bool:
+    """Return True if a word is written like a formula or symbol and has much in common with another one."""
+    if not _SYMBOL.fullmatch(word) or word in _NO_SYMBOLS or not (word[0].isupper() or any(map(str.isdigit, word))):
+        return False
+    if len(word) > 1 and word[1:].islower() and key[1:].isupper():
+        return False
+    return Levenshtein.distance(word, key) == 1

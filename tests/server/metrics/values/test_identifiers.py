@@ -1,0 +1,109 @@
+"""Codes, symbols and numbers that name a thing, compared character by character."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_server.metrics.values.identifiers import Identifier, identifier_conflict
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer"),
+    [
+        ("What is the account number?", "8841 0073", "8841 0037"),
+        ("What is the account number?", "88410073", "The number is 88410078."),
+        ("Which gate?", "B22", "Gate B23"),
+        ("Which version introduced it?", "1.21.0", "version 1.20.0"),
+        ("What is the phone number?", "0161 496 0021", "0161 496 0012"),
+        ("What is the serial number?", "XK-2209-B", "It's XK-2290-B"),
+        ("Which flight did they take?", "BA 287", "BA 278"),
+        ("What is the postcode?", "M1 4BT", "M1 4BD"),
+        ("Which command lists files with details?", "ls -l", "ls -a"),
+        ("Which function sorts a list in Python?", "sorted(xs)", "sort(xs)"),
+        ("What is the chemical symbol of tin?", "Sn", "Sb"),
+        ("What is the chemical symbol of cobalt?", "Co", "CO"),
+        ("What unit is used for power?", "MW", "mW"),
+        ("What is the PIN?", "0412", "412"),
+        ("Which room?", "3.108", "room 3.180"),
+        ("What is the formula of sulphuric acid?", "H2SO4", "H2SO3"),
+        ("Wie lautet die Telefonnummer?", "030 901820", "030 901802"),
+        ("Which regex matches a word character?", "\\w", "\\W"),
+        ("What was the move?", "Bb5", "Bc5"),
+        ("What is the ISBN?", "3-16-148410-X", "3-16-148410-0"),
+        ("Which aircraft was it?", "A320", "It was an A330."),
+    ],
+)
+def test_another_identifier_of_the_same_form(question: str, reference: str, answer: str) -> None:
+    assert identifier_conflict(question, answer, [reference]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer"),
+    [
+        ("What is the account number?", "8841 0073", "The account number is 88410073."),
+        ("What is the account number?", "88410073", "8841-0073"),
+        ("Which gate?", "B22", "gate b22"),
+        ("Which version introduced it?", "v1.21.0", "It came with version 1.21.0 in 2019"),
+        ("What is the phone number?", "0161 496 0021", "(0161) 496-0021"),
+        ("Which flight did they take?", "BA 287", "Flight BA287 from London"),
+        ("What is the postcode?", "M1 4BT", "M14BT"),
+        ("Which command lists files with details?", "ls -l", "Use `ls -l`."),
+        ("Which function sorts a list in Python?", "sorted(xs)", "sorted( xs )"),
+        ("What is the chemical symbol of tin?", "Sn", "The symbol for tin is Sn."),
+        ("What is the formula of sulphuric acid?", "H2SO4", "H\u2082SO\u2084"),
+        ("What is the PIN?", "0412", "0412"),
+        ("Which aircraft was it?", "A320", "an Airbus A320"),
+        ("How many codes are there?", "120", "121"),
+        ("What unit is used for force?", "newton", "Newton"),
+        ("What unit is used for force?", "N", "the newton (N)"),
+        ("Which vitamin?", "B12", "vitamin B12"),
+        ("What is the speed of 5G?", "10 Gbit/s", "10 gbit/s"),
+        ("When was version 3 released?", "2008", "in 2009"),
+        ("Who has the phone?", "Anna", "Anna has it in room 12"),
+        ("What symbol is on the flag?", "a maple leaf", "A red maple leaf"),
+        ("What unit was he in?", "the 101st Airborne", "101st Airborne Division"),
+    ],
+)
+def test_the_same_identifier_or_none(question: str, reference: str, answer: str) -> None:
+    assert identifier_conflict(question, answer, [reference]) != 1.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("020 7946 0112", "020-7946-0112"),
+        ("4471 0098", "It is 44710098."),
+        ("978-0-306-40615-7", "9780306406157"),
+        ("v2.4.1", "version 2.4.1"),
+        ("B-KL 3307", "b kl 3307"),
+    ],
+)
+def test_separators_labels_and_case_make_no_difference(reference: str, answer: str) -> None:
+    assert identifier_conflict("What is the serial number?", answer, [reference]) == 0.0
+
+
+@pytest.mark.parametrize("reference", ["3rd", "the 1970s", "5kg", "3pm", "10k", "Paris", "12 May 2020", "3.5"])
+def test_amounts_dates_and_words_are_no_identifiers(reference: str) -> None:
+    assert Identifier.of(reference, "What is it?") is None
+
+
+def test_case_of_a_symbol_counts_unless_the_whole_answer_is_in_one_case() -> None:
+    question = "What is the symbol of cobalt?"
+    assert identifier_conflict(question, "The symbol is CO.", ["Co"]) == 1.0
+    assert identifier_conflict(question, "co", ["Co"]) == 1.0
+    assert math.isnan(identifier_conflict(question, "the symbol is co", ["Co"]))
+    assert math.isnan(identifier_conflict(question, "THE SYMBOL IS CO", ["Co"]))
+
+
+def test_another_reference_may_be_found() -> None:
+    assert identifier_conflict("Which version?", "2.0.1", ["1.0.1", "2.0.1"]) == 0.0
+    assert math.isnan(identifier_conflict("Which version?", "2.0.1", ["1.0.1", "the newest"]))
+
+
+@given(st.text(max_size=60), st.text(max_size=200))
+def test_any_text_is_read(reference: str, answer: str) -> None:
+    for question in ("Which code?", "Which command?", "Which symbol?", ""):
+        found = identifier_conflict(question, answer, [reference])
+        assert math.isnan(found) or found in {0.0, 1.0}
