@@ -40,7 +40,9 @@ def _any(name: str) -> str:
     return expression(tuple(phrase.strip() for phrase in _LISTS[name].split("|")))
 
 
-_ARTICLES: Final = r"(?:(?:the|a|an|of|about|that|this|his|her|their|its|der|die|das|den|dem|le|la|les|el|los|las|l')\s*)"
+_ARTICLES: Final = (
+    r"(?:(?:the|a|an|of|about|that|this|his|her|their|its|der|die|das|den|dem|le|la|les|el|los|las|l')\s*)"
+)
 _RETRACTS: Final = re.compile(f"{any_of('retract')}|{_any('retracts')}", re.IGNORECASE)
 _QUESTIONED: Final = re.compile("[\"'*_”’»)\\]\\s]{0,4}[?？]")
 _BEFORE: Final = {
@@ -78,6 +80,9 @@ _SEPARATOR: Final = re.compile(
 )
 
 
+_SAYS_NO: Final = frozenset({"not", "yes", "no", "course", "nicht", "ja", "nein", "oui", "non", "pas"})
+
+
 class _Token(NamedTuple):
     word: str
     start: int
@@ -108,9 +113,7 @@ def _normal(word: str) -> str:
     return number_or_lemma(word if word.isascii() else folded(word).strip() or word)
 
 
-def mention_features(
-    question: FeatureText, references: Sequence[FeatureText], claim: FeatureText
-) -> dict[str, float]:
+def mention_features(question: FeatureText, references: Sequence[FeatureText], claim: FeatureText) -> dict[str, float]:
     """Return features of how a short claim mentions its references.
 
     Claims of more than 40 words have only `new_words` and `new_share`.
@@ -134,7 +137,7 @@ def mention_features(
     if len(claim.words) > _MOST_WORDS:
         return found
     reading = _Reading(plain(claim.raw))
-    found["members_beside"] = _members_beside(reading.text, references)
+    found["members_beside"] = _members_beside(reading.text, references, known)
     own = " ".join(plain(text.raw) for text in (question, *references[:_MOST_REFERENCES]))
     mentions = [
         (_stances(reading, *span, own), span)
@@ -200,14 +203,16 @@ def _members(text: str) -> list[str]:
     return words if len(words) > 2 and all(word[:1].isdigit() for word in words) else parts  # noqa: PLR2004 - a list
 
 
-def _members_beside(text: str, references: Sequence[FeatureText]) -> float:
+def _members_beside(text: str, references: Sequence[FeatureText], known: Collection[str]) -> float:
     members = _members(text.rstrip(" .!?\n"))
     if len(members) < 2 or any(len(member.split()) > _MOST_WORDS_OF_MEMBER for member in members):  # noqa: PLR2004
         return nan
-    known = frozenset[str]().union(*(reference.distinct for reference in references[:_MOST_REFERENCES]))
-    others = [member for member in members if not _is_known(member, known)]
-    return 0.0 if len(others) == len(members) else min(_MOST_MEMBERS, float(len(others)))
-
-
-def _is_known(member: str, known: Collection[str]) -> bool:
-    return all(word in known or word in STOP_WORDS for word in folded_words(member))
+    wanted = frozenset[str]().union(*(reference.distinct for reference in references[:_MOST_REFERENCES]))
+    content = [[word for word in folded_words(member) if word not in FUNCTION_WORDS] for member in members]
+    if not any(not wanted.isdisjoint(words) for words in content):
+        return 0.0
+    # A member with a known word may be a reference with its verb ("Japan signed"), or may repeat the question.
+    beside = sum(
+        bool(words) and _SAYS_NO.isdisjoint(words) and not any(word in known for word in words) for words in content
+    )
+    return min(_MOST_MEMBERS, float(beside))
