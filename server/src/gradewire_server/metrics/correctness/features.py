@@ -17,6 +17,8 @@ from gradewire_server.metrics.correctness.contradictions import contradiction_fe
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives
 from gradewire_server.metrics.correctness.refusals import refusal_features
+from gradewire_server.metrics.correctness.relations import relation_features
+from gradewire_server.metrics.correctness.subjects import subject_features
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
     MAX_REFERENCE_CHARACTERS,
@@ -83,12 +85,14 @@ class Feature:
         monotone: 1 if the probability must not fall as the value grows, -1 if it must not rise, 0 if both are allowed.
         width: Minimum width of ramps at splits (see `SoftTrees`); 0 for features that do not depend on vectors.
         rules_out: True if a value of at least 1 makes an answer wrong, whatever the trees return.
+        doubts: True if a value of at least 1 makes the verdict "right" uncertain.
     """
 
     name: str
     monotone: int
     width: float = 0.0
     rules_out: bool = False
+    doubts: bool = False
 
 
 FEATURES: Final = tuple(Feature(name, **promises) for name, promises in VOCABULARY["features"].items())
@@ -254,6 +258,8 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         "parts_least": min(recall(part, said, asked) for part in parts),
         **missing_features(best, parts, said, asked),
         **contradiction_features(best, answer, said, asked),
+        **relation_features(references, answer, asked),
+        **subject_features(question, references, answer),
         **verdict_features(question, references, answer),
         **refusal_features(question, references, answer),
         "denied": float(denies(question, references, answer)),
