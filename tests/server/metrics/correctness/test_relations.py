@@ -1,7 +1,5 @@
 """Sentences with one relation changed: a negation, an antonym, or roles exchanged; and those that say the same."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,12 +108,12 @@ def test_after_a_negative_question_a_negation_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("prediction", "reference"), [("Paris", "yes"), ("no", "yes"), ("It rains.", "A cat sleeps.")])
 def test_other_sentences_are_not_compared(prediction: str, reference: str) -> None:
-    assert all(math.isnan(value) for value in relations_of(prediction, reference).values())
+    assert set(relations_of(prediction, reference).values()) == {0.0}
 
 
 @given(st.text(max_size=80), st.text(min_size=1, max_size=80).filter(str.strip))
 def test_any_text_can_be_compared(prediction: str, reference: str) -> None:
     answer = FeatureText.of(prediction or "x")
     found = relation_features([FeatureText.of(reference)], answer, frozenset())
-    assert all(math.isnan(value) or value in {0.0, 1.0} for value in found.values())
+    assert {0.0, 1.0}.issuperset(found.values())
     assert relation_features([FeatureText.of(reference)], FeatureText.of(reference), frozenset())["negated"] != 1.0

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
-from math import nan
 from typing import Final
 
-from gradewire_server.metrics.correctness.contradictions import NEGATIONS
+from gradewire_server.metrics.correctness.contradictions import MAY_NEGATE, NEGATIONS
 from gradewire_server.metrics.correctness.roles import SUBORDINATORS, roles_exchanged
 from gradewire_server.metrics.correctness.sentences import (
     ALLIES,
@@ -21,9 +20,15 @@ from gradewire_server.metrics.correctness.sentences import (
     opposites,
     sentences_of,
 )
-from gradewire_server.metrics.correctness.words import VOCABULARY, FeatureText
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULARY, FeatureText
 
 _MOST_REFERENCES: Final = 12
+_NAMES: Final = ("negated", "antonym", "exchanged")
+_FEW_WORDS: Final = 2
+_TURNS: Final = frozenset({"up", "down"})
+_DIRECTED: Final = frozenset(
+    {"before", "after", "above", "below", "over", "under", "into", "inside", "from", "to", "by"}
+)
 _MIN_COVERAGE: Final = 0.6
 """Minimum share of a reference's content words that a sentence must state, for the two to be compared."""
 _MIN_COVERAGE_OF_QUESTION: Final = 0.5
@@ -46,9 +51,9 @@ def relation_features(
 ) -> dict[str, float]:
     """Compare the relations that the answer states with those that the references state.
 
-    For each reference, the features compare its first sentence that has content with the closest sentence of the
-    answer. NaN means that no sentence has enough of a reference's words. Changes that cancel each other out count as
-    none: "A is older than B" and "B is younger than A", "allowed" and "not forbidden".
+    The features compare each reference with the sentences of the answer that have enough of its words. If one of them
+    states the same, all are 0. Changes that cancel each other out count as none: "A is older than B" and "B is younger
+    than A", "allowed" and "not forbidden".
 
     Returns:
         `negated`: 1 if the sentences differ by a negation. `antonym`: 1 if an antonym stands in the place of a
@@ -56,10 +61,15 @@ def relation_features(
     """
     sentences: list[Sentence] | None = None
     closest: tuple[float, float, float] | None = None
+    may_negate = MAY_NEGATE.search(answer.raw) is not None or not NEGATORS.isdisjoint(answer.distinct)
     for reference in references[:_MOST_REFERENCES]:
-        if VERDICTS.issuperset(reference.words) or (len(reference.words) < 2 and not opposites(reference.words[0])):
+        content = reference.distinct.difference(FUNCTION_WORDS)
+        lacking = content.difference(answer.distinct)
+        if not _can_be_compared(reference, content, lacking):
             continue
-        if sum(word not in answer.distinct for word in reference.content) > max(3, len(reference.content) / 2):
+        if not may_negate and not _may_differ(reference, content, answer):
+            if not lacking:
+                return dict.fromkeys(_NAMES, 0.0)
             continue
         wanted = Sentence.of(reference.raw)
         if not wanted.content:
@@ -70,12 +80,28 @@ def relation_features(
             if changes is None:
                 continue
             if sum(changes) % 2 == 0:
-                return {"negated": 0.0, "antonym": 0.0, "exchanged": 0.0}
+                return dict.fromkeys(_NAMES, 0.0)
             closest = closest or changes
-    if closest is None:
-        return {"negated": nan, "antonym": nan, "exchanged": nan}
-    negated, antonym, exchanged = closest
-    return {"negated": negated, "antonym": antonym, "exchanged": exchanged}
+    return dict(zip(_NAMES, closest or (0.0, 0.0, 0.0), strict=True))
+
+
+def _can_be_compared(reference: FeatureText, content: Collection[str], lacking: Collection[str]) -> bool:
+    only = reference.words[0] if len(reference.words) == 1 else ""
+    return len(lacking) <= max(_FEW_WORDS, len(content) / 2) and not (
+        only and (only in VERDICTS or not opposites(only))
+    )
+
+
+def _may_differ(reference: FeatureText, content: Collection[str], answer: FeatureText) -> bool:
+    """Return False if a comparison is sure to find no change; most references are names that answers repeat."""
+    both = reference.distinct | answer.distinct
+    return (
+        len(content) > _FEW_WORDS
+        or not NEGATORS.isdisjoint(reference.distinct)
+        or any(not opposites(word).isdisjoint(answer.distinct) for word in reference.distinct - answer.distinct)
+        or not both.isdisjoint(_TURNS)
+        or not _DIRECTED.isdisjoint(reference.distinct)
+    )
 
 
 def states(wanted: Sentence, said: Sentence) -> bool | None:
@@ -120,7 +146,8 @@ def _antonyms(wanted: Sentence, said: Sentence, lacking: Sequence[str]) -> dict[
     }
     for one, other in pairwise(wanted.tokens):
         if one in said.words and (one, other) not in said.pairs:
-            found.update((one, each) for each in sorted(opposites(one)) if (each, other) in said.pairs)
+            others_here = opposites(one).difference(wanted.words)
+            found.update((one, each) for each in sorted(others_here) if (each, other) in said.pairs)
     if not others.isdisjoint(PARTICLES):
         found.update(tuple(_particles(wanted, said, others, found)))
     return found
@@ -148,7 +175,8 @@ def _negations(sentence: Sentence, known: Collection[str], asked: Collection[str
         if (word not in NEGATORS and word not in _FEWER) or word in asked:
             continue
         after = tokens[place + 1 : last + 1]
-        if after[0] in _CANCELS or not _REJECTS.isdisjoint(tokens[place + 1 : place + _MOST_REJECTED]):
+        rejects = word in NEGATIONS and not _REJECTS.isdisjoint(tokens[place + 1 : place + _MOST_REJECTED])
+        if after[0] in _CANCELS or rejects:
             continue
         if word in _FEWER and (after[0] not in known or tokens[max(0, place - 1)] == "at" or after[0].isdigit()):
             continue

@@ -13,6 +13,8 @@ from gradewire_server.metrics.text.normalise import antonym_table, lemmatizer, o
 
 _MOST_SENTENCES: Final = 24
 _MOST_WORDS: Final = 48
+_MOST_CHARACTERS: Final = 1_024
+"""Maximum number of characters to use from a sentence; its first `_MOST_WORDS` words are hardly ever longer."""
 _MOST_SKIPPED: Final = 3
 """Maximum number of small words between a preposition and the word whose role it marks."""
 _MAX_CACHED_WORDS: Final = 4096
@@ -22,7 +24,7 @@ _LEADING_VERDICT: Final = re.compile(
     r"\s*(?:yes|yeah|yep|no|nope|true|false|correct|right|sure|indeed)\s*[,.;:!\u2013\u2014-]+\s*", re.IGNORECASE
 )
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['\u2019]s\b|(?<=s)['\u2019](?=\s)")
-_SEPARATOR: Final = re.compile(r"\s*(?:[,;:](?!\w)|[()\u2014]|\s[\u2013-]\s|[.!?]\s)\s*")
+_SEPARATOR: Final = re.compile(r"[,;:](?!\w)|[()\u2014]|\s[\u2013-]\s|[.!?]\s")
 _FREE: Final = re.compile(r"\b(\w+)-free\b", re.IGNORECASE)
 _NO_LONGER: Final = re.compile(r"\bno longer\b", re.IGNORECASE)
 _OWNER: Final = "zzowner"
@@ -95,11 +97,16 @@ class Sentence:
     @classmethod
     def of(cls, text: str) -> Self:
         """Read a sentence, without "yes" or "no" at its beginning."""
+        text = text[:_MOST_CHARACTERS]
         led = _LEADING_VERDICT.match(text)
         text = text[led.end() :] if led and led.end() < len(text) else text
-        marked = _SEPARATOR.sub(
-            f" {BREAK} ", _POSSESSIVE.sub(f" {_OWNER} ", _NO_LONGER.sub("not", _FREE.sub(r"without \1", text)))
-        )
+        if "-free" in text:
+            text = _FREE.sub(r"without \1", text)
+        if "longer" in text:
+            text = _NO_LONGER.sub("not", text)
+        if "'" in text or "\u2019" in text:
+            text = _POSSESSIVE.sub(f" {_OWNER} ", text)
+        marked = _SEPARATOR.sub(f" {BREAK} ", text)
         words = tuple(map(_base, clause_words(marked)[:_MOST_WORDS]))
         if "up" in words or "down" in words:
             few = len(words) <= 2

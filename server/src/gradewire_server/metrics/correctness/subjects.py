@@ -23,6 +23,7 @@ _CLAUSE_END: Final = re.compile(
     re.IGNORECASE,
 )
 _RELATIVE: Final = frozenset({"who", "whom", "whose", "which", "where", "after", "before", "than"})
+_AND: Final = frozenset({"and", "but", "und", "aber", "et", "mais", "y", "pero"})
 _STANDS_IN: Final = frozenset({"it", "he", "she", "they", "there", "this", "that", "its", "these", "those", "here"})
 _CAPITAL: Final = re.compile(r"(?<![\w'\u2019])[^\W\d_a-z][\w]*")
 _CLAIMS: Final = frozenset({"answer", "so", "fact", "therefore", "thus", "hence", "final"})
@@ -88,7 +89,7 @@ class Clause:
         first = self.words[0]
         return (
             self.begins_sentence
-            or (self.opener != "" and self.opener not in {"and", "but"})
+            or (self.opener != "" and self.opener not in _AND)
             or first in _OWN_SUBJECT
             or first in reference.distinct
             or first.isdecimal()
@@ -166,11 +167,17 @@ def _clauses(text: str) -> list[Clause]:
     return clauses
 
 
+def _ends_passive(clause: Clause, reference: FeatureText) -> bool:
+    """Return True for "performed by the band", which completes the clause before."""
+    passive = _PASSIVE.search(clause.text)
+    return passive is not None and not reference.distinct.isdisjoint(folded_words(clause.text[passive.end() :]))
+
+
 def _has_own_predicate(clauses: Sequence[Clause], place: int, asked: frozenset[str]) -> bool:
     """Return True for the second clause of a short answer: "Plants take in oxygen and give off carbon dioxide"."""
     return (
         place > 0
-        and clauses[place].opener == "and"
+        and clauses[place].opener in _AND
         and sum(len(clause.words) for clause in clauses) <= _MAX_WORDS_BEFORE_VERB
         and not asked & clauses[place].stems
     )
@@ -183,7 +190,7 @@ def _is_said_of_another(
     if (
         clause.stands_in
         or not _CLAIMS.isdisjoint(clause.words)
-        or _PASSIVE.search(clause.text) is not None
+        or _ends_passive(clause, reference)
         or not (clause.has_own_subject(reference) or _has_own_predicate(clauses, place, asked))
     ):
         return False
