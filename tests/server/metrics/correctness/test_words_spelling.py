@@ -46,3 +46,8 @@ def test_members_of_a_list() -> None:
     assert of("apples, bread and milk", "apples, bread and cheese")["member_recall"] == pytest.approx(2 / 3)
     assert of("cheese, bread, apples", "apples, bread and cheese")["member_recall"] == 1.0
     assert math.isnan(of("apples", "apples")["member_recall"])
+
+
+def test_a_piece_of_a_reference_is_not_the_reference() -> None:
+    assert of("It is New Zealand.", "New Zealand")["spelling_within"] == 1.0
+    assert of("Zealand", "New Zealand")["spelling_within"] == pytest.approx(2 * 7 / (7 + 11))

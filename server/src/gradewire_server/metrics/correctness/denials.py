@@ -6,6 +6,11 @@ from math import nan
 from typing import Final
 
 from gradewire_server.metrics.correctness.contradictions import MAY_NEGATE, NEGATIONS, clause_words
+from gradewire_server.metrics.correctness.statements import (
+    begins_with_verdict,
+    stated_verdict,
+    without_questioned_verdict,
+)
 from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULARY, FeatureText, plain
 from gradewire_server.metrics.text.normalise import opposites_of
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
@@ -19,6 +24,7 @@ _LED: Final = re.compile(
     r"(?:\s*(?:[.,;:!*'\"\n\u2013\u2014\u2019\u201d(-]|$)"
     r"|\s+(?:because|since|as|it|they|he|she|this|that|there|we|you|i)\b)"
 )
+_VERDICT: Final = re.compile(r"^\W*(?:yes|yeah|yep|no|nope|true|false)\s*[,.;:!\u2013\u2014-]+\s*", re.IGNORECASE)
 _FIRST_CLAUSE_END: Final = re.compile(r"[.,;:!?\n]|\b(?:because|since|but|although|however)\b")
 
 _MAX_WORDS_AFTER_NEGATION: Final = 8
@@ -85,21 +91,37 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
     best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
     if ours is None and not asks:
-        return {"verdict": nan, "verdict_conflict": 0.0}
-    theirs = led_verdict(answer.raw)
+        return {"verdict": nan, "verdict_conflict": 0.0, "verdict_doubt": nan}
+    text = without_questioned_verdict(answer.raw)
+    theirs = led_verdict(text)
     conflict = (
         ours is not None
         and theirs is (not ours)
         and _EITHER_WAY.isdisjoint(clause_words(question.raw))
         and all(led_verdict(other.raw) is not theirs for other in references[1:_MOST_REFERENCES])
     )
-    if (ours is None) != (theirs is None) and asks:
-        ours = _verdict_of_negation(best.raw) if ours is None else ours
-        theirs = _verdict_of_negation(answer.raw) if theirs is None else theirs
+    doubt = nan
+    if asks:
+        if ours is None:
+            ours = _stated(question, best.raw)
+            ours = _verdict_of_negation(best.raw) if ours is None and theirs is not None else ours
+        stated = _stated(question, text)
+        other = theirs if theirs is not None else ours
+        doubt = nan if other is None or stated is None else float(stated is not other)
+        if theirs is None and ours is not None:
+            theirs = _verdict_of_negation(text) if stated is None else stated
     return {
         "verdict": nan if ours is None or theirs is None else float(ours == theirs),
         "verdict_conflict": float(conflict),
+        "verdict_doubt": doubt,
     }
+
+
+def _stated(question: FeatureText, text: str) -> bool | None:
+    """Return the verdict that a text states behind a leading "yes" or "no", or None."""
+    rest = _VERDICT.sub("", text[:_LEADING_CHARACTERS], count=1)
+    found = begins_with_verdict(rest)
+    return stated_verdict(question.raw, rest) if found is None else found
 
 
 def _verdict_of_negation(text: str) -> bool | None:

@@ -19,7 +19,9 @@ from gradewire_server.metrics.correctness.denials import denies, verdict_feature
 from gradewire_server.metrics.correctness.hedges import alternatives
 from gradewire_server.metrics.correctness.mentions import mention_features
 from gradewire_server.metrics.correctness.refusals import refusal_features
+from gradewire_server.metrics.correctness.relations import relation_features
 from gradewire_server.metrics.correctness.results import result_conflict
+from gradewire_server.metrics.correctness.subjects import subject_features
 from gradewire_server.metrics.correctness.value_readings import value_doubts
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
@@ -280,6 +282,8 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         "parts_least": min(recall(part, said, asked) for part in parts),
         **missing_features(best, parts, said, asked),
         **contradiction_features(best, answer, said, asked),
+        **relation_features(references, answer, asked),
+        **subject_features(question, references, answer),
         **verdict_features(question, references, answer),
         **refusal_features(question, references, answer),
         **mention_features(question, references, answer),

@@ -315,8 +315,13 @@ def _begins(word: str, begin: str, other: str) -> bool:
 
 
 def _within(text: str, whole: str) -> float:
-    """Return the similarity, 0 to 1, of a text to the answer's closest part; 0 or 1 for a text without letters."""
+    """Return the similarity, 0 to 1, of a text to the answer's closest part; 0 or 1 for a text without letters.
+
+    A shorter answer is compared as a whole: "Zealand" is only a part of "New Zealand".
+    """
     if any(map(str.isalpha, text)):
+        if len(whole) < len(text):
+            return fuzz.ratio(text, whole) / 100
         return fuzz.partial_ratio(text, whole) / 100
     return float(f" {text} " in f" {whole} ")
 

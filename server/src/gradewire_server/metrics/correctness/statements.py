@@ -1,0 +1,60 @@
+"""Read "yes" or "no" from answers that state it in a sentence: "She accepted the sentence without appealing"."""
+
+import re
+from typing import Final
+
+from gradewire_server.metrics.correctness.contradictions import NEGATIONS, clause_words
+from gradewire_server.metrics.correctness.relations import states
+from gradewire_server.metrics.correctness.sentences import Sentence, first_sentence
+from gradewire_server.metrics.correctness.words import VOCABULARY, plain
+from gradewire_server.metrics.text.yes_no import asks_yes_or_no
+
+_MOST_CHARACTERS: Final = 300
+_AUXILIARIES: Final = VOCABULARY["words"]["asks_yes_no"]
+_ASKS: Final = re.compile(rf"^\W*(?:.{{0,60}},\s*)?(?:{'|'.join(re.escape(word) for word in _AUXILIARIES.split())})\s+")
+_QUESTIONED: Final = re.compile(r"^\W*(?:yes|no)\s*\?\s*", re.IGNORECASE)
+_SETTING: Final = re.compile(rf"\b(?:in|on) the (?:{'|'.join(VOCABULARY['words']['settings'].split())})\b")
+_AFFIRMS: Final = re.compile(
+    r"^\W*(?:(?P<no>(?:absolutely|certainly|definitely|surely|of course|probably) not|by no means|not at all|never)"
+    r"|(?P<yes>absolutely|certainly|definitely|of course|indeed|exactly|right|sure|correct|affirmative))"
+    r"\s*(?:[.,;:!]|$)"
+)
+# "They don't, just behind the church."
+_ELLIPTIC: Final = re.compile(
+    r"^\W*(?:it|he|she|they|you|we|one|there|that|this|these|those)\s+"
+    r"(?P<verb>is|are|was|were|does|do|did|has|have|had|can|will|would|should|must|may)"
+    r"(?P<no>n't|\s*not)?\s*(?:[.,;!]|$)"
+)
+_CANNOT: Final = re.compile(r"\bcan(?:not|'t)\b")
+
+
+def without_questioned_verdict(text: str) -> str:
+    """Return a text without "Yes?" or "No?" at its beginning, which it goes on to answer."""
+    return _QUESTIONED.sub("", text, count=1)
+
+
+def begins_with_verdict(text: str) -> bool | None:
+    """Return True for "Right, ..." and "They do, ...", False for "Certainly not" and "He can't", None for others."""
+    begin = _CANNOT.sub("can not", plain(text[:_MOST_CHARACTERS]))
+    affirms = _AFFIRMS.match(begin)
+    if affirms:
+        return affirms["no"] is None
+    elliptic = _ELLIPTIC.match(begin)
+    return elliptic["no"] is None if elliptic else None
+
+
+def stated_verdict(question: str, text: str) -> bool | None:
+    """Return True if a text states what a question asks, False if it states the opposite, None if neither is clear.
+
+    The words after the question's auxiliary are compared with the text's first sentence, in which a pronoun may
+    stand for the subject. After a negative question and one with "or", return None.
+    """
+    asked = _SETTING.sub("", plain(question[:_MOST_CHARACTERS]))
+    auxiliary = _ASKS.match(asked)
+    if auxiliary is None or " or " in asked or not asks_yes_or_no(question):
+        return None
+    wanted = Sentence.of(asked[auxiliary.end() :])
+    said = first_sentence(text[:_MOST_CHARACTERS])
+    if said is None or not wanted.content or not NEGATIONS.isdisjoint(clause_words(asked)):
+        return None
+    return states(wanted, said)
