@@ -15,6 +15,9 @@ _WORDS: Final = VOCABULARY["results"]
 _MAX_CHARACTERS: Final = 4_096
 """Maximum number of characters to read at the end of an answer."""
 _MAX_REFERENCE_WORDS: Final = 4
+_FEWEST_VALUES: Final = 2
+_ROUNDING: Final = 0.01
+"""Relative difference up to which two numbers may be one rounded number."""
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -23,8 +26,8 @@ def _any_of(words: Iterable[str]) -> str:
 
 _BOXED: Final = "\\boxed"
 _ASKS_DATE: Final = re.compile(r"\b(?:when|years?|dates?)\b", re.IGNORECASE)
-_ASIDE: Final = re.compile(r"\([^()]*(?:=|\b(?:see|cf|page|p)\b)[^()]*\)")
-_CHECK: Final = re.compile(rf"[\s,;:.(]+(?:{_any_of(_WORDS['checks'])})\b|,\s+as\b")
+_ASIDE: Final = re.compile(r"\([^()]{0,80}(?:=|\b(?:see|cf|page|p)\b)[^()]{0,80}\)")
+_CHECK: Final = re.compile(rf"(?<=[\s,;:.(])(?:{_any_of(_WORDS['checks'])})\b|,\sas\b")
 # Between two operands a calculation, before its result an equals sign or an arrow.
 _CALCULATES: Final = re.compile(
     r"\d[^=\n]{0,40}[=\u2248]|[=\u2248]\s*[-+$\u20ac\u00a3]?\d|\d\s*[+*/]\s*\d|\d\s+[-x:]\s+\d|->|=>"
@@ -48,13 +51,14 @@ def result_conflict(matcher: ValueMatcher, question: str, answer: str, reference
 
     Return NaN if the answer does not calculate, or if a reference is not a single number.
     """
-    if len(matcher.values) < 2:
-        return nan
-    if _BOXED in answer:  # a final answer that is marked needs no reading of the steps
-        return nan
-    numbers = [_number_in(matcher, question, reference) for reference in references]
-    wanted = [number for number in numbers if number is not None]
-    if len(wanted) < len(numbers):
+    wanted: list[Value] = []
+    for reference in references:
+        number = _number_in(matcher, question, reference)
+        if number is None:
+            return nan
+        wanted.append(number)
+    # A final answer that is marked needs no reading of the steps.
+    if len(matcher.values) < _FEWEST_VALUES or _BOXED in answer:
         return nan
     result = result_of(answer)
     if not result or _leads(matcher, answer, wanted):
@@ -73,8 +77,10 @@ def _leads(matcher: ValueMatcher, answer: str, wanted: Sequence[Value]) -> bool:
 
 
 def _number_in(matcher: ValueMatcher, question: str, reference: str) -> Value | None:
+    if len(reference.split()) > _MAX_REFERENCE_WORDS:
+        return None
     values = matcher.wanted(reference)
-    if len(values) != 1 or len(reference.split()) > _MAX_REFERENCE_WORDS:
+    if len(values) != 1:
         return None
     dated = isinstance(values[0].content, Date) and _ASKS_DATE.search(question) is not None
     return values[0] if as_quantity(values[0].content) is not None and not dated else None
@@ -94,7 +100,7 @@ def _differs(result: Quantity, wanted: Quantity | None) -> bool:
     if wanted is None or result.equals(wanted):
         return False
     comparable = result.unit is None or wanted.unit is None or result.family == wanted.family
-    return comparable and not isclose(result.in_base(result.value), wanted.in_base(wanted.value), rel_tol=0.01)
+    return comparable and not isclose(result.in_base(result.value), wanted.in_base(wanted.value), rel_tol=_ROUNDING)
 
 
 def result_of(answer: str) -> str:

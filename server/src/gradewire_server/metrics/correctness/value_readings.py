@@ -17,6 +17,7 @@ _WINDOW: Final = 48
 """Maximum number of characters to read before and after a value."""
 _CLAUSE_END: Final = re.compile(r"[.;:!?\n](?=\s|$)|, (?!who\b|which\b|that\b)")
 _WORD: Final = re.compile(r"[^\W\d_]+")
+_DIGIT: Final = re.compile(r"\d")
 
 
 def _any_of(words: str) -> str:
@@ -41,6 +42,8 @@ _DAYS_OF_DECADE: Final = 9 * _MAX_DAYS_OF_YEAR
 _HALF_DAY: Final = 720
 _LEAST_DIGITS: Final = 2
 _EXACT: Final = 1e-9
+_LARGE: Final = 1e6
+"""Minimum size of numbers that texts round down: "over 4 million"."""
 
 _BOUND_BEFORE: Final = re.compile(
     rf"\b({_any_of(_WORDS['bounds'])}|up to|at least|at most|prior to|close to|short of)\s+(?:the\s+)?$"
@@ -73,8 +76,8 @@ def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: 
         half of the day, and no reference's values otherwise. `value_compared`: the answer only compares with a
         reference's value: "higher than 62 m", "half of the expected 8,000".
     """
-    wanted = [matcher.wanted(reference) for reference in references]
-    if not all(wanted) or not matcher.values:
+    wanted = [values for reference in references if (values := matcher.wanted(reference))]
+    if len(wanted) < len(references) or not matcher.values:
         return {"value_altered": nan, "value_compared": nan}
     readings = [_Reading(matcher, question, answer, reference) for reference in references]
     pairs = list(zip(readings, wanted, strict=True))
@@ -205,8 +208,11 @@ def _bounds(written: str, value: Value, question: str = "") -> bool:
     """
     before, behind = _around(written, value)
     asked = set(_WORD.findall(question.lower()))
-    bound = isinstance(value.content, Quantity) and bool(value.content.bound) and not _TAG_END.search(before)
-    bound = bound and (not value.text[0].isalpha() or asked.isdisjoint(_WORD.findall(value.text.lower())))
+    content = value.content
+    bound = isinstance(content, Quantity) and bool(content.bound) and content.value < _LARGE
+    if bound and value.text[0].isalpha():
+        bound = not asked.issuperset(_WORD.findall(_DIGIT.split(value.text.lower(), maxsplit=1)[0]))
+    bound = bound and not _TAG_END.search(before)
     word = _BOUND_BEFORE.search(before)
     named = word is not None and not asked.issuperset(word[1].split())
     return bound or named or bool(value.side or _BOUND_BEHIND.match(behind))
