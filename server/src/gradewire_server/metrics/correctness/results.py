@@ -31,12 +31,15 @@ _CHECK: Final = re.compile(rf"(?<=[\s,;:.(])(?:{_any_of(_WORDS['checks'])})\b|,\
 # Between two operands a calculation, before its result an equals sign or an arrow.
 _CALCULATES: Final = re.compile(
     r"\d[^=\n]{0,40}[=\u2248]|[=\u2248]\s*[-+$\u20ac\u00a3]?\d|\d\s*[+*/]\s*\d|\d\s+[-x:]\s+\d|->|=>"
+    r"|\d\s+(?:plus|minus|times|take away|divided by)\s+\d"
 )
 _CONCLUDES: Final = re.compile(rf"\b(?:{_any_of(_WORDS['conclusions'])})\b|->|=>|\u2234")
 _MARK: Final = re.compile(
     rf"[=\u2248]|->|\u2234|\b(?:{_any_of(_WORDS['conclusions'])})(?!\w)"
     rf"|\b(?:{_any_of(_WORDS['states'])})(?=\s+(?:[a-z']+\s+){{0,2}}[-+~$\u20ac\u00a3(]{{0,2}}[.\d])"
-    r"|\b(?:answer|result|total|sum)\s*(?:is|:)"
+    r"|\b(?:answer|result|total|sum)\s*(?:is|:)?(?=\s)|:\s(?=\s?[-+$\u20ac\u00a3]?\d)"
+    # A number at the end, behind a comma.
+    r"|,\s(?=[-+$\u20ac\u00a3]?[\d.,]*\d(?:\s?[^\W\d]\S*){0,2}\W*$)"
 )
 _BEHIND_RESULT: Final = re.compile(rf"(?:{_any_of(_WORDS['behind_results'])})\b")
 _CLAUSE_END: Final = re.compile(r"[.,;!?](?=\s|$)|\n")
@@ -87,9 +90,10 @@ def _number_in(matcher: ValueMatcher, question: str, reference: str) -> Value | 
 
 
 def _comparison(found: ValueMatcher, wanted: Sequence[Value]) -> float:
-    if any(says(value, each, found.question) for value in found.values for each in wanted):
+    values = [value for value in found.values if not value.denied]
+    if any(says(value, each, found.question) for value in values for each in wanted):
         return 0.0
-    numbers = [number for value in found.values if (number := as_quantity(value.content)) is not None]
+    numbers = [number for value in values if (number := as_quantity(value.content)) is not None]
     if not numbers:
         return nan
     return float(all(_differs(numbers[0], as_quantity(each.content)) for each in wanted)) or nan
@@ -99,13 +103,19 @@ def _differs(result: Quantity, wanted: Quantity | None) -> bool:
     """Return True if two numbers are different amounts of the same thing."""
     if wanted is None or result.equals(wanted):
         return False
+    if _is_share(result) and not _is_share(wanted):  # "27 hens; that is 60%"
+        return False
     comparable = result.unit is None or wanted.unit is None or result.family == wanted.family
     return comparable and not isclose(result.in_base(result.value), wanted.in_base(wanted.value), rel_tol=_ROUNDING)
 
 
+def _is_share(number: Quantity) -> bool:
+    return number.unit is not None and not number.dimension
+
+
 def result_of(answer: str) -> str:
-    """Return the part of an answer that states the result of its calculation; "" if there is none."""
-    written = _ASIDE.sub(" ", written_form(answer)[-_MAX_CHARACTERS:].lower())
+    """Return the part of an answer that states the result of its calculation; "" if no part does."""
+    written = _ASIDE.sub(" ", written_form(answer)[-_MAX_CHARACTERS:].lower().replace("**", ""))
     if not _CALCULATES.search(written) and not _CONCLUDES.search(written):
         return ""
     check = next((found for found in _CHECK.finditer(written) if _DIGIT.search(written, 0, found.start())), None)

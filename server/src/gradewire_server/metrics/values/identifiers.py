@@ -43,6 +43,7 @@ _JOINT: Final = re.compile(r"[\s\-./:,#]{0,2}")
 _VERSION: Final = re.compile(r"v(?=\d)", re.IGNORECASE)
 _MIXED: Final = re.compile(r"(?=[^\W_]*\d)(?=[^\W_]*[^\W\d_])[^\W_]+")
 # Three or more groups of digits, as in an address or a serial number.
+_DIGITS: Final = re.compile(r"\d+")
 _GROUPED: Final = re.compile(r"\d+(?:[-./:]\d+){2,}")
 # Mixed pieces that are no names: "3rd", "1970s", "3pm", "10k", "5kg", "5m2".
 _AMOUNT: Final = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th|s|am|pm|k|[a-z]{1,3}[23]?|[kmgt]?[A-Z])", re.IGNORECASE)
@@ -142,7 +143,7 @@ def _number(written: str, *, asked: bool) -> Identifier | None:
     mixed = any(_MIXED.fullmatch(piece) and not _AMOUNT.fullmatch(piece) for piece in pieces)
     grouped = _GROUPED.search(written) is not None and _DATE.fullmatch(written) is None
     key = "".join(_VERSION.sub("", piece) for piece in pieces).lower()
-    named = asked and (len(key) >= _MIN_DIGITS or not key.isdigit())
+    named = asked and (len(key) >= _MIN_DIGITS or not key.isdigit() or "." in written)
     if not (mixed or grouped or named) or len(key) < 2:
         return None
     return Identifier(key, "number", frozenset(piece.lower() for piece in pieces if piece.isalpha()))
@@ -177,7 +178,9 @@ def _resembles(run: str, key: str) -> bool:
     """Return True if two identifiers have the same form, or differ in few characters."""
     if len(run) == len(key) and all(one.isdigit() == other.isdigit() for one, other in zip(run, key, strict=True)):
         return True
-    if len(run) < len(key) <= _MIN_DIGITS:
+    if not key.isdigit() and _DIGITS.sub("0", run) == _DIGITS.sub("0", key):  # "B6" and "B12"
+        return True
+    if len(run) < len(key) <= _MIN_DIGITS and not key.isdigit():
         return False
     edits = max(1, len(key) // _CHARACTERS_PER_EDIT)
     return len(key) >= _MIN_DIGITS and Levenshtein.distance(run, key, score_cutoff=edits) <= edits
@@ -194,7 +197,7 @@ def _code_in(code: str, answer: str) -> bool | None:
         return False if _FLAG.search(answer) else None
     ours, theirs = "".join(answer.split()), "".join(code.split())
     similar = fuzz.partial_ratio(theirs, ours, score_cutoff=_MIN_SIMILARITY)
-    return False if similar and _CODE.search(answer) else None
+    return False if similar and (_CODE.search(answer) or len(answer.split()) <= _MAX_PIECES) else None
 
 
 def _symbol_in(key: str, written: str) -> bool | None:
