@@ -14,6 +14,8 @@ from gradewire_server.metrics.values.reading import Value, written_form
 _WORDS: Final = VOCABULARY["results"]
 _MAX_CHARACTERS: Final = 4_096
 """Maximum number of characters to read at the end of an answer."""
+_MAX_RESULT: Final = 160
+"""Maximum number of characters of a clause that states a result."""
 _MAX_REFERENCE_WORDS: Final = 4
 _FEWEST_VALUES: Final = 2
 _ROUNDING: Final = 0.01
@@ -37,13 +39,16 @@ _CONCLUDES: Final = re.compile(rf"\b(?:{_any_of(_WORDS['conclusions'])})\b|->|=>
 _MARK: Final = re.compile(
     rf"[=\u2248]|->|\u2234|\b(?:{_any_of(_WORDS['conclusions'])})(?!\w)"
     rf"|\b(?:{_any_of(_WORDS['states'])})(?=\s+(?:[a-z']+\s+){{0,2}}[-+~$\u20ac\u00a3(]{{0,2}}[.\d])"
-    r"|\b(?:answer|result|total|sum)\s*(?:is|:)?(?=\s)|:\s(?=\s?[-+$\u20ac\u00a3]?\d)"
+    r"|\b(?:answer|result|total|sum)\s*(?:is|:)?\s(?=[-+$\u20ac\u00a3]?\d)|:\s(?=\s?[-+$\u20ac\u00a3]?\d)"
     # A number at the end, behind a comma.
     r"|,\s(?=[-+$\u20ac\u00a3]?[\d.,]*\d(?:\s?[^\W\d]\S*){0,2}\W*$)"
 )
 _BEHIND_RESULT: Final = re.compile(rf"(?:{_any_of(_WORDS['behind_results'])})\b")
 _CLAUSE_END: Final = re.compile(r"[.,;!?](?=\s|$)|\n")
 _SENTENCE_END: Final = re.compile(r"[.:](?=\s)|\n")
+_BRACKETS: Final = re.compile(r"\([^()]*\)")
+# An amount that the result states in another unit: "= 120 min" before "= 7200 s".
+_SAME_AMOUNT: Final = re.compile(r"=\s?(-?[\d.,]*\d\s?[^\W\d][^\s=]{0,9})\s?\Z")
 _SIGN: Final = re.compile(r"[=\u2248]|->")
 _OPERATOR: Final = re.compile(r"\s*(?:[+*/^]|[-x:]\s|\b(?:plus|minus|times|divided)\b)")
 _DIGIT: Final = re.compile(r"\d")
@@ -123,15 +128,18 @@ def result_of(answer: str) -> str:
         written = written[: check.start()]
     last, result = -1, ""
     for mark in _MARK.finditer(written):
-        piece = _CLAUSE_END.split(written[mark.end() : mark.end() + 160], maxsplit=1)[0]
-        if _DIGIT.search(piece) and not _OPERATOR.match(written, mark.end() + len(_first_number(piece))):
+        piece = _CLAUSE_END.split(written[mark.end() : mark.end() + _MAX_RESULT], maxsplit=1)[0]
+        stated = _DIGIT.search(piece if _SIGN.fullmatch(mark[0]) else _BRACKETS.sub("", piece))
+        if stated and not _OPERATOR.match(written, mark.end() + len(_first_number(piece))):
             last, result = mark.start(), piece
     for cue in _BEHIND_RESULT.finditer(written):
-        before = written[max(0, cue.start() - 80) : cue.start()].rstrip(" ,")
+        before = written[max(0, cue.start() - _MAX_RESULT // 2) : cue.start()].rstrip(" ,")
         piece = _CLAUSE_END.split(before)[-1]
         if cue.start() > last and _DIGIT.search(piece):
             last, result = cue.start(), piece
-    return _SIGN.split(result)[-1].strip()
+    parts = _SIGN.split(result)
+    same = _SAME_AMOUNT.search(written, max(0, last - _MAX_RESULT), last) if len(parts) == 1 else None
+    return f"{same[1]} = {result}".strip() if same else parts[-1].strip()
 
 
 def _first_number(piece: str) -> str:

@@ -43,6 +43,8 @@ _MAX_DAYS_OF_YEAR: Final = 372
 _DAYS_OF_DECADE: Final = 9 * _MAX_DAYS_OF_YEAR
 _HALF_DAY: Final = 720
 _LEAST_DIGITS: Final = 2
+_SCALE_SIGNS: Final = frozenset({"k", "m", "b", "bn", "mn", "t"})
+"""Letters behind a number that may be scales: "1.2M followers"."""
 _EXACT: Final = 1e-9
 _LARGE: Final = 1e6
 """Minimum size of numbers that texts round down: "over 4 million"."""
@@ -62,7 +64,7 @@ _RELATED_BEFORE: Final = re.compile(
 )
 _RELATED_BEHIND: Final = re.compile(
     r"\s*(?:[^\W\d_]+\s+){0,2}(?:more|less|fewer|(?!rather|other)\w{2,}er)\s+than\b"
-    r"|\s*(?:[^\W\d_]+\s+)?(?:plus|minus)\b"
+    r"|\s*(?:[^\W\d_]+\s+)?(?:plus|minus)\b(?! or)"
     r"|\s*(?:times|fold)\b"
 )
 _ASKS_FOR_DIFFERENCE: Final = re.compile(
@@ -139,6 +141,8 @@ class _Reading:
         if _ASKS_FOR_DIFFERENCE.search(self._question):
             return False
         content = wanted.content
+        if isinstance(content, Quantity) and content.signed and _sign_behind(self._answer, equal[0]) == "+":
+            return False
         approximate = isinstance(content, Quantity) and (content.hedged or content.upper is not None)
         may_bound = approximate or _ASKS_FOR_BOUND.search(self._question) is not None
         return all(
@@ -188,7 +192,7 @@ class _Reading:
         return (
             self._other_sign(value, ours, theirs)
             or (rate is None and _other_unit(ours, theirs))
-            or self._other_scale(ours, theirs)
+            or (_SCALE_SIGNS.isdisjoint({value.noun, wanted.noun}) and self._other_scale(ours, theirs))
         )
 
     def _other_date(self, value: Value, wanted: Value) -> bool:
@@ -209,6 +213,8 @@ class _Reading:
             replace(each, value=abs(each.value), signed=False, direction=0, bound="") for each in (ours, theirs)
         )
         if not next(unsigned).equals(next(unsigned)) or ours.value == 0:
+            return False
+        if _sign_behind(self._answer, value) == "-":
             return False
         if _ASKS_FOR_SIZE.search(self._question) and not (ours.signed and theirs.signed):
             return False
@@ -301,6 +307,11 @@ def _other_prefix(value: Value, wanted: Value) -> bool:
     if len(longer) == len(shorter):
         return longer[1:] == shorter[1:] and {longer[0], shorter[0]} <= _PREFIXES and len(longer) > 1
     return longer[1:] == shorter and longer[0] in _PREFIXES
+
+
+def _sign_behind(written: str, value: Value) -> str:
+    """Return the sign of a charge like "2+", or another character."""
+    return value.text[-1] if value.text[-1] in "+-" else written[value.end : value.end + 1]
 
 
 def _unit_word(value: Value) -> str:
