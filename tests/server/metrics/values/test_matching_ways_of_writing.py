@@ -135,3 +135,22 @@ def test_near_is_not_equal(reference: str, answer: str) -> None:
 def test_a_number_behind_another_one_in_a_denial_is_not_denied() -> None:
     assert [value.denied for value in values_of("not 7 miles from the 9 km mark")] == [True, False]
     assert [value.denied for value in values_of("not 7 or 9")] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer", "outcome"),
+    [
+        ("What is the account number?", "4471 0098", "44710098", Outcome.FOUND),
+        ("What is the account number?", "44710098", "44710090", Outcome.CONTRADICTED),
+        ("What is the phone number?", "020 7946 0112", "020-7946-0113", Outcome.CONTRADICTED),
+        ("What is the PIN?", "0412", "412", Outcome.CONTRADICTED),
+        ("Which version is it?", "3.10", "3.1", Outcome.CONTRADICTED),
+        ("How many account numbers are there?", "1,200", "1200", Outcome.FOUND),
+        ("How many people live there?", "44,710,098", "44,710,099", Outcome.CONTRADICTED),
+        ("How many people live there?", "44,710,098", "44.7 million", Outcome.FOUND),
+    ],
+)
+def test_numbers_that_name_a_thing_are_compared_digit_by_digit(
+    question: str, reference: str, answer: str, outcome: Outcome
+) -> None:
+    assert match_values(question, reference, answer).outcome is outcome

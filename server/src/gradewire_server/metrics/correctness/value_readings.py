@@ -17,6 +17,7 @@ _WINDOW: Final = 48
 """Maximum number of characters to read before and after a value."""
 _CLAUSE_END: Final = re.compile(r"[.;:!?\n](?=\s|$)|, (?!who\b|which\b|that\b)")
 _WORD: Final = re.compile(r"[^\W\d_]+")
+_DIGIT: Final = re.compile(r"\d")
 
 
 def _any_of(words: str) -> str:
@@ -30,8 +31,10 @@ _POLES: Final = {
     for word in {word for pair in _WORDS["poles"] for word in pair}
 }
 """The opposites of each word."""
+_BOTH_SIGNS: Final = re.compile(r"[^\d]*\+/-\s*")
+_BOTH_SIGNS_SAID: Final = re.compile(r"\+/-|\bplus[ -](?:or|and|/)[ -]minus\b|\bboth signs\b", re.IGNORECASE)
 _COUNTS: Final = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
-_PREFIXES: Final = frozenset("pnu\u03bcmcdhkgt")
+_PREFIXES: Final = frozenset("fpnu\u03bcmcdhkgt")
 _PERIODS: Final = {word: period for period, words in _WORDS["periods"].items() for word in words.split()}
 _RATE: Final = re.compile(
     rf"\s*(?:(?:a|an|per|each|every)\s+|/\s?)?({_any_of(' '.join(_WORDS['periods'].values()))})\b"
@@ -40,26 +43,38 @@ _MAX_DAYS_OF_YEAR: Final = 372
 _DAYS_OF_DECADE: Final = 9 * _MAX_DAYS_OF_YEAR
 _HALF_DAY: Final = 720
 _LEAST_DIGITS: Final = 2
+_SCALE_SIGNS: Final = frozenset({"k", "m", "b", "bn", "mn", "t"})
+"""Letters behind a number that may be scales: "1.2M followers"."""
 _EXACT: Final = 1e-9
+_LARGE: Final = 1e6
+"""Minimum size of numbers that texts round down: "over 4 million"."""
 
 _BOUND_BEFORE: Final = re.compile(
-    rf"\b({_any_of(_WORDS['bounds'])}|up to|at least|at most|prior to|close to|short of)\s+(?:the\s+)?$"
+    rf"\b({_any_of(_WORDS['bounds'])}|{'|'.join(_WORDS['phrases_before'])}|\w+er als)\s+(?:the\s+)?$"
 )
 _BOUND_BEHIND: Final = re.compile(r"\s*(?:[^\W\d_]+\s+)?or\s+(?:more|less|fewer|(?!other)\w{2,}er)\b")
 _WORDS_BETWEEN: Final = r"(?:(?!is\b|was\b|are\b)[^\W\d][\w']*,?\s+)"
 _RELATED_BEFORE: Final = re.compile(
     rf"(?:\b(?<!rather )(?<!other )(?:than|beyond|outside)\s+{_WORDS_BETWEEN}{{0,3}}"
-    rf"|\b(?:{_any_of(_WORDS['multiples'])})\s+(?:as\s+\w+\s+as\s+)?(?:(?:of|the|that|what)\s+{_WORDS_BETWEEN}{{0,4}})?"
+    rf"|\b(?:{_any_of(_WORDS['multiples'])})\s+(?:as\s+\w+\s+as\s+)?"
+    rf"(?:(?:{_any_of(_WORDS['behind_multiples'])})\s+{_WORDS_BETWEEN}{{0,4}}|{_WORDS_BETWEEN}?(?:que|als|wie)\s+)?"
     r"|\bas\s+\w+(?:\s+\w+)?\s+as\s+(?:[\w']+,?\s+){0,3}"
-    r"|\w+s\s+(?:above|below|before|after|over|under)\s+(?:the\s+)?"
+    r"|\w+s\s+(?:above|below|before|after|over|under|behind|ahead of|off|short of)\s+(?:(?:the|\w+'s)\s+)?"
     r"|\bthan\b[^.;!?]{0,40},\s+(?:who|which|that)\s+\w+\s+)$"
 )
 _RELATED_BEHIND: Final = re.compile(
     r"\s*(?:[^\W\d_]+\s+){0,2}(?:more|less|fewer|(?!rather|other)\w{2,}er)\s+than\b"
-    r"|\s*(?:[^\W\d_]+\s+)?(?:plus|minus)\b"
+    r"|\s*(?:[^\W\d_]+\s+)?(?:plus|minus)\b(?! or)"
+    r"|\s*(?:times|fold)\b"
+)
+_ASKS_FOR_DIFFERENCE: Final = re.compile(
+    r"\b(?:(?:more|less|fewer|\w{2,}er)\s+than|by how|by what|(?:more|less|fewer)\s+(?:do|does|did|is|are)"
+    r"|how (?:many|much)\s+(?:\w+\s+)?(?:more|less|fewer|\w{3,}er)|difference|factor|times|often)\b",
+    re.IGNORECASE,
 )
 # An amount before a bound makes it a difference: "a million degrees above 5,500".
 _AMOUNT_BEFORE: Final = re.compile(r"(?:\d|\b(?:million|thousand|hundred|few|several|some))\s*[^\W\d_]+\s+$")
+_NOUN_BEHIND: Final = re.compile(r"\s+[^\W\d_]")
 _TAG_END: Final = re.compile(r"</?\w+\s*$")
 """A tag whose ">" was read as a relation."""
 _ASKS_FOR_BOUND: Final = re.compile(rf"\b(?:{_any_of(_WORDS['asks_for_bound'])})\b", re.IGNORECASE)
@@ -73,8 +88,8 @@ def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: 
         half of the day, and no reference's values otherwise. `value_compared`: the answer only compares with a
         reference's value: "higher than 62 m", "half of the expected 8,000".
     """
-    wanted = [matcher.wanted(reference) for reference in references]
-    if not all(wanted) or not matcher.values:
+    wanted = [values for reference in references if (values := matcher.wanted(reference))]
+    if len(wanted) < len(references) or not matcher.values:
         return {"value_altered": nan, "value_compared": nan}
     readings = [_Reading(matcher, question, answer, reference) for reference in references]
     pairs = list(zip(readings, wanted, strict=True))
@@ -100,23 +115,38 @@ class _Reading:
         self._question = question
 
     def altered(self, wanted: Value) -> bool | None:
+        """Return True if the answer's number is a reference's in another sense, None if it lacks the number."""
+        if _BOTH_SIGNS.fullmatch(self._reference[: wanted.start]):
+            return not self._has_both_signs(wanted)
         equal = self._matcher.equal(wanted)
         if equal:
             return all(self._says_otherwise(value, wanted) for value in equal)
         others = [value for value in self._matcher.values if not self._matcher.question.has(value)]
         return True if any(self._same_number_otherwise(value, wanted) for value in others) else None
 
+    def _has_both_signs(self, wanted: Value) -> bool:
+        if _BOTH_SIGNS_SAID.search(self._answer):
+            return True
+        number = as_quantity(wanted.content)
+        found = [each.value for value in self._matcher.values if (each := as_quantity(value.content)) is not None]
+        return number is None or {number.value, -number.value} <= set(found)
+
     def compared(self, wanted: Value) -> bool | None:
+        """Return True if the answer only compares with a reference's number, None if it lacks the number."""
         equal = self._matcher.equal(wanted)
         if not equal:
             return None
         if _bounds(self._reference, wanted) or _relates(self._reference, wanted):
             return False
+        if _ASKS_FOR_DIFFERENCE.search(self._question):
+            return False
         content = wanted.content
+        if isinstance(content, Quantity) and content.signed and _sign_behind(self._answer, equal[0]) == "+":
+            return False
         approximate = isinstance(content, Quantity) and (content.hedged or content.upper is not None)
         may_bound = approximate or _ASKS_FOR_BOUND.search(self._question) is not None
         return all(
-            _relates(self._answer, value) or (not may_bound and _bounds(self._answer, value, self._question))
+            _relates(self._answer, value) or (not may_bound and _bounds_otherwise(self._question, self._answer, value))
             for value in equal
         )
 
@@ -162,7 +192,7 @@ class _Reading:
         return (
             self._other_sign(value, ours, theirs)
             or (rate is None and _other_unit(ours, theirs))
-            or self._other_scale(ours, theirs)
+            or (_SCALE_SIGNS.isdisjoint({value.noun, wanted.noun}) and self._other_scale(ours, theirs))
         )
 
     def _other_date(self, value: Value, wanted: Value) -> bool:
@@ -184,6 +214,8 @@ class _Reading:
         )
         if not next(unsigned).equals(next(unsigned)) or ours.value == 0:
             return False
+        if _sign_behind(self._answer, value) == "-":
+            return False
         if _ASKS_FOR_SIZE.search(self._question) and not (ours.signed and theirs.signed):
             return False
         return _NEGATIVE.isdisjoint(_words_around(self._answer, value))
@@ -198,18 +230,34 @@ class _Reading:
         return abs(power) > 0.5 and abs(power - round(power)) < _EXACT and not single
 
 
-def _bounds(written: str, value: Value, question: str = "") -> bool:
-    """Return True if a value is only the bound of another one: "at least 179", "before 1871".
+def _bounds(written: str, value: Value) -> bool:
+    """Return True if a value is a bound of another one: "at least 179", "before 1871"."""
+    before, behind = _around(written, value)
+    bound = isinstance(value.content, Quantity) and bool(value.content.bound)
+    return bound or bool(value.side or _BOUND_BEFORE.search(before) or _BOUND_BEHIND.match(behind))
 
-    A word of the question, as in "under which number", makes no bound.
+
+def _bounds_otherwise(question: str, written: str, value: Value) -> bool:
+    """Return True if a value is a bound of another one, where neither question nor habit explain the bound.
+
+    A word of the question explains it ("under which number"), as do a large number ("over 4 million") and "no" ("no
+    fewer than 12"). "After the 2012 season" is about the season.
     """
     before, behind = _around(written, value)
-    asked = set(_WORD.findall(question.lower()))
-    bound = isinstance(value.content, Quantity) and bool(value.content.bound) and not _TAG_END.search(before)
-    bound = bound and (not value.text[0].isalpha() or asked.isdisjoint(_WORD.findall(value.text.lower())))
-    word = _BOUND_BEFORE.search(before)
-    named = word is not None and not asked.issuperset(word[1].split())
-    return bound or named or bool(value.side or _BOUND_BEHIND.match(behind))
+    content = value.content
+    cue = _BOUND_BEFORE.search(before)
+    words = cue[1] if cue else ""
+    if isinstance(content, Quantity) and content.bound and not _TAG_END.search(before):
+        words = words or _DIGIT.split(value.text.lower(), maxsplit=1)[0] or content.bound
+        if content.value >= _LARGE or words.startswith("no "):
+            return False
+    elif value.side or cue:
+        if _NOUN_BEHIND.match(behind) and (before.endswith("the ") or value.text.startswith("the ")):
+            return False
+        words = words or before
+    if words:
+        return not set(_WORD.findall(question.lower())).issuperset(_WORD.findall(words) or [words])
+    return _BOUND_BEHIND.match(behind) is not None
 
 
 def _relates(written: str, value: Value) -> bool:
@@ -246,13 +294,28 @@ def _period_behind(written: str, value: Value) -> str | None:
 
 def _other_prefix(value: Value, wanted: Value) -> bool:
     """Return True if both numbers have a unit that is not known, one with another prefix: "3 mSv" and "3 Sv"."""
-    ours, theirs = value.noun, wanted.noun
-    if not ours or not theirs or ours == theirs or max(len(ours), len(theirs)) > 4:
+    ours, theirs = _unit_word(value), _unit_word(wanted)
+    if (
+        not ours
+        or not theirs
+        or ours == theirs
+        or (not value.noun and not wanted.noun)
+        or max(len(ours), len(theirs)) > 4
+    ):
         return False
     longer, shorter = (ours, theirs) if len(ours) > len(theirs) else (theirs, ours)
     if len(longer) == len(shorter):
         return longer[1:] == shorter[1:] and {longer[0], shorter[0]} <= _PREFIXES and len(longer) > 1
     return longer[1:] == shorter and longer[0] in _PREFIXES
+
+
+def _sign_behind(written: str, value: Value) -> str:
+    """Return the sign of a charge like "2+", or another character."""
+    return value.text[-1] if value.text[-1] in "+-" else written[value.end : value.end + 1]
+
+
+def _unit_word(value: Value) -> str:
+    return value.noun or (value.content.unit_name if isinstance(value.content, Quantity) else "")
 
 
 def _other_era(ours: Date, theirs: Date) -> bool:

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import nan
 from typing import Final
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
-from gradewire_server.metrics.values.tokens import VOCABULARY, plain
+from gradewire_server.metrics.values.tokens import DIGITS, VOCABULARY, plain
 
 _WORDS: Final = VOCABULARY["identifiers"]
 _MAX_REFERENCE: Final = 64
@@ -42,6 +43,7 @@ _JOINT: Final = re.compile(r"[\s\-./:,#]{0,2}")
 _VERSION: Final = re.compile(r"v(?=\d)", re.IGNORECASE)
 _MIXED: Final = re.compile(r"(?=[^\W_]*\d)(?=[^\W_]*[^\W\d_])[^\W_]+")
 # Three or more groups of digits, as in an address or a serial number.
+_DIGITS: Final = re.compile(r"\d+")
 _GROUPED: Final = re.compile(r"\d+(?:[-./:]\d+){2,}")
 # Mixed pieces that are no names: "3rd", "1970s", "3pm", "10k", "5kg", "5m2".
 _AMOUNT: Final = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th|s|am|pm|k|[a-z]{1,3}[23]?|[kmgt]?[A-Z])", re.IGNORECASE)
@@ -71,14 +73,19 @@ class Identifier:
     def of(cls, reference: str, question: str) -> "Identifier | None":
         """Return a reference's identifier, or None if the reference is a word, an amount or a sentence."""
         code = reference.strip().strip("`\"'.")
-        if not code or len(code) > _MAX_REFERENCE or _AMOUNT_ASKED.search(question):
+        if not code or len(code) > _MAX_REFERENCE:
             return None
-        if _CODE.search(code) and _CODE_ASKED.search(question):
+        amount, identifier, program, symbol = _asks_for(question)
+        if amount:
+            return None
+        if program and _CODE.search(code):
             return cls(code, "code")
+        if not symbol and DIGITS.isdisjoint(code):
+            return None
         written = plain(code)
-        if _SYMBOL_ASKED.search(question) and _SYMBOL.fullmatch(written):
+        if symbol and _SYMBOL.fullmatch(written):
             return cls(written, "symbol")
-        return _number(written, asked=asks_for_identifier(question))
+        return _number(written, asked=identifier)
 
     def found_in(self, answer: str) -> bool | None:
         """Return True if an answer has this identifier, False if it has another one of its form, None for neither."""
@@ -96,7 +103,7 @@ class Identifier:
         digits = self.key.lstrip("abcdefghijklmnopqrstuvwxyz")
         keys = {self.key, digits} if digits.isdigit() and len(digits) >= _MIN_DIGITS else {self.key}
         another = False
-        for run in _runs(written, self.letters):
+        for run in _runs(written, self.letters, len(self.key) + max(1, len(self.key) // _CHARACTERS_PER_EDIT)):
             if run in keys:
                 return True
             another = another or any(_resembles(run, key) for key in keys)
@@ -112,9 +119,19 @@ def identifier_conflict(question: str, answer: str, references: Sequence[str]) -
     return 1.0 if len(found) == len(references) and False in found else nan
 
 
-def asks_for_identifier(question: str) -> bool:
-    """Return True if a question asks for a number or code that names a thing, such as an account number."""
-    return _ASKED.search(question) is not None and _AMOUNT_ASKED.search(question) is None
+@lru_cache(maxsize=128)
+def _asks_for(question: str) -> tuple[bool, ...]:
+    """Return whether a question asks for an amount or a date, a number that names a thing, program code, a symbol."""
+    return tuple(
+        pattern.search(question) is not None for pattern in (_AMOUNT_ASKED, _ASKED, _CODE_ASKED, _SYMBOL_ASKED)
+    )
+
+
+def asked_number(reference: str, question: str) -> Identifier | None:
+    """Return a reference's identifier if it has digits and the question asks for a number that names a thing."""
+    amount, asked, _, _ = _asks_for(question)
+    identifier = Identifier.of(reference, question) if asked and not amount else None
+    return identifier if identifier is not None and identifier.kind == "number" else None
 
 
 def _number(written: str, *, asked: bool) -> Identifier | None:
@@ -126,14 +143,14 @@ def _number(written: str, *, asked: bool) -> Identifier | None:
     mixed = any(_MIXED.fullmatch(piece) and not _AMOUNT.fullmatch(piece) for piece in pieces)
     grouped = _GROUPED.search(written) is not None and _DATE.fullmatch(written) is None
     key = "".join(_VERSION.sub("", piece) for piece in pieces).lower()
-    named = asked and (len(key) >= _MIN_DIGITS or not key.isdigit())
+    named = asked and (len(key) >= _MIN_DIGITS or not key.isdigit() or "." in written)
     if not (mixed or grouped or named) or len(key) < 2:
         return None
     return Identifier(key, "number", frozenset(piece.lower() for piece in pieces if piece.isalpha()))
 
 
-def _runs(written: str, letters: frozenset[str]) -> Iterator[str]:
-    """Yield each sequence of up to _MAX_PIECES pieces of an answer, joined and in lower case."""
+def _runs(written: str, letters: frozenset[str], most: int) -> Iterator[str]:
+    """Yield each sequence of pieces of an answer, joined and in lower case, if it has at most `most` characters."""
     pieces: list[str] = []
     last = 0
     for match in _PIECE.finditer(written):
@@ -151,6 +168,8 @@ def _runs(written: str, letters: frozenset[str]) -> Iterator[str]:
         run = ""
         for each in reversed(pieces):
             run = each + run
+            if len(run) > most:
+                break
             if not run.isalpha():
                 yield run
 
@@ -159,7 +178,9 @@ def _resembles(run: str, key: str) -> bool:
     """Return True if two identifiers have the same form, or differ in few characters."""
     if len(run) == len(key) and all(one.isdigit() == other.isdigit() for one, other in zip(run, key, strict=True)):
         return True
-    if len(run) < len(key) <= _MIN_DIGITS:
+    if not key.isdigit() and _DIGITS.sub("0", run) == _DIGITS.sub("0", key):  # "B6" and "B12"
+        return True
+    if len(run) < len(key) <= _MIN_DIGITS and not key.isdigit():
         return False
     edits = max(1, len(key) // _CHARACTERS_PER_EDIT)
     return len(key) >= _MIN_DIGITS and Levenshtein.distance(run, key, score_cutoff=edits) <= edits
@@ -176,7 +197,7 @@ def _code_in(code: str, answer: str) -> bool | None:
         return False if _FLAG.search(answer) else None
     ours, theirs = "".join(answer.split()), "".join(code.split())
     similar = fuzz.partial_ratio(theirs, ours, score_cutoff=_MIN_SIMILARITY)
-    return False if similar and _CODE.search(answer) else None
+    return False if similar and (_CODE.search(answer) or len(answer.split()) <= _MAX_PIECES) else None
 
 
 def _symbol_in(key: str, written: str) -> bool | None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from gradewire_server.metrics.values.dates import Date, DatePrecision
 from gradewire_server.metrics.values.formulas import Relation
+from gradewire_server.metrics.values.identifiers import asked_number
 from gradewire_server.metrics.values.numerals import SCALES
 from gradewire_server.metrics.values.ordinals import Ordinal
 from gradewire_server.metrics.values.quantities import Quantity
@@ -291,6 +292,7 @@ class ValueMatcher:
     def __init__(self, question: str, answer: str) -> None:
         self._question = question
         self._answer = answer
+        self._wanted: dict[str, tuple[Value, ...]] = {}
 
     @cached_property
     def question(self) -> Question:
@@ -315,9 +317,12 @@ class ValueMatcher:
 
     def wanted(self, reference: str) -> tuple[Value, ...]:
         """Return those of a reference's first MAX_WANTED values that an answer has to contain."""
-        of_reference = values_of(reference)[:MAX_WANTED]
-        wanted = tuple(value for value in of_reference if not self.question.has(value)) or of_reference
-        return tuple(value for value in wanted if not value.denied) or wanted  # "1912, not 1913" wants 1912
+        if reference not in self._wanted:
+            of_reference = values_of(reference)[:MAX_WANTED]
+            wanted = tuple(value for value in of_reference if not self.question.has(value)) or of_reference
+            # "1912, not 1913" wants 1912
+            self._wanted[reference] = tuple(value for value in wanted if not value.denied) or wanted
+        return self._wanted[reference]
 
     def equal(self, wanted: Value) -> tuple[Value, ...]:
         """Return the answer's values that equal a reference's value."""
@@ -330,6 +335,9 @@ class ValueMatcher:
             kept = in_order(ordered, plain(self._answer))
             outcome = Outcome.MISSING if kept is None else Outcome.FOUND if kept else Outcome.CONTRADICTED
             return ValueMatch(((Kind.LIST, outcome),))
+        identifier = asked_number(reference, self._question)
+        if identifier is not None and (same := identifier.found_in(self._answer)) is not None:
+            return ValueMatch(((Kind.SYMBOL, Outcome.FOUND if same else Outcome.CONTRADICTED),))
         of_reference = values_of(reference)[:MAX_WANTED]
         wanted = self.wanted(reference)
         if not wanted:

@@ -37,6 +37,8 @@ _CURRENCIES_BEFORE: Final = frozenset(_WORDS["currencies_before"].split())
 _MONEY_SCALES: Final = VOCABULARY["numerals"]["money_scales"]
 
 _EXACT: Final = 1e-6
+_EXACT_WHOLE: Final = 1e-15
+"""Relative tolerance for whole numbers in the same unit, which leaves the last of 15 digits its meaning."""
 _SAME_UNIT_TOLERANCE: Final = 0.01
 """Relative tolerance for a rounded number in the same unit."""
 _OTHER_UNIT_TOLERANCE: Final = 0.006
@@ -145,7 +147,8 @@ def _same(reference: Quantity, answer: Quantity) -> bool:
     ours, theirs = reference.in_base(reference.value), answer.in_base(answer.value)
     if reference.signed != answer.signed or reference.direction != answer.direction:
         ours, theirs = abs(ours), abs(theirs)
-    if isclose(ours, theirs, rel_tol=_EXACT, abs_tol=1e-30):
+    counted = reference.unit == answer.unit and reference.value % 1 == answer.value % 1 == 0
+    if isclose(ours, theirs, rel_tol=_EXACT_WHOLE if counted else _EXACT, abs_tol=1e-30):
         return True
     apart = abs(ours - theirs) / max(abs(ours), abs(theirs))
     if reference.hedged or answer.hedged:
