@@ -5,7 +5,7 @@ import math
 import pytest
 
 from gradewire_server.metrics.correctness.denials import verdict_features
-from gradewire_server.metrics.correctness.statements import begins_with_verdict, stated_verdict
+from gradewire_server.metrics.correctness.statements import begins_with_verdict, is_qualified, stated_verdict
 from gradewire_server.metrics.correctness.words import FeatureText
 
 
@@ -82,7 +82,22 @@ def test_an_answer_that_contradicts_itself_or_the_reference(question: str, predi
 def test_an_answer_that_states_the_reference_s_verdict(question: str, prediction: str, reference: str) -> None:
     found = verdicts_of(question, prediction, reference)
     assert found["verdict"] == 1.0
-    assert found["verdict_doubt"] != 1.0
+    assert found["verdict_doubt"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "doubt"),
+    [
+        ("Yes, but only if salt is added.", 1.0),
+        ("Yes, most of them do.", 1.0),
+        ("Yes, unless the wind is strong.", 1.0),
+        ("Yes, it floats, even if the sea is rough.", 0.0),
+        ("Yes, only a fool would doubt it.", 0.0),
+    ],
+)
+def test_a_yes_under_a_condition_is_in_doubt(prediction: str, doubt: float) -> None:
+    assert verdicts_of("Does the raft float?", prediction, "yes")["verdict_doubt"] == doubt
+    assert not is_qualified("Does it float if salt is added?", "yes", "Yes, if salt is added.")
 
 
 def test_a_questioned_verdict_is_not_the_answer() -> None:
@@ -92,4 +107,4 @@ def test_a_questioned_verdict_is_not_the_answer() -> None:
 def test_other_questions_have_no_verdict() -> None:
     found = verdicts_of("Who won?", "Ann won.", "Ann")
     assert math.isnan(found["verdict"])
-    assert math.isnan(found["verdict_doubt"])
+    assert found["verdict_doubt"] == 0.0

@@ -1,7 +1,5 @@
 """Answers that say the reference of something else, and right answers with further facts."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,15 +55,14 @@ def test_the_reference_is_said_of_something_else(question: str, prediction: str,
 
 @pytest.mark.parametrize(("question", "prediction", "reference"), OF_THE_SUBJECT)
 def test_the_reference_is_said_of_what_is_asked(question: str, prediction: str, reference: str) -> None:
-    assert other_subject(question, prediction, reference) != 1.0
+    assert other_subject(question, prediction, reference) == 0.0
 
 
 def test_without_the_reference_or_a_question_nothing_is_compared() -> None:
-    assert math.isnan(other_subject("Who won the race?", "It was won by Park; Cho came second.", "Li"))
-    assert math.isnan(other_subject("", "It was won by Park; Li came second.", "Li"))
+    assert other_subject("Who won the race?", "It was won by Park; Cho came second.", "Li") == 0.0
+    assert other_subject("", "It was won by Park; Li came second.", "Li") == 0.0
 
 
 @given(st.text(max_size=60), st.text(max_size=120), st.text(min_size=1, max_size=20).filter(str.strip))
 def test_any_text_can_be_read(question: str, prediction: str, reference: str) -> None:
-    found = other_subject(question, prediction or "x", reference)
-    assert math.isnan(found) or found in {0.0, 1.0}
+    assert other_subject(question, prediction or "x", reference) in {0.0, 1.0}

@@ -8,6 +8,7 @@ from typing import Final
 from gradewire_server.metrics.correctness.contradictions import MAY_NEGATE, NEGATIONS, clause_words
 from gradewire_server.metrics.correctness.statements import (
     begins_with_verdict,
+    is_qualified,
     stated_verdict,
     without_questioned_verdict,
 )
@@ -84,14 +85,16 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
 
     Returns:
         `verdict`: 1 if the answer and the best reference agree, 0 if not, NaN if either has no verdict. After a
-        yes-or-no question, a negation in the first clause counts as "no". `verdict_conflict`: 1 if the answer begins
+        yes-or-no question, a sentence that states what the question asks counts as "yes", and a negation in the first
+        clause as "no". `verdict_conflict`: 1 if the answer begins
         with the opposite of the best reference's "yes" or "no", and no other reference agrees with the answer;
-        otherwise 0.
+        otherwise 0. `verdict_doubt`: 1 if the answer says yes and states no, states the opposite of the best
+        reference's verdict, or agrees only under a condition; otherwise 0.
     """
     best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
     if ours is None and not asks:
-        return {"verdict": nan, "verdict_conflict": 0.0, "verdict_doubt": nan}
+        return {"verdict": nan, "verdict_conflict": 0.0, "verdict_doubt": 0.0}
     text = without_questioned_verdict(answer.raw)
     theirs = led_verdict(text)
     conflict = (
@@ -100,20 +103,22 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
         and _EITHER_WAY.isdisjoint(clause_words(question.raw))
         and all(led_verdict(other.raw) is not theirs for other in references[1:_MOST_REFERENCES])
     )
-    doubt = nan
+    doubt = False
     if asks:
         if ours is None:
             ours = _stated(question, best.raw)
             ours = _verdict_of_negation(best.raw) if ours is None and theirs is not None else ours
         stated = _stated(question, text)
         other = theirs if theirs is not None else ours
-        doubt = nan if other is None or stated is None else float(stated is not other)
+        doubt = other is not None and stated is (not other)
         if theirs is None and ours is not None:
             theirs = _verdict_of_negation(text) if stated is None else stated
+        agrees = theirs is not None and theirs is ours
+        doubt |= agrees and is_qualified(question.raw, best.raw, text)
     return {
         "verdict": nan if ours is None or theirs is None else float(ours == theirs),
         "verdict_conflict": float(conflict),
-        "verdict_doubt": doubt,
+        "verdict_doubt": float(doubt),
     }
 
 

@@ -27,6 +27,21 @@ _ELLIPTIC: Final = re.compile(
 )
 _CANNOT: Final = re.compile(r"\bcan(?:not|'t)\b")
 
+_QUALIFIES: Final = re.compile(
+    r"\b(?:(?<!even )(?<!as )if|unless|provided that|as long as"
+    r"|only (?:if|when|in|on|at|for|by|after|before)|but (?:not|only)"
+    r"|and never|not all|not always|not every|most of|sometimes|otherwise|except|partly)\b"
+)
+
+
+def is_qualified(question: str, reference: str, text: str) -> bool:
+    """Return True if a text limits its "yes" or "no" in a way in which neither question nor reference do.
+
+    "Yes, but only if salt is added" and "Yes, most of them do" limit it; "Yes, even if it rains" does not.
+    """
+    known = plain(f"{question[:_MOST_CHARACTERS]} {reference[:_MOST_CHARACTERS]}")
+    return any(found not in known for found in _QUALIFIES.findall(plain(text[:_MOST_CHARACTERS])))
+
 
 def without_questioned_verdict(text: str) -> str:
     """Return a text without "Yes?" or "No?" at its beginning, which it goes on to answer."""

@@ -5,7 +5,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from math import nan
 from typing import Final
 
 from gradewire_server.metrics.correctness.contradictions import NEGATIONS
@@ -120,7 +119,7 @@ def subject_features(question: FeatureText, references: Sequence[FeatureText], a
     Returns:
         `other_subject`: 1 if another clause has more of the question's words, or a pronoun for them, and a candidate
         of the reference's type, while the reference's own clause says it of a new word: "The Danube runs through
-        Prague, the Vltava through Krumlov". 0 if a reference's clause has as many, NaN if no clause states a reference.
+        Prague, the Vltava through Krumlov". 0 for other answers and for those of more than `_MAX_WORDS` words.
     """
     kinds = frozenset(word for kind in _ASKED_KIND.findall(question.raw) for word in folded_words(kind))
     asked = question.distinct - _SMALL - _SETTING
@@ -131,14 +130,14 @@ def subject_features(question: FeatureText, references: Sequence[FeatureText], a
         or "=" in answer.raw
         or (_TAKES_BACK.search(answer.raw) is not None)
     ):
-        return {"other_subject": nan}
+        return {"other_subject": 0.0}
     wanted = [
         (frozenset(reference.content) - question.distinct or frozenset(reference.content), reference)
         for reference in references[:_MOST_REFERENCES]
     ]
     wanted = [(words, reference) for words, reference in wanted if words <= answer.distinct]
     if not wanted:
-        return {"other_subject": nan}
+        return {"other_subject": 0.0}
     clauses = _clauses(answer.raw[:_MOST_CHARACTERS])
     known = question.distinct.union(*(reference.distinct for reference in references[:_MOST_REFERENCES]))
     found = [
@@ -147,7 +146,7 @@ def subject_features(question: FeatureText, references: Sequence[FeatureText], a
         for place, clause in enumerate(clauses)
         if words <= frozenset(clause.words)
     ]
-    return {"other_subject": float(all(found)) if found else nan}
+    return {"other_subject": float(bool(found) and all(found))}
 
 
 def _clauses(text: str) -> list[Clause]:
