@@ -31,7 +31,7 @@ from gradewire_stats.agreement.statistics import ALL_STATISTICS
 from gradewire_stats.model_ranks import LEAST_MODELS, MOST_MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gradewire_cli.agree.result import AgreementResult
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.report import AgreementReport, CellAgreement, MetricAgreement
     from gradewire_stats.agreement.rows import Level
     from gradewire_stats.agreement.statistics import Statistic
-    from gradewire_stats.annotators import AnnotatorAgreement
+    from gradewire_stats.annotators import AnnotatorAgreement, VerdictAgreement
     from gradewire_stats.bootstrap import Estimate
     from gradewire_stats.model_ranks import SystemTable
 
@@ -317,6 +317,18 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
     yield line
 
 
+def verdict_lines(verdicts: Mapping[str, Sequence[VerdictAgreement]]) -> Iterator[str]:
+    """Yield a line for each metric with verdicts: Cohen's kappa of the verdicts with each annotator."""
+    for metric, annotators in verdicts.items():
+        kappas = ", ".join(
+            f"{estimated(found.kappa)} with annotator {found.annotator} ({found.items} rows)"
+            for found in annotators[:SHOWN_PAIRS]
+        )
+        more = len(annotators) - SHOWN_PAIRS
+        if kappas:
+            yield f"{metric}: Cohen's kappa of the verdicts {kappas}{f' and {more} more' if more > 0 else ''}"
+
+
 def _undefined_notes(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
     cells = [cell for cell in metric.cells if cell.level == "cell"]
     counts = {statistic: sum(math.isnan(cell.estimates[statistic].value) for cell in cells) for statistic in statistics}
@@ -366,6 +378,7 @@ def write_page(path: Path, result: AgreementResult) -> None:
             *map(_sentence, agreement_interval_notes(result.report, ALL_STATISTICS)),
             f"Seed of the draws: {run.seed}.",
             *map(_sentence, abstention_lines(result)),
+            *map(_sentence, verdict_lines(result.verdicts)),
             *map(_sentence, labelled.left_out()),
         ],
     )

@@ -236,9 +236,9 @@ class LabelledRows:
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
-        """Return the labels of rows with several annotators, float64[rows, annotators], NaN for a missing label."""
+        """Return each row's labels by annotator, float64[rows, annotators], NaN for a missing label."""
         try:
-            return ratings_of([_numbers(row) for row in self._annotations if len(row) > 1])
+            return ratings_of([_numbers(row) for row in self._annotations])
         except ValueError as error:
             raise InputError(f"labels: {error}") from error
 
