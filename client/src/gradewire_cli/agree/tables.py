@@ -10,6 +10,7 @@ from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
 from gradewire_cli.pages.page import today
 from gradewire_cli.results.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_cli.results.interval_notes import NamedEstimate, agreement_interval_notes, interval_notes
+from gradewire_cli.results.summary import level_hint
 from gradewire_cli.results.tables import (
     ALL_ROWS,
     CELLS_MEAN,
@@ -289,6 +290,8 @@ def abstention_lines(result: AgreementResult) -> Iterator[str]:
                 f"({found.uncertain / found.judged:.1%}); accuracy: {number(found.accuracy_certain)} without them, "
                 f"{number(found.accuracy)} with them"
             )
+            if hint := level_hint(result.labelled.tallies[label]):
+                yield f"{label}: {hint[0].lower()}{hint[1:]}"
 
 
 def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
