@@ -78,8 +78,7 @@ class LevelRows:
     def where(self, kept: NDArray[np.bool_]) -> "LevelRows":
         """Return the rows that a mask, bool[rows], selects."""
         keys = [key for key, is_kept in zip(self.keys, kept, strict=True) if is_kept]
-        floats = (each[kept] for each in (self.near, self.far, self.share, self.rules))
-        return LevelRows(*floats, self.right[kept], keys)
+        return LevelRows(self.near[kept], self.far[kept], self.share[kept], self.rules[kept], self.right[kept], keys)
 
     def probabilities(self, level: Level = UNCHANGED) -> NDArray[np.float64]:
         """Return the rows' probabilities at a level, float64[rows]."""
