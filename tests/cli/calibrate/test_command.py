@@ -191,6 +191,9 @@ def test_a_level_of_the_stored_probability_is_fitted_and_served(
     tried = run(own, *level, "--dry-run", "--json", tmp_path / "tried.json")
     assert tried.exit_code == 0, tried.output
     assert load_built(built / "models", NAME).calibrations == (fitted,)
+    half = run(write_rows(tmp_path / "more.jsonl", answers(120)), *level, "--fit-half", "a", "--dry-run")
+    assert half.exit_code == 0, half.output
+    assert "rows: the other half of the questions" in half.stdout
     done = run(own, *level, "--json", tmp_path / "level.json")
     assert done.exit_code == 0, done.output
     assert "Measured on 50 rows: the same rows, each at a level fitted on other questions" in done.stdout
