@@ -1,5 +1,6 @@
 """What is told of a built model's calibrations."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradewire.errors import InvalidRequest
-from gradewire_cli.server_fits import fitted_for
+from gradewire_cli.server_fits import LEVEL, correctness_form, fitted_for, store_fitted
 
 NAME = "all-MiniLM-L6-v2"
 
@@ -36,6 +37,35 @@ def test_the_catalogs_fit_is_told_and_where_a_build_is_too_old_for_it_how_to_get
         f"{metric}: this build is too old for the catalog's fit. Run: gradewire models build {NAME}"
         for metric in ("correctness", "correctness?grader=grader-mini")
     ]
+
+
+@pytest.mark.parametrize("grader", ["", "grader-mini"])
+def test_the_catalogs_fit_is_given_below_a_users_level_too(minilm: Path, tmp_path: Path, grader: str) -> None:
+    shutil.copytree(minilm / NAME, tmp_path / NAME)
+    identity, form = correctness_form(tmp_path, NAME, grader)
+    assert LEVEL not in form
+    assert bool(form.get("grader_digest")) == bool(grader)
+    values = {"metric": "correctness", "metric_version": form["metric_version"], "rows": 50}
+    parameters = (("grader", grader),) if grader else ()
+    text = json.dumps({**form, LEVEL: {"offset": 0.5}})
+    store_fitted(tmp_path, NAME, form["model_digest"], {**values, "parameters": parameters, "fit": text})
+    assert correctness_form(tmp_path, NAME, grader) == (identity, form)
+    # A user's own probability is what a level starts from.
+    own = {**form, "note": "own"}
+    values |= {"parameters": parameters, "fit": json.dumps(own)}
+    store_fitted(tmp_path, NAME, form["model_digest"], values)
+    found, own_form = correctness_form(tmp_path, NAME, grader)
+    assert (found != identity, own_form) == (True, own)
+
+
+def test_a_fit_that_a_server_would_refuse_is_named(minilm: Path, tmp_path: Path) -> None:
+    shutil.copytree(minilm / NAME, tmp_path / NAME)
+    _, form = correctness_form(tmp_path, NAME)
+    broken = json.dumps({**form, "base": "high"})
+    values = {"metric": "correctness", "metric_version": form["metric_version"], "fit": broken}
+    store_fitted(tmp_path, NAME, form["model_digest"], values)
+    with pytest.raises(InvalidRequest, match=f"the fit of {NAME} for correctness cannot be used: base: "):
+        correctness_form(tmp_path, NAME)
 
 
 def test_a_model_that_is_not_built_is_named(tmp_path: Path) -> None:

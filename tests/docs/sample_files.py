@@ -123,6 +123,33 @@ def _official() -> dict[str, Any]:
     }
 
 
+def _write_human_labels(directory: Path) -> None:
+    """Files as VerifierBench, the answer equivalence data set and EVOUNA have them."""
+    given = rows()
+    texts = [(row["question"], row["references"][0], row["prediction"], row["label"]) for row in given]
+    judged = [
+        {"question": question, "gold_answer": reference, "llm_response": said, "gold_judgment": "BA"[label]}
+        for question, reference, said, label in texts
+    ]
+    rated = [
+        {"qid": question, "question": question, "reference": reference, "candidate": said, "score": float(label)}
+        for question, reference, said, label in texts
+    ]
+    systems = [
+        {
+            "question": question,
+            "golden_answer": reference,
+            "answer_fid": said,
+            "judge_fid": bool(label),
+            "improper": False,
+        }
+        for question, reference, said, label in texts
+    ]
+    (directory / "verifierbench.json").write_text(json.dumps(judged))
+    (directory / "ae_dev.jsonl").write_text(_jsonl(rated))
+    (directory / "NQ.json").write_text(json.dumps(systems))
+
+
 def _write_harness_logs(directory: Path) -> None:
     """Logs that harnesses wrote, under the names that pages use."""
     (directory / "results/my-model").mkdir(parents=True)
@@ -209,6 +236,7 @@ def write_samples(directory: Path) -> None:
                         for key, value in record.items()
                     }
                 )
+    _write_human_labels(directory)
     _write_harness_logs(directory)
     for name in ("DIR", "wheels", "my-adapter", "my-grader", "my-run/adapter", "my-encoder", "repository"):
         (directory / name).mkdir(parents=True)

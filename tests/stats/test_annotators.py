@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from tests.support.examples import example_count
 
-from gradewire_stats.annotators import LEVELS, MAX_COLUMNS, alpha_of_draws, annotator_agreement, kappa_of_draws
+from gradewire_stats.annotators import (
+    LEVELS,
+    MAX_COLUMNS,
+    alpha_of_draws,
+    annotator_agreement,
+    kappa_of_draws,
+    verdict_agreement,
+)
 from gradewire_stats.consensus import consensus, ratings_of
 
 NAN = math.nan
@@ -137,6 +144,30 @@ def test_kappa_of_very_many_columns_is_not_computed() -> None:
     found = annotator_agreement(np.tile([0.0, 1.0], (5, MAX_COLUMNS)), resamples=5)
     assert not found.pairs
     assert not math.isnan(found.alpha["nominal"].value)
+
+
+def test_kappa_of_verdicts_with_each_annotator_is_that_of_scikit_learn() -> None:
+    random = np.random.default_rng(0)
+    ratings = random.choice([0.0, 0.5, 1.0, NAN], size=(80, 3))
+    verdicts = random.choice([0.0, 1.0, NAN], size=80)
+    verdicts[ratings[:, 0] == 1.0] = 1.0
+    ratings[:, 2] = NAN
+    found = verdict_agreement(verdicts, ratings, resamples=100)
+    assert [each.annotator for each in found] == [1, 2]
+    for each in found:
+        labels = ratings[:, each.annotator - 1]
+        both = ~np.isnan(labels) & ~np.isnan(verdicts)
+        assert each.items == both.sum()
+        assert each.kappa.value == pytest.approx(cohen_kappa_score(labels[both] >= 0.5, verdicts[both] == 1))
+        assert each.kappa.low < each.kappa.value < each.kappa.high
+
+
+def test_kappa_of_verdicts_needs_verdicts_and_labels_from_0_to_1() -> None:
+    labels = np.array([[0.0, 1.0], [1.0, 1.0]])
+    assert verdict_agreement(np.array([NAN, NAN]), labels) == []
+    assert verdict_agreement(np.array([1.0, 0.0]), labels * 5) == []
+    assert verdict_agreement(np.array([1.0, 0.0]), np.tile(labels, MAX_COLUMNS)) == []
+    assert [math.isnan(each.kappa.value) for each in verdict_agreement(np.ones(2), labels)] == [False, True]
 
 
 def test_lave_maps_five_annotators_as_its_paper_says_and_others_by_share() -> None:

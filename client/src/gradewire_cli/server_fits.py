@@ -1,5 +1,6 @@
 """Read and write built models' fits in this process."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from gradewire_models.catalog.loading import default_model, load_catalog
 from gradewire_models.errors import ModelError
 from gradewire_models.repository.built import load_built
 from gradewire_server.settings.server import Settings
+
+LEVEL = "level"
+"""The key that only a form with a level has. Its value says what the level is and where it comes from."""
 
 
 def fitted_for(repository: Path | None, name: str) -> tuple[str, list[str]]:
@@ -51,6 +55,34 @@ def correctness_shape() -> tuple[str, ...]:
     from gradewire_server.metrics.correctness.features import INPUT_KIND  # noqa: PLC0415 - for fitting alone
 
     return INPUT_KIND
+
+
+def correctness_form(repository: Path | None, name: str, grader: str = "") -> tuple[str, dict[str, Any]]:
+    """Return a model's fit for `correctness` before any level: its ID (12 hex digits) and its JSON form.
+
+    Raises:
+        InvalidRequest: The model is missing or broken, or has no usable fit for this grader.
+    """
+    from gradewire_server.metrics.correctness.features import features_of  # noqa: PLC0415 - for fitting alone
+    from gradewire_server.metrics.correctness.fit import FitError, read_fit  # noqa: PLC0415 - as above
+    from gradewire_server.metrics.correctness.metric import VERSION  # noqa: PLC0415 - as above
+
+    key = ("correctness", VERSION, (("grader", grader),) if grader else ())
+    with invalid_request(ModelError, ValueError):
+        model = load_built(_repository(repository), name, graph=False)
+    known = load_catalog().get(name)
+    listed = known.calibrations if known is not None and known.digest == model.digest else ()
+    fits = [each.fit for each in (*model.calibrations, *listed) if each.key == key]
+    # A level replaces the fit that it was made from. Only the catalog still has that fit.
+    without_level = next((text for text in fits if LEVEL not in json.loads(text)), "")
+    metric = f"correctness?grader={grader}" if grader else "correctness"
+    if not without_level:
+        lack = "the fit that its level was made from" if fits else "a fit"
+        raise InvalidRequest(
+            f"{name} lacks {lack} for {metric}. Fit the probability first: gradewire calibrate FILE --metric '{metric}'"
+        )
+    with invalid_request(FitError, named=f"the fit of {name} for {metric} cannot be used: "):
+        return read_fit(without_level, features_of(grader), version=VERSION).identity, json.loads(without_level)
 
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:

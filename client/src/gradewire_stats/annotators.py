@@ -1,4 +1,4 @@
-"""Agreement between annotators: Krippendorff's alpha and Cohen's kappa."""
+"""Agreement between annotators, and of verdicts with annotators: Krippendorff's alpha and Cohen's kappa."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats.agreement.ranks import NUMBERS_AT_A_TIME, RANK_DRAWS, Ordering
+from gradewire_stats.agreement.rows import RIGHT_FROM
 from gradewire_stats.agreement.statistics import scale_of, standard
 from gradewire_stats.bootstrap import Estimate, drawn_values, draws, estimate
 
@@ -244,3 +245,53 @@ def _pairs(ratings: NDArray[np.float64], point: _Values, drawn: _Values) -> Iter
         if items := int((~np.isnan(ratings[:, first]) & ~np.isnan(ratings[:, second])).sum()):
             kappa = estimate(float(point[first, second][0]), drawn[first, second], questions=items)
             yield PairAgreement(first + 1, second + 1, items, kappa)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictAgreement:
+    """Agreement between a metric's verdicts and an annotator (a column).
+
+    Attributes:
+        annotator: The column's number, from 1.
+        items: Number of items with a verdict and a label by this annotator.
+        kappa: Cohen's kappa, -1 to 1, or NaN if all verdicts and labels are equal.
+    """
+
+    annotator: int
+    items: int
+    kappa: Estimate
+
+
+def verdict_agreement(
+    verdicts: NDArray[np.float64], ratings: NDArray[np.float64], *, resamples: int = RANK_DRAWS, seed: int = 0
+) -> list[VerdictAgreement]:
+    """Compute Cohen's kappa of a metric's verdicts with each annotator, with intervals from draws of items.
+
+    Args:
+        verdicts: float64[items], 1 (right), 0 (wrong) or NaN without a verdict.
+        ratings: float64[items, annotators], NaN without a label. A label of 0.5 or more means right.
+        resamples: Number of draws, at most `RANK_DRAWS`.
+        seed: Seed for the draws.
+
+    Returns:
+        The agreement for each column that shares an item with the verdicts. Empty if a label lies outside [0, 1], or if
+        there are more than `MAX_COLUMNS` columns.
+    """
+    if ratings.shape[1] > MAX_COLUMNS or np.nanmin(ratings, initial=0.0) < 0 or np.nanmax(ratings, initial=1.0) > 1:
+        return []
+    judged = ~np.isnan(verdicts)
+    said, given = verdicts[judged], ratings[judged]
+    right = np.where(np.isnan(given), np.nan, given >= RIGHT_FROM)
+
+    def values(weights: NDArray[np.float64]) -> dict[int, NDArray[np.float64]]:
+        return {column: _of_pair(said, labels, weights) for column, labels in enumerate(right.T)}
+
+    count = len(said)
+    chunks = draws(np.zeros(count, dtype=np.intp), resamples=min(resamples, RANK_DRAWS) if count else 0, seed=seed)
+    drawn, point = drawn_values(chunks, values), values(np.ones((1, count)))
+    found = []
+    for column, labels in enumerate(right.T):
+        if items := int((~np.isnan(labels)).sum()):
+            kappa = estimate(float(point[column][0]), drawn[column], questions=items)
+            found.append(VerdictAgreement(column + 1, items, kappa))
+    return found

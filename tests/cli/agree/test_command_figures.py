@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from scipy import stats
+from sklearn.metrics import cohen_kappa_score
 from tests.cli.conftest import Command, figures_of, write_rows
 from tests.cli.judged import CUT_LETTERS, judging_stub, rows_of
 
@@ -47,6 +48,8 @@ def test_json_has_every_statistic_of_every_cell(command: Command, tmp_path: Path
     assert found["pearson"] == pytest.approx(stats.pearsonr(letters_of(rows), labels).statistic)
     assert found["kendall"] == pytest.approx(stats.kendalltau(letters_of(rows), labels).statistic)
     assert found["accuracy"] == pytest.approx(right / 80)
+    chance = (sum(said) * sum(labels) + (80 - sum(said)) * (80 - sum(labels))) / 80**2
+    assert found["kappa"] == pytest.approx((right / 80 - chance) / (1 - chance))
     assert found["precision"] == pytest.approx(both / sum(said))
     assert found["recall"] == pytest.approx(both / sum(labels))
     assert found["f1"] == pytest.approx(2 * both / (sum(said) + sum(labels)))
@@ -124,6 +127,37 @@ def test_rules_for_several_annotators(
     # Annotators 1 and 3 in five rows: 1 1 1 0 1 against 1 0 1 0 0; p_o = 3/5, p_e = (4 * 2 + 1 * 3) / 25.
     assert "Cohen's kappa 0.286 of annotators 1 and 3 (5 rows), " in line
     assert line.endswith("(4 rows) and 4 more")
+
+
+def test_kappa_stands_beside_pearson_where_a_metric_has_verdicts(command: Command, tmp_path: Path) -> None:
+    given = [[1, 0], [0, 0], [0, None], [0, 1], [1, 1], [1, 0], [1, 1], [0, 1]]
+    rows = [
+        {"question": f"q{index}", "references": ["a"], "prediction": "x" * (index + 5), "labels": labels}
+        for index, labels in enumerate(given)
+    ]
+    said = [index + 5 >= CUT_LETTERS for index in range(len(rows))]
+    document = agreed(command, tmp_path, rows, "--metrics", METRICS)
+    assert values(document, "sbert")["kappa"] is None
+    mean = [sum(label or 0 for label in labels) / (2 - (None in labels)) >= 0.5 for labels in given]
+    assert values(document, "rouge_l")["kappa"] == pytest.approx(cohen_kappa_score(mean, said))
+    assert document["metrics"]["sbert"]["annotators"] == []
+    both = document["metrics"]["rouge_l"]["annotators"]
+    second = [index for index, labels in enumerate(given) if labels[1] is not None]
+    expected = [
+        cohen_kappa_score([labels[0] for labels in given], [int(each) for each in said]),
+        cohen_kappa_score([given[index][1] for index in second], [int(said[index]) for index in second]),
+    ]
+    assert [(each["annotator"], each["items"]) for each in both] == [(1, 8), (2, 7)]
+    assert [each["kappa"]["value"] for each in both] == pytest.approx(expected)
+    options = ("--resamples", "100", "--all-tables")
+    shown = command("agree", tmp_path / "rows.jsonl", "--metrics", METRICS, *options, stub=judging_stub()).stdout
+    head = next(line for line in shown.splitlines() if "Pearson" in line)
+    assert head.split()[:7] == ["metric", "rows", "failed", "Pearson", "kappa", "tau-b", "AUC"]
+    assert f"Cohen's kappa of the verdicts {expected[0]:.3f} with annotator 1 (8 rows), " in shown
+    # Without verdicts there is no such column.
+    without = command("agree", tmp_path / "rows.jsonl", "--metrics", "sbert", *options, stub=judging_stub()).stdout
+    assert "Pearson" in without
+    assert "kappa" not in without.partition("annotators: ")[0]
 
 
 def test_annotators_in_columns_of_their_own(command: Command, tmp_path: Path) -> None:

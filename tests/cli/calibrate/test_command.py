@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -170,6 +171,59 @@ def test_a_probability_is_fitted_and_served(
     assert tables == expected
 
 
+def test_a_level_of_the_stored_probability_is_fitted_and_served(
+    built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(correctness_fit.TREES, "max_iter", 8)
+    monkeypatch.setitem(correctness_fit.TREES, "max_bins", 32)
+    own = write_rows(tmp_path / "own.jsonl", [{**row, "label": 1 - row["label"]} for row in answers(60)[:50]])
+    level = ("--metric", "correctness", "--level")
+    without = run(own, *level)
+    said = f"{NAME} lacks a fit for correctness. Fit the probability first: gradewire calibrate FILE --metric"
+    assert (without.exit_code, said in " ".join(without.stderr.split())) == (2, True), without.stderr
+    assert run(write_rows(tmp_path / "rows.jsonl", answers(240)), "--metric", "correctness").exit_code == 0
+    (fitted,) = load_built(built / "models", NAME).calibrations
+    before, _ = scored(built, "correctness")
+    few = run(write_rows(tmp_path / "few.jsonl", answers(19)), *level)
+    assert (few.exit_code, "19 rows are too few for a level. Label at least 20" in few.stderr) == (2, True)
+    alike = run(write_rows(tmp_path / "alike.jsonl", [{**row, "label": 0} for row in answers(60)]), *level)
+    assert "all rows are wrong, but a level needs right and wrong answers" in alike.stderr
+    tried = run(own, *level, "--dry-run", "--json", tmp_path / "tried.json")
+    assert tried.exit_code == 0, tried.output
+    assert load_built(built / "models", NAME).calibrations == (fitted,)
+    half = run(write_rows(tmp_path / "more.jsonl", answers(120)), *level, "--fit-half", "a", "--dry-run")
+    assert half.exit_code == 0, half.output
+    assert "rows: the other half of the questions" in half.stdout
+    done = run(own, *level, "--json", tmp_path / "level.json")
+    assert done.exit_code == 0, done.output
+    assert "Measured on 50 rows: the same rows, each at a level fitted on other questions" in done.stdout
+    assert "ECE, 5 bins" in done.stdout
+    (stored,) = load_built(built / "models", NAME).calibrations
+    form, base = json.loads(stored.fit), json.loads(fitted.fit)
+    assert (
+        form == json.loads((tmp_path / "level.json").read_text()) == json.loads((tmp_path / "tried.json").read_text())
+    )
+    assert {name for name in form if form[name] != base.get(name)} == {"map", "conformal", "figures", "level"} | (
+        {"far"} if "far" in base else set()
+    )
+    # The labels are turned around: right answers are called wrong, and the probability falls where it was high.
+    offset, slope = form["level"]["offset"], form["level"]["slope"]
+    assert slope > 0
+    log_odds = math.log(before.score / (1 - before.score))
+    after, remarks = scored(built, "correctness")
+    assert after.score == pytest.approx(1 / (1 + math.exp(-(offset + slope * log_odds))), abs=1e-3)
+    assert after.provenance.line != before.provenance.line
+    assert f"level: offset {offset:+.3f}, slope {slope:.3f}, of fit {form['level']['fit']}" in remarks[0]
+    assert form["level"]["rows"]["count"] == stored.rows == 50
+    assert set(dict(stored.figures)) == {
+        f"{name}_{when}" for name in ("accuracy", "ece", "brier") for when in ("before", "after")
+    }
+    # Only the catalog keeps a fit that a level replaced, and this encoder is not in it.
+    again = " ".join(run(own, *level).stderr.split())
+    assert f"{NAME} lacks the fit that its level was made from for correctness" in again
+    assert "slope" in run("--show").stdout
+
+
 def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +367,7 @@ def labelled(*labels: float) -> list[dict[str, Any]]:
         (labelled(0, 1), ["--metric", "smile?colour=1"], "no parameter"),
         (labelled(0, 1), ["--metric", "sbert", "--fit", "both"], "Only smile has a sentence_weight"),
         (labelled(0, 1)[:1] * 2, ["--fit-half", "a"], "all rows belong to one half"),
+        (labelled(0, 1), ["--level"], "--level works only with --metric correctness"),
         (labelled(0, 1), ["--scores", "nowhere.jsonl"], "does not exist"),
         (labelled(0, 1), ["--scores", "x.jsonl", "--fit", "both"], "cannot be used with --scores"),
     ],

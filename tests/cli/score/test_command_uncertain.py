@@ -57,6 +57,17 @@ def test_score_tells_how_many_are_uncertain(command: Command, file: Path, tmp_pa
     assert "correctness: 5 of 20 verdicts are uncertain" in resumed.stderr
 
 
+def test_where_many_are_uncertain_a_level_is_recommended(command: Command, file: Path, tmp_path: Path) -> None:
+    hint = "label about 50 and run: gradewire calibrate FILE --metric correctness --level"
+    few = command("score", file, "--metrics", "correctness", stub=StubTransport(correctness)).stderr
+    assert hint not in few
+    unsure = [{**row, "prediction": str(row["prediction"]).replace("sure", "unsure")} for row in ROWS[: len(ROWS) // 2]]
+    many = write_rows(tmp_path / "many.jsonl", [*unsure, *ROWS[len(ROWS) // 2 :]])
+    for name, options in {"score": (), "agree": ("--resamples", "100")}.items():
+        done = command(name, many, "--metrics", "correctness,exact_match", *options, stub=StubTransport(correctness))
+        assert (done.stdout + done.stderr).count(hint) == 1
+
+
 def test_agree_tells_what_the_others_are_worth(command: Command, file: Path, tmp_path: Path) -> None:
     figures, page = tmp_path / "figures.json", tmp_path / "page.html"
     options = ("--resamples", "100", "--json", figures, "--html", page)

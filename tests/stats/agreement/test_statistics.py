@@ -58,6 +58,7 @@ def expected(rows: list[tuple[float, float, float, int]]) -> dict[Statistic, flo
     if judged.any():
         said, true, human = verdicts[judged] == 1, positive[judged], labels[judged]
         found["accuracy"] = sk.accuracy_score(true, said)
+        found["kappa"] = sk.cohen_kappa_score(true, said) if len({*said, *true}) > 1 else math.nan
         found["positive_rate"] = said.mean()
         found["deviation"] = said.mean() - human.mean()
         if said.any():

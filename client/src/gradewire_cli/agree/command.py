@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from gradewire_cli.agree.result import agreement_document, compute_agreement
 from gradewire_cli.agree.tables import (
@@ -17,6 +18,7 @@ from gradewire_cli.agree.tables import (
     optional_tables,
     positions_by_level,
     system_notes,
+    verdict_lines,
     write_page,
 )
 from gradewire_cli.options.help import command, option, stacked
@@ -26,7 +28,7 @@ from gradewire_cli.results.table_formats import table_files, write_tables
 from gradewire_cli.results.tables import all_tables_option, html_option, show_tables, table_file_options
 from gradewire_cli.scoring.labelled_rows import label_named
 from gradewire_cli.scoring.labelled_run import labelled_run_of, labelled_run_options
-from gradewire_stats.agreement.statistics import ALL_STATISTICS, Statistic
+from gradewire_stats.agreement.statistics import ALL_STATISTICS, VERDICT_STATISTICS, Statistic
 from gradewire_stats.model_ranks import models_of
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from gradewire_cli.agree.result import AgreementResult
     from gradewire_stats.agreement.rows import Level
 
-SHOWN: tuple[Statistic, ...] = ("pearson", "kendall", "auc")
+SHOWN: tuple[Statistic, ...] = ("pearson", "kappa", "kendall", "auc")
 COMPARED: tuple[Statistic, ...] = ("pearson", "auc", "accuracy")
 LEVELS: tuple[Level, ...] = ("cell", "dataset", "model", "group")
 SHOWN_LEVELS: tuple[Level, ...] = ("cell", "dataset", "model")
@@ -58,6 +60,12 @@ def _pairs(labels: Sequence[str], compare: Sequence[tuple[str, str]], *, compare
             raise InputError(f"--compare {' '.join(given)} names one metric twice. Name two metrics")
     rest = [(label, labels[0]) for label in labels[1:]] if compare_all else []
     return list(dict.fromkeys([*named, *rest]))
+
+
+def _shown(result: AgreementResult) -> tuple[Statistic, ...]:
+    """Return the statistics to print by default, without statistics of verdicts if no metric has verdicts."""
+    judged = any(not np.isnan(verdicts).all() for verdicts in result.rows.verdicts.values())
+    return SHOWN if judged else tuple(name for name in SHOWN if name not in VERDICT_STATISTICS)
 
 
 def _all_tables_hint(result: AgreementResult) -> list[str]:
@@ -108,12 +116,13 @@ def agree_command(
             compared=options["compare_statistics"] or statistics or COMPARED,
             with_groups="group" in levels,
         )
-    shown, all_levels, against = statistics or SHOWN, levels or SHOWN_LEVELS, found.labelled.against
+    shown, all_levels, against = statistics or _shown(found), levels or SHOWN_LEVELS, found.labelled.against
     lines, left_out = list(metric_lines(found, shown)), found.labelled.left_out()
     systems = list(system_notes(found.systems, len(models_of(found.rows))))
     every_note = [
         *lines,
         *annotator_lines(found.annotators, pairs=True),
+        *verdict_lines(found.verdicts),
         *agreement_interval_notes(found.report, shown),
         *systems,
         *optional_intervals(found),

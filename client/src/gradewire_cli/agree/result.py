@@ -13,7 +13,7 @@ from gradewire_stats.bootstrap import LEAST_QUESTIONS
 from gradewire_stats.calibration.quality import abstention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradewire_cli.results.accuracy_tables import People
     from gradewire_cli.scoring.labelled_rows import LabelledRows
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.report import AgreementReport, CellAgreement, MetricAgreement
     from gradewire_stats.agreement.rows import JudgedRows
     from gradewire_stats.agreement.statistics import Statistic
-    from gradewire_stats.annotators import AnnotatorAgreement
+    from gradewire_stats.annotators import AnnotatorAgreement, VerdictAgreement
     from gradewire_stats.calibration.quality import Abstention
     from gradewire_stats.model_accuracy import ModelAccuracyTable
     from gradewire_stats.model_ranks import SystemTable
@@ -34,6 +34,7 @@ class AgreementResult:
     Attributes:
         by_verdict: `rows`, but labelled with the evaluator's verdicts if an evaluator replaces annotators.
         annotators: Agreement among annotators, or None if no row has several annotators.
+        verdicts: Agreement of each metric's verdicts with each annotator. Empty if no row has several annotators.
         systems: Mean scores and ranks of the models, by data set and over all rows. Empty if there is only one model.
         accuracies: The models' accuracy according to each metric and to the evaluator that replaces annotators. None if
             annotators labelled the rows, or if the evaluator returns no verdicts.
@@ -45,6 +46,7 @@ class AgreementResult:
     by_verdict: JudgedRows
     report: AgreementReport
     annotators: AnnotatorAgreement | None
+    verdicts: Mapping[str, Sequence[VerdictAgreement]]
     systems: Sequence[SystemTable]
     accuracies: ModelAccuracyTable | None
 
@@ -74,17 +76,22 @@ def compute_agreement(
         InputError: No row can be compared, or scipy is not installed.
     """
     from gradewire_stats.agreement.report import agreement  # noqa: PLC0415 - scipy loads slowly
-    from gradewire_stats.annotators import annotator_agreement  # noqa: PLC0415 - as above
+    from gradewire_stats.annotators import annotator_agreement, verdict_agreement  # noqa: PLC0415 - as above
     from gradewire_stats.model_accuracy import model_accuracy  # noqa: PLC0415 - as above
     from gradewire_stats.model_ranks import system_tables  # noqa: PLC0415 - as above
 
     rows, by_verdict = labelled.judged(with_groups=with_groups), labelled.judged_by_verdict(with_groups=with_groups)
     ratings = labelled.ratings()
+    several = ratings.shape[1] > 1
     compare = pairs(list(rows.scores))
     try:
         beside = rows if labelled.against is None else rows.beside_evaluator(labelled.against.verdicts())
         report = agreement(beside, compare=compare, compare_statistics=compared, **run.draws)
-        annotators = annotator_agreement(ratings, **run.draws) if len(ratings) else None
+        annotators = annotator_agreement(ratings, **run.draws) if several else None
+        verdicts = {
+            metric: verdict_agreement(judged, ratings, **run.draws)
+            for metric, judged in (rows.verdicts if several else {}).items()
+        }
         systems = system_tables(rows, **run.draws)
         accuracies = None
         if labelled.against is not None and labelled.against.has_verdicts:
@@ -97,6 +104,7 @@ def compute_agreement(
         rows=rows,
         report=report,
         annotators=annotators,
+        verdicts=verdicts,
         by_verdict=by_verdict,
         systems=systems,
         accuracies=accuracies,
@@ -127,6 +135,7 @@ def _metric(metric: MetricAgreement, result: AgreementResult) -> dict[str, Any]:
         "statuses": dict(tally.statuses),
         "headline": metric.headline,
         "abstention": result.abstention(metric.metric),
+        "annotators": result.verdicts.get(metric.metric, ()),
         "cells": [_flat(cell) for cell in metric.cells],
     }
 

@@ -10,6 +10,7 @@ from gradewire_cli.pages.agreement_input import ReportInput, ReportRow
 from gradewire_cli.pages.page import today
 from gradewire_cli.results.accuracy_tables import accuracy_headline, accuracy_intervals, accuracy_tables
 from gradewire_cli.results.interval_notes import NamedEstimate, agreement_interval_notes, interval_notes
+from gradewire_cli.results.summary import level_hint
 from gradewire_cli.results.tables import (
     ALL_ROWS,
     CELLS_MEAN,
@@ -31,7 +32,7 @@ from gradewire_stats.agreement.statistics import ALL_STATISTICS
 from gradewire_stats.model_ranks import LEAST_MODELS, MOST_MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gradewire_cli.agree.result import AgreementResult
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from gradewire_stats.agreement.report import AgreementReport, CellAgreement, MetricAgreement
     from gradewire_stats.agreement.rows import Level
     from gradewire_stats.agreement.statistics import Statistic
-    from gradewire_stats.annotators import AnnotatorAgreement
+    from gradewire_stats.annotators import AnnotatorAgreement, VerdictAgreement
     from gradewire_stats.bootstrap import Estimate
     from gradewire_stats.model_ranks import SystemTable
 
@@ -289,6 +290,8 @@ def abstention_lines(result: AgreementResult) -> Iterator[str]:
                 f"({found.uncertain / found.judged:.1%}); accuracy: {number(found.accuracy_certain)} without them, "
                 f"{number(found.accuracy)} with them"
             )
+            if hint := level_hint(result.labelled.tallies[label]):
+                yield f"{label}: {hint[0].lower()}{hint[1:]}"
 
 
 def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> Iterator[str]:
@@ -315,6 +318,18 @@ def annotator_lines(annotators: AnnotatorAgreement | None, *, pairs: bool) -> It
         if made := {each.resamples + each.undefined for each in figures if each.resamples}:
             line += f"; {max(made)} draws of rows"
     yield line
+
+
+def verdict_lines(verdicts: Mapping[str, Sequence[VerdictAgreement]]) -> Iterator[str]:
+    """Yield a line for each metric with verdicts: Cohen's kappa of the verdicts with each annotator."""
+    for metric, annotators in verdicts.items():
+        kappas = ", ".join(
+            f"{estimated(found.kappa)} with annotator {found.annotator} ({found.items} rows)"
+            for found in annotators[:SHOWN_PAIRS]
+        )
+        more = len(annotators) - SHOWN_PAIRS
+        if kappas:
+            yield f"{metric}: Cohen's kappa of the verdicts {kappas}{f' and {more} more' if more > 0 else ''}"
 
 
 def _undefined_notes(metric: MetricAgreement, statistics: Sequence[Statistic]) -> Iterator[str]:
@@ -366,6 +381,7 @@ def write_page(path: Path, result: AgreementResult) -> None:
             *map(_sentence, agreement_interval_notes(result.report, ALL_STATISTICS)),
             f"Seed of the draws: {run.seed}.",
             *map(_sentence, abstention_lines(result)),
+            *map(_sentence, verdict_lines(result.verdicts)),
             *map(_sentence, labelled.left_out()),
         ],
     )

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,18 +14,22 @@ from gradewire.metrics.base import Metric
 from gradewire.metrics.choice import parse_metric_line
 from gradewire.transport import Transport
 from gradewire_cli.calibrate.cascade import cascade_metrics, cascade_values, fitted_cascade, scored_cascade
-from gradewire_cli.calibrate.fits import Split, fitted_probability, fitted_threshold, fitted_weight
+from gradewire_cli.calibrate.fits import Split, fitted_level, fitted_probability, fitted_threshold, fitted_weight
 from gradewire_cli.calibrate.output import (
+    ENOUGH_FOR_A_LEVEL,
     cascade_tables,
     cascade_warnings,
     fit_lines,
     fit_table,
     gain_lines,
     judge_line,
+    level_lines,
+    level_table,
+    level_words,
     probability_tables,
     warning_lines,
 )
-from gradewire_cli.calibrate.rows import labelled_scores, with_sources
+from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores, with_sources
 from gradewire_cli.calibrate.store import built_model, line_parameters, show_or_undo, store_fit, today
 from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.options.common import choice_option
@@ -51,6 +55,7 @@ calibrate_options = stacked(
     option("--metric", default="smile"),
     option("--model"),
     choice_option("--fit", among=("threshold", "both")),
+    option("--level", is_flag=True),
     choice_option("--objective", among=get_args(Objective)),
     choice_option("--weight-objective", among=get_args(WeightObjective)),
     option("--fit-half", "half", type=click.Choice(get_args(Half))),
@@ -83,7 +88,7 @@ class CalibrateRun:
             return
         labelled, before = self._score(transport, self.metric)
         if self.metric.name == CORRECTNESS:
-            self._fit_probability(labelled, before)
+            (self._fit_level if self.options["level"] else self._fit_probability)(labelled, before)
             return
         after, weight = before, None
         if self.options["fit"] == "both":
@@ -117,14 +122,7 @@ class CalibrateRun:
             "model": name,
             "model_digest": digest,
             **({"grader": grader, "grader_digest": grader_digest} if grader else {}),
-            "rows": {
-                "sha256": rows.sha256,
-                "count": len(rows.scores),
-                "right": int(rows.right.sum()),
-                "questions": len(set(question_keys(rows.questions))),
-                "half": self.options["half"] or "both",
-                "sources": dict(sorted(Counter(rows.sources).items())),
-            },
+            "rows": self._described(rows) | {"sources": dict(sorted(Counter(rows.sources).items()))},
             "date": today(),
         }
         known = server_module("gradewire_cli.server_fits")
@@ -136,6 +134,36 @@ class CalibrateRun:
         figures = {f"{each}_held_out": value for each, value in fit.result.quality.items() if math.isfinite(value)}
         values = {"figures": tuple(figures.items()), **({"parameters": (("grader", grader),)} if grader else {})}
         store_fit(self.options, self.run.source.short_name, rows, values, fit.result.fit)
+
+    def _fit_level(self, labelled: LabelledRows, scored: Split) -> None:
+        rows = scored.fitted
+        metric = parse_metric_line(rows.line)
+        name, _, _ = built_model(self.options["models_dir"], str(getattr(metric, "model", "")))
+        grader, _, _ = built_model(self.options["models_dir"], str(getattr(metric, "grader", None) or ""))
+        known = server_module("gradewire_cli.server_fits")
+        with one_line_errors():
+            fit_id, form = known.correctness_form(self.options["models_dir"], name, grader)
+        features = [each[0] for each in known.correctness_features(grader)]
+        fit = fitted_level(scored, form, features, known.correctness_shape(), self.run.draws)
+        warnings = warning_lines(scored, labelled, enough=ENOUGH_FOR_A_LEVEL)
+        show_tables([level_table(fit)], level_lines(fit, fit_id, scored), list(warnings))
+        provenance = {**asdict(fit.level), "fit": fit_id, "rows": self._described(rows), "date": today()}
+        stored = {**fit.form, "figures": dict(fit.figures), known.LEVEL: provenance}
+        values = {
+            "figures": tuple(fit.figures.items()),
+            **({"parameters": (("grader", grader),)} if grader else {}),
+        }
+        source = f"{self.run.source.short_name} ({level_words(fit)}, of fit {fit_id})"
+        store_fit(self.options, source, rows, values, stored)
+
+    def _described(self, rows: LabelledScores) -> dict[str, Any]:
+        return {
+            "sha256": rows.sha256,
+            "count": len(rows.scores),
+            "right": int(rows.right.sum()),
+            "questions": len(set(question_keys(rows.questions))),
+            "half": self.options["half"] or "both",
+        }
 
     def _fit_cascade(self, transport: Transport | None, metric: Auto) -> None:
         metrics = MetricOptions(metrics=cascade_metrics(metric), model=metric.model, judge=metric.judge_model)
@@ -188,7 +216,8 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     """Fit a metric's threshold on the labelled rows in FILE and store it with the encoder.
 
     An answer counts as right if its score reaches the threshold. For smile, --fit both also fits the weight of the
-    sentence term. For correctness, the command fits the probability itself. For auto, it fits how confident exact_match
+    sentence term. For correctness, the command fits the probability itself, or with --level only its level to about 50
+    rows. For auto, it fits how confident exact_match
     and correctness must be, and when asking a judge pays off.
 
     The command shows the quality of the verdicts before and after, on questions that were not used for the fit. Then it
@@ -203,6 +232,10 @@ def calibrate_command(ctx: click.Context, /, **options: Any) -> None:
     metric = _with_encoder(_metric(options["metric"]), options["model"])
     if metric.name in {CORRECTNESS, Auto.name} and options["fit"] == "both":
         raise click.UsageError(f"--fit both works only for smile, because {metric.name} has no weight")
+    if options["level"] and metric.name != CORRECTNESS:
+        raise click.UsageError(
+            f"--level works only with --metric {CORRECTNESS}, because {metric.name} has no probability"
+        )
     run = calibrate_run_of(options, metric)
     run.check_outputs([("--json", options["json_path"])])
     with exit_on_interrupt(lambda: "interrupted; nothing was stored"):

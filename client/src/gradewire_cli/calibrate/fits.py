@@ -13,8 +13,9 @@ from gradewire_stats.agreement.report import AgreementReport, agreement
 from gradewire_stats.agreement.rows import RIGHT_FROM, JudgedRows
 from gradewire_stats.calibration import evaluate_fit
 from gradewire_stats.calibration.fit_correctness import fit_correctness
-from gradewire_stats.calibration.labelled_rows import InputKinds, checked
-from gradewire_stats.calibration.quality import brier_score, calibration_error
+from gradewire_stats.calibration.labelled_rows import InputKinds, checked, question_keys
+from gradewire_stats.calibration.level import Level, LevelRows, check_level_rows, cross_fitted, fit_level, levelled_form
+from gradewire_stats.calibration.quality import BINS, brier_score, calibration_error
 from gradewire_stats.calibration.thresholds import (
     FOLDS,
     balanced_accuracy,
@@ -121,8 +122,9 @@ def compared(
     scores: Mapping[str, NDArray[np.float64]],
     verdicts: Mapping[str, NDArray[np.float64]],
     draws: Draws,
+    statistics: Sequence[Statistic] = STATISTICS,
 ) -> AgreementReport:
-    """Return `STATISTICS` before and after the fit, with paired differences.
+    """Return statistics before and after the fit, with paired differences.
 
     `scores` and `verdicts` are float64[rows] by `BEFORE` and `AFTER`. Verdicts are 1 (right), 0 (wrong) or NaN (no
     verdict).
@@ -136,7 +138,7 @@ def compared(
         questions=rows.question_keys,
     )
     compare = [(AFTER, BEFORE)]
-    return agreement(judged, compare=compare, compare_statistics=STATISTICS, statistics=STATISTICS, **draws)
+    return agreement(judged, compare=compare, compare_statistics=statistics, statistics=statistics, **draws)
 
 
 # SMILE's default threshold: answers with at least this score count as right.
@@ -207,6 +209,99 @@ def _measured(
     verdicts = {name: (scores[name] >= cut).astype(np.float64) for name, cut in ((BEFORE, _SMILE_CUT), (AFTER, 0.5))}
     figures = {"ECE": calibration_error(probabilities, rows.right), "Brier": brier_score(probabilities, rows.right)}
     return compared(rows, scores, verdicts, draws), figures
+
+
+ROWS_PER_BIN = 10
+"""Minimum number of rows in a bin of the calibration error, because few rows would make the error too large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelFit:
+    """A level of a stored fit of the metric `correctness`, with statistics before and after.
+
+    Attributes:
+        form: The levelled fit to store with a model.
+        report: Statistics of `BEFORE` and `AFTER` on the measured rows.
+        other_values: Further statistics, before and after, by name.
+        figures: All statistics to store, by name.
+    """
+
+    level: Level
+    form: dict[str, Any]
+    report: AgreementReport
+    measured_on: str
+    other_values: Mapping[str, tuple[float, float]]
+    figures: Mapping[str, float]
+
+    @property
+    def improves(self) -> bool:
+        """True if the mean squared error of the probabilities is lower after than before."""
+        before, after = self.other_values["Brier"]
+        return after < before
+
+
+def fitted_level(
+    split: Split, form: Mapping[str, Any], known: Sequence[str], shape: Sequence[str], draws: Draws
+) -> LevelFit:
+    """Fit a level to the rows' features, and measure it: with --fit-half on the other half, else by cross-validation.
+
+    `form` is the stored fit. `known` are the metric's features, and `shape` names the numbers of a row's input kind.
+
+    Raises:
+        InputError: The scores lack features, the rows are too few or of one class, or SciPy is not installed.
+    """
+    rows = _level_rows(split.fitted, form, known, shape)
+    try:
+        check_level_rows(rows)
+        level, held_out = fit_level(rows), cross_fitted(rows)
+    except ImportError as error:
+        raise InputError(f"fitting a level needs SciPy. Run: pip install 'gradewire[calibrate]' ({error})") from error
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    before, after = rows.probabilities(), held_out
+    measured_on = "the same rows, each at a level fitted on other questions"
+    if split.held_out is not None:
+        others = _level_rows(split.held_out, form, known, shape)
+        before, after = others.probabilities(), others.probabilities(level)
+        measured_on = "the other half of the questions"
+    found = {BEFORE: before, AFTER: after}
+    verdicts = {name: (each >= RIGHT_FROM).astype(np.float64) for name, each in found.items()}
+    right = split.measured.right
+    bins = max(1, min(BINS, len(right) // ROWS_PER_BIN))
+    other_values = {
+        f"ECE, {bins} bins": (
+            calibration_error(before, right, bins=bins),
+            calibration_error(after, right, bins=bins),
+        ),
+        "Brier": (brier_score(before, right), brier_score(after, right)),
+        "mean probability": (float(before.mean()), float(after.mean())),
+        "share of right rows": (float(right.mean()), float(right.mean())),
+    }
+    # A level keeps the order of the rows, so statistics of the order are the same before and after.
+    report = compared(split.measured, found, verdicts, draws, ("accuracy", "f1", "precision", "recall"))
+    accuracies = tuple(metric.cells[-1].estimates["accuracy"].value for metric in report.metrics)
+    named = {"accuracy": accuracies, "ece": other_values[f"ECE, {bins} bins"], "brier": other_values["Brier"]}
+    return LevelFit(
+        level=level,
+        form=levelled_form(form, level, rows, held_out),
+        report=report,
+        measured_on=measured_on,
+        other_values=other_values,
+        figures={
+            f"{name}_{when}": round(value, 6)
+            for name, values in named.items()
+            for when, value in zip((BEFORE, AFTER), values, strict=True)
+        },
+    )
+
+
+def _level_rows(rows: LabelledScores, form: Mapping[str, Any], known: Sequence[str], shape: Sequence[str]) -> LevelRows:
+    columns = (*known, *shape)
+    values = _values(rows.results, columns)
+    used = values[:, [columns.index(feature["name"]) for feature in form["features"]]]
+    distance = form.get("distance")
+    shapes = None if distance is None else values[:, [columns.index(name) for name in distance["shape"]]]
+    return LevelRows.of_form(form, used, shapes, rows.right, question_keys(rows.questions))
 
 
 def _values(results: Iterable[Mapping[str, Any]], names: Sequence[str]) -> NDArray[np.float64]:

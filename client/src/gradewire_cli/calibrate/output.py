@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradewire_cli.calibrate.fits import AFTER, BEFORE, STATISTICS, ProbabilityFit, Split, ThresholdFit
+from gradewire_cli.calibrate.fits import AFTER, BEFORE, LevelFit, ProbabilityFit, Split, ThresholdFit
 from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
 from gradewire_stats.calibration.quality import COVERAGES, TransferStatistics
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Minimum number of rows for a useful fit. With fewer rows, an accuracy's interval is wider than a threshold's gain.
 FEW_ROWS = 100
+ENOUGH_FOR_A_LEVEL = 50
 
 
 def fit_table(fit: ThresholdFit) -> Table:
@@ -51,6 +52,25 @@ def probability_tables(fit: ProbabilityFit) -> Iterator[Table]:
         yield replace(table, rows=[*table.rows, *rest])
 
 
+def level_table(fit: LevelFit) -> Table:
+    """Return a table of statistics before and after the level."""
+    table = _table(fit.report, fit.measured_on, (BEFORE, AFTER))
+    rest = [[name, *map(number, values), ""] for name, values in fit.other_values.items()]
+    return replace(table, rows=[*rest, *table.rows])
+
+
+def level_lines(fit: LevelFit, fit_id: str, rows: Split) -> Iterator[str]:
+    """Yield notes on the level, the fitted rows and the gain."""
+    yield from fit_lines(f"{level_words(fit)} of fit {fit_id}", rows, rows)
+    if not fit.improves:
+        yield "the level does not improve the probabilities of these rows, so leave the fit unchanged"
+
+
+def level_words(fit: LevelFit) -> str:
+    """Return the level's two numbers in words."""
+    return f"level: offset {fit.level.offset:+.3f}, slope {fit.level.slope:.3f}"
+
+
 def _transfer_numbers(each: TransferStatistics) -> tuple[float, ...]:
     certain = (each.uncertain, each.accuracy_certain, each.held)
     return (each.pearson, each.auc, each.accuracy, each.ece, *each.at_coverage, *certain)
@@ -66,7 +86,7 @@ def _table(report: AgreementReport, measured_on: str, names: tuple[str, str]) ->
             estimated(after.estimates[statistic]),
             differing(differences[statistic]),
         ]
-        for statistic in STATISTICS
+        for statistic in differences
     ]
     return Table(f"Measured on {after.rows} rows: {measured_on}", ["", *names, f"{names[1]} minus {names[0]}"], rows)
 
@@ -88,12 +108,12 @@ def gain_lines(fit: ThresholdFit) -> Iterator[str]:
         yield "the interval of the accuracy gain contains 0, so these rows do not prove that the verdicts improve"
 
 
-def warning_lines(after: Split, labelled: LabelledRows) -> Iterator[str]:
-    """Yield warnings about the rows."""
+def warning_lines(after: Split, labelled: LabelledRows, *, enough: int = FEW_ROWS) -> Iterator[str]:
+    """Yield warnings about the rows. `enough` is the minimum number of rows for a useful fit."""
     count, fewer = len(after.fitted.scores), min(after.fitted.right.sum(), (~after.fitted.right).sum())
-    if count < FEW_ROWS:
-        yield f"warning: {count} rows are too few for a good fit. Label at least {FEW_ROWS}"
-    elif fewer < FEW_ROWS // 10:
+    if count < enough:
+        yield f"warning: {count} rows are too few for a good fit. Label at least {enough}"
+    elif fewer < enough // 10:
         which = "right" if after.fitted.right.sum() == fewer else "wrong"
         yield f"warning: only {fewer} rows are {which}. Label more"
     if after.fitted.failed:

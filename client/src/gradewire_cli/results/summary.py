@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from gradewire_cli.results.groups import Breakdown
     from gradewire_cli.rows.row import Row
 
+# Minimum share of uncertain verdicts for the hint on --level. It is about a quarter on rows like those of the fit.
+_MANY_UNCERTAIN = 0.4
 # Minimum gap between a mean and the share of right answers that causes a note.
 _FAR = 0.05
 
@@ -107,6 +109,17 @@ def result_notes(summary: Summary) -> Iterator[str]:
                 f"{label} is {ScoreWarning.UNCALIBRATED}, because its threshold was not fitted to this encoder. "
                 f"Run: gradewire calibrate LABELLED_FILE --metric {shlex.quote(tally.line)}"
             )
+
+
+def level_hint(tally: MetricTally) -> str:
+    """Return a sentence on --level if many verdicts of `correctness` are uncertain, otherwise ""."""
+    judged = tally.verdicts.total()
+    if not _is_probability(tally) or not judged or tally.uncertain < _MANY_UNCERTAIN * judged:
+        return ""
+    return (
+        "If these rows are far from the rows of the fit, label about 50 and run: "
+        f"gradewire calibrate FILE --metric {Correctness.name} --level"
+    )
 
 
 def _is_probability(tally: MetricTally) -> bool:
@@ -222,11 +235,8 @@ def print_summary(summary: Summary, run: RunFacts) -> None:
 def _uncertain_text(tally: MetricTally) -> str:
     judged = tally.verdicts.total()
     text = f"{tally.uncertain} of {judged} verdicts are uncertain ({tally.uncertain / judged:.1%}). Review them"
-    return (
-        text
-        if tally.uncertain == judged
-        else f"{text}. The share of right answers among the other verdicts is {number(tally.share_right_certain)}"
-    )
+    others = f"The share of right answers among the other verdicts is {number(tally.share_right_certain)}"
+    return ". ".join(filter(None, [text, others if tally.uncertain < judged else "", level_hint(tally)]))
 
 
 def _failures_and_warnings(summary: Summary) -> list[tuple[list[str], str]]:

@@ -17,13 +17,14 @@ from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
 from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, printable, read_file
-from gradewire_cli.rows.official import inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
+from gradewire_cli.rows.official import human_labels, inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
 from gradewire_cli.rows.official.harness import OfficialFiles
 from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_columns, open_rows
 
 _VQA: Final = "vqa"
 _LOGS: Final[dict[str, OfficialFiles]] = {
-    each.FILES.name: each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)
+    files.name: files
+    for files in (*(each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)), *human_labels.FILES)
 }
 
 official_options = stacked(
@@ -32,6 +33,7 @@ official_options = stacked(
     option("--annotations"),
     option("--filter", "sample_filter"),
 )
+labelled_official_option = option("--from", "official", type=click.Choice(tuple(_LOGS)), rare=True)
 _TAB = "tab"
 ALL_COLUMNS = "all"
 

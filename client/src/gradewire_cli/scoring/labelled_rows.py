@@ -115,6 +115,7 @@ class LabelledRows:
         against: The evaluator that replaces annotators, or None if annotators labelled the rows.
         first_unreadable: Position and value of the first unreadable label, or "" if all labels are readable.
         flags: Number of labelled rows by flag, including rows that --without-flag leaves out.
+        unlabelled_flags: Number of rows without a label by flag.
         server_version: gradewire version of the server that scored the rows, or "" if scores were read from files.
     """
 
@@ -124,6 +125,7 @@ class LabelledRows:
     against: EvaluatorLabels | None = None
     tallies: dict[str, MetricTally] = field(default_factory=dict)
     unlabelled: int = 0
+    unlabelled_flags: Counter[str] = field(default_factory=Counter)
     unreadable: int = 0
     first_unreadable: str = ""
     flags: Counter[str] = field(default_factory=Counter)
@@ -160,6 +162,7 @@ class LabelledRows:
                 self.first_unreadable = self.first_unreadable or f"{row.position}: {row.human.unreadable}"
             elif row.human.value is None:
                 self.unlabelled += 1
+                self.unlabelled_flags.update(set(row.flags))
             elif self._has_no_flag(row):
                 yield row
 
@@ -236,9 +239,9 @@ class LabelledRows:
         return np.frombuffer(bytes(self._certain[label]), dtype=np.bool_)
 
     def ratings(self) -> NDArray[np.float64]:
-        """Return the labels of rows with several annotators, float64[rows, annotators], NaN for a missing label."""
+        """Return each row's labels by annotator, float64[rows, annotators], NaN for a missing label."""
         try:
-            return ratings_of([_numbers(row) for row in self._annotations if len(row) > 1])
+            return ratings_of([_numbers(row) for row in self._annotations])
         except ValueError as error:
             raise InputError(f"labels: {error}") from error
 
@@ -270,14 +273,12 @@ class LabelledRows:
                 f"left out {self.against.left_out} rows without a score or verdict from {self.against.label}"
             )
         if self.unlabelled:
-            sentences.append(f"left out {self.unlabelled} rows without a label")
+            flagged = f" (flagged: {_counted(self.unlabelled_flags)})" if self.unlabelled_flags else ""
+            sentences.append(f"left out {self.unlabelled} rows without a label{flagged}")
         if self.unreadable:
             sentences.append(f"{self.unreadable_labels} and are left out")
         if self.flags:
-            most = sorted(self.flags.most_common(_SHOWN_FLAGS))
-            counts = ", ".join(f"{flag if flag.isprintable() else ascii(flag)} {count}" for flag, count in most)
-            more = f" and {len(self.flags) - len(most)} more flags" if len(self.flags) > len(most) else ""
-            sentences.append(f"flagged rows: {counts}{more}; {self.flagged_out or 'none'} of them are left out")
+            sentences.append(f"flagged rows: {_counted(self.flags)}; {self.flagged_out or 'none'} of them are left out")
         known = [label for label in self._labels if not math.isnan(label)]
         if self.against is None and known and not (min(known) >= 0 and max(known) <= 1):
             sentences.append(
@@ -297,6 +298,12 @@ class LabelledRows:
         except ValueError as error:
             raise InputError(f"--labels {self.rule}: {error}") from error
         return np.where(np.isnan(agreed), labels, agreed)
+
+
+def _counted(flags: Counter[str]) -> str:
+    most = sorted(flags.most_common(_SHOWN_FLAGS))
+    counts = ", ".join(f"{flag if flag.isprintable() else ascii(flag)} {count}" for flag, count in most)
+    return f"{counts} and {len(flags) - len(most)} more flags" if len(flags) > len(most) else counts
 
 
 def _numbers(annotations: Sequence[float | None]) -> list[float]:

@@ -16,7 +16,7 @@ from gradewire_cli.options.metrics import MetricOptions, metric_options_of
 from gradewire_cli.problems import one_line_errors, tell
 from gradewire_cli.results.journal import check_outputs
 from gradewire_cli.results.progress import progress
-from gradewire_cli.rows.input_file import InputFile, input_file
+from gradewire_cli.rows.input_file import InputFile, input_file, labelled_official_option
 from gradewire_cli.scoring.labelled_rows import EvaluatorLabels, LabelledRows, label_named, with_stored_scores
 from gradewire_cli.scoring.plan import resolve_plan, scoring_options, single_metric, without_all
 from gradewire_cli.scoring.row_scorer import RowScorer, ScoredRow
@@ -40,6 +40,7 @@ def draw_options(*, resamples: int) -> Callable[[Command], Command]:
 def labelled_options(*, resamples: int) -> Callable[[Command], Command]:
     """Return a decorator that adds options for rows, scores and labels, and `draw_options`."""
     return stacked(
+        labelled_official_option,
         option("--where", multiple=True),
         option("--scores", type=OUTPUT_FILE, multiple=True),
         option("--labels", type=click.Choice(get_args(LabelRule))),
@@ -196,6 +197,7 @@ def described_run(run: LabelledRun, rows: LabelledRows) -> dict[str, Any]:
         "labels": {
             "rule": run.labels or "own",
             "unlabelled_rows": rows.unlabelled,
+            "unlabelled_flags": dict(sorted(rows.unlabelled_flags.items())),
             "unreadable": rows.unreadable,
             "rows_without_annotators": rows.alone,
         },

@@ -20,8 +20,8 @@ class CellAgreement:
         model: Model name, or "" at the levels "dataset", "group" and "all".
         group: Group name, or "" at levels other than "group".
         rows: Number of rows with a score.
-        judged: Number of rows with a verdict. Accuracy, F1, precision, recall, positive rate and deviation use only
-            these rows.
+        judged: Number of rows with a verdict. Accuracy, kappa, F1, precision, recall, positive rate and deviation use
+            only these rows.
         questions: Number of the scored rows' questions that can vary between draws: all questions, minus one for each
             data set after the first. With fewer than `bootstrap.LEAST_QUESTIONS`, no statistic has an interval.
     """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gradewire_stats import scipy_stats
 from gradewire_stats.agreement.rows import RIGHT_FROM, Sample
 
-VerdictStatistic = Literal["accuracy", "f1", "macro_f1", "precision", "recall", "positive_rate", "deviation"]
+VerdictStatistic = Literal["accuracy", "kappa", "f1", "macro_f1", "precision", "recall", "positive_rate", "deviation"]
 Statistic = Literal["pearson", "spearman", "kendall", "auc", "pairwise", "human_rate"] | VerdictStatistic
 VERDICT_STATISTICS: tuple[Statistic, ...] = get_args(VerdictStatistic)
 ALL_STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall", "auc", "pairwise", *VERDICT_STATISTICS)
@@ -252,8 +252,12 @@ def _of_verdicts(sums: Mapping[str, NDArray[np.float64]]) -> dict[Statistic, NDA
     true_negative = judged - said - false_negative
     f1 = 2 * true_positive / (said + positive)
     f1_of_wrong = 2 * true_negative / (2 * true_negative + false_negative + false_positive)
+    # Use counts instead of shares, because whole numbers show exactly whether disagreement is possible.
+    square, by_chance = judged * judged, said * positive + (judged - said) * (judged - positive)
+    kappa = (judged * (true_positive + true_negative) - by_chance) / (square - by_chance)
     return {
         "accuracy": (true_positive + true_negative) / judged,
+        "kappa": np.where(square > by_chance, kappa, np.nan),
         "f1": f1,
         "macro_f1": (f1 + f1_of_wrong) / 2,
         "precision": true_positive / said,

@@ -86,14 +86,24 @@ def _flagged(form: Mapping[str, Any], name: str) -> NDArray[np.bool_]:
     return np.array([feature.get(name, False) for feature in form["features"]], dtype=np.bool_)
 
 
-def _learnt(
+def mapped(
     form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the probability from the near map, the probability from the far map, and the far map's weight.
+
+    All three are float64[rows]; see `probabilities` for the arguments.
+    """
     found = log_odds(form, rows)
     near, far = (
         np.interp(found, band["map"]["log_odds"], band["map"]["probability"]) for band in (form, form.get("far", form))
     )
-    share = far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
+    return near, far, far_shares(form, shapes) if shapes is not None else np.zeros(len(rows))
+
+
+def _learnt(
+    form: Mapping[str, Any], rows: NDArray[np.float64], shapes: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    near, far, share = mapped(form, rows, shapes)
     return np.asarray((1 - share) * near + share * far, dtype=np.float64)
 
 

@@ -121,15 +121,20 @@ def fit_form(
     Raises:
         ValueError: The held-out rows are all right or all wrong.
     """
-    form = {"format": FORMAT, **provenance, **model, **_distance_band(near)}
+    form = {"format": FORMAT, **provenance, **model, **distance_band_form(near)}
     if distance is not None:
         form["distance"] = dict(distance)
         if far is not None:
-            form["far"] = _distance_band(far)
+            form["far"] = distance_band_form(far)
     return form
 
 
-def _distance_band(held: DistanceBand) -> dict[str, Any]:
+def distance_band_form(held: DistanceBand) -> dict[str, Any]:
+    """Return the map and the conformal ranks of near items or of far items, ready to be stored as JSON.
+
+    Raises:
+        ValueError: The held-out rows are all right or all wrong.
+    """
     if held.right.all() or not held.right.any():
         raise ValueError("all held-out rows have the same label, but a fit needs right and wrong answers")
     mistaken = (held.probabilities >= RIGHT_FROM) != held.right

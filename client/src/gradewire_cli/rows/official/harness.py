@@ -22,8 +22,11 @@ _MARKS: Final = (
     ("lmms-eval", {"doc_id", "filtered_resps", "input"}),
     ("lm-eval", {"doc_id", "filtered_resps", "arguments"}),
     ("vlmevalkit", {"index", "prediction"}),
+    ("verifierbench", {"gold_answer", "llm_response", "gold_judgment"}),
+    ("bem", {"reference", "candidate", "score", "gold_index"}),
+    ("evouna", {"golden_answer", "improper"}),
 )
-"""Fields that show which harness wrote a row. The first match counts."""
+"""Fields that show which program wrote a row, or which data set has it. The first match counts."""
 _LETTER: Final = re.compile(r"\A\(?([A-Z])\)?[.:]?\Z")
 _OPTION: Final = re.compile(r"^[ \t]*\(?([A-Z])[).:][ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 QUESTIONS: Final = ("question", "query", "problem", "question_text", "question_stem", "input", "instruction", "prompt")
@@ -123,6 +126,7 @@ class SampleLog:
         lack: A function that returns the reason why an object is not a sample, or "" for samples.
         rows: A function that returns a sample's rows. Its second argument is the task, or "" if unknown.
         with_filters: A function that adds filter numbers to the samples of a log that does not name the filters.
+        kind: The word for such a file in messages.
     """
 
     name: str
@@ -131,6 +135,7 @@ class SampleLog:
     rows: Callable[[Record, str], Iterable[Record]]
     samples: Callable[[str], Iterator[Record]] = jsonl_samples
     with_filters: Callable[[Iterator[Record]], Iterator[Record]] = iter
+    kind: str = "log"
 
     def read(self, path: str, filter_: str = "") -> Iterator[Record]:
         """Yield a log's rows, numbered from 0. An object that is not a sample becomes a row with a problem.
@@ -151,7 +156,7 @@ class SampleLog:
         lacks = [record.problem if record.fields is None else self.lack(record.fields) for record in first]
         if first and all(lacks):
             other = _other_harness(first[0], self.name)
-            raise InputError(f"{path} is not a log from {self.name}: {first[0].position} {lacks[0]}{other}")
+            raise InputError(f"{path} is not a {self.kind} from {self.name}: {first[0].position} {lacks[0]}{other}")
         for record in itertools.chain(first, records):
             problem = "" if record.fields is None else self.lack(record.fields)
             yield Record(record.index, record.position, None, problem, repr(record.fields)) if problem else record
