@@ -5,14 +5,21 @@ from collections.abc import Sequence
 from math import nan
 from typing import Final
 
-from gradewire_server.metrics.correctness.contradictions import MAY_NEGATE, NEGATIONS, clause_words
 from gradewire_server.metrics.correctness.statements import (
     begins_with_verdict,
     is_qualified,
     stated_verdict,
     without_questioned_verdict,
 )
-from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULARY, FeatureText, plain
+from gradewire_server.metrics.correctness.words import (
+    FUNCTION_WORDS,
+    MAY_NEGATE,
+    NEGATIONS,
+    VOCABULARY,
+    FeatureText,
+    clause_words,
+    plain,
+)
 from gradewire_server.metrics.text.normalise import opposites_of
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no, leading_verdict
 

@@ -14,7 +14,6 @@ from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Rounds
 from gradewire_server.metrics.correctness.claims import claim_of
-from gradewire_server.metrics.correctness.contradictions import contradiction_features
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives
 from gradewire_server.metrics.correctness.mentions import mention_features
@@ -279,9 +278,7 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         "recall": max(*recalls, *(recall(core, said, asked) for core in cores)),
         "last_word": float(any(core.content[-1] in said for core in cores)),
         "new_recall": share(word in said for word in new),
-        "parts_least": min(recall(part, said, asked) for part in parts),
         **missing_features(best, parts, said, asked),
-        **contradiction_features(best, answer, said, asked),
         **relation_features(references, answer, asked),
         **subject_features(question, references, answer),
         **verdict_features(question, references, answer),

@@ -200,12 +200,12 @@ def _members(text: str) -> list[str]:
     if len(parts) > 1:
         return parts
     words = text.split()
-    return words if len(words) > 2 and all(word[:1].isdigit() for word in words) else parts  # noqa: PLR2004 - a list
+    return words if len(words) > 2 and all(word[:1].isdigit() for word in words) else parts
 
 
 def _members_beside(text: str, references: Sequence[FeatureText], known: Collection[str]) -> float:
     members = _members(text.rstrip(" .!?\n"))
-    if len(members) < 2 or any(len(member.split()) > _MOST_WORDS_OF_MEMBER for member in members):  # noqa: PLR2004
+    if len(members) < 2 or any(len(member.split()) > _MOST_WORDS_OF_MEMBER for member in members):
         return nan
     wanted = frozenset[str]().union(*(reference.distinct for reference in references[:_MOST_REFERENCES]))
     content = [[word for word in folded_words(member) if word not in FUNCTION_WORDS] for member in members]

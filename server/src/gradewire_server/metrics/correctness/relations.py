@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from gradewire_server.metrics.correctness.contradictions import MAY_NEGATE, NEGATIONS
 from gradewire_server.metrics.correctness.roles import SUBORDINATORS, roles_exchanged
 from gradewire_server.metrics.correctness.sentences import (
     ALLIES,
@@ -20,7 +19,7 @@ from gradewire_server.metrics.correctness.sentences import (
     opposites,
     sentences_of,
 )
-from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULARY, FeatureText
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, MAY_NEGATE, NEGATIONS, VOCABULARY, FeatureText
 
 _MOST_REFERENCES: Final = 12
 _NAMES: Final = ("negated", "antonym", "exchanged")

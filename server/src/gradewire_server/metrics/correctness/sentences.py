@@ -7,8 +7,7 @@ from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 from typing import Final, Self
 
-from gradewire_server.metrics.correctness.contradictions import NEGATIONS, clause_words
-from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULARY
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, NEGATIONS, VOCABULARY, clause_words
 from gradewire_server.metrics.text.normalise import antonym_table, lemmatizer, opposites_of
 
 _MOST_SENTENCES: Final = 24

@@ -3,10 +3,9 @@
 import re
 from typing import Final
 
-from gradewire_server.metrics.correctness.contradictions import NEGATIONS, clause_words
 from gradewire_server.metrics.correctness.relations import states
 from gradewire_server.metrics.correctness.sentences import Sentence, first_sentence
-from gradewire_server.metrics.correctness.words import VOCABULARY, plain
+from gradewire_server.metrics.correctness.words import NEGATIONS, VOCABULARY, clause_words, plain
 from gradewire_server.metrics.text.yes_no import asks_yes_or_no
 
 _MOST_CHARACTERS: Final = 300

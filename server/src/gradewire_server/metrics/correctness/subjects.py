@@ -7,8 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from gradewire_server.metrics.correctness.contradictions import NEGATIONS
-from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, VOCABULARY, FeatureText, folded_words
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, NEGATIONS, VOCABULARY, FeatureText, folded_words
 from gradewire_server.metrics.text.normalise import known_words
 
 _MOST_CHARACTERS: Final = 800

@@ -82,6 +82,13 @@ _MIN_PART_RECALL: Final = 0.99
 _BEHIND_HEAD: Final = FUNCTION_WORDS - {"a", "an", "the", "and", "or", "his", "her", "their", "its", "one"}
 _COMMA: Final = re.compile(r"[,;:(]")
 
+_NOT: Final = re.compile(r"\b(\w+)n't\b|\bcan(?:not|'t)\b|\bwon't\b")
+NEGATIONS: Final = frozenset({"not", "no", "never", "neither", "nor", "none", "nobody", "nothing", "cannot"})
+"""Words that negate the words after them; `clause_words` turns "n't" into "not"."""
+MAY_NEGATE: Final = re.compile(
+    r"\b(?:no|not|never|neither|nor|none|nobody|nothing|cannot)\b|n['\u2019]t\b", re.IGNORECASE
+)
+
 
 def folded(text: str) -> str:
     """Case-fold a text, remove accents, and replace digits of all scripts with ASCII digits.
@@ -117,6 +124,13 @@ def folded_words(text: str) -> tuple[str, ...]:
     lemma, digits = lemmatizer(), _DIGITS.get
     words = split_words(_ORDINAL_DIGITS.sub(r"\1", folded(text)))[:MAX_WORDS] or text.split()[:MAX_WORDS]
     return tuple(digits(word) or lemma(word, word) for word in words)
+
+
+@lru_cache(maxsize=_MAX_CACHED_TEXTS)
+def clause_words(text: str) -> tuple[str, ...]:
+    """Return a clause's folded words; "isn't" becomes "is" and "not"."""
+    plain = text.replace("\u2019", "'").casefold()
+    return folded_words(_NOT.sub(lambda match: f"{match[1] or match[0][:2]} not", plain)) if plain.strip() else ()
 
 
 @dataclass(frozen=True)
