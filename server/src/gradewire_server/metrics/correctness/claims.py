@@ -18,7 +18,7 @@ _LONGEST: Final = max(_MOST_WORDS.values())
 _ANNOUNCED: Final = re.compile(any_of("answer"), re.IGNORECASE)
 _MARKS: Final = ("\\boxed", "\\fbox", "<", "{", "####", "[/")
 _MAY_BE_CUT: Final = re.compile(
-    r"[=?!*_`~#→✗✘❌✓\n\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0400-\u04ff\u0600-\u06ff]|[:–—](?=\s)|n['’]t\b"
+    r"[=?!*_`~#→✗✘❌✓\n\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0400-\u04ff\u0600-\u06ff]|[:\u2013\u2014](?=\s)|n['\u2019]t\b"
     r"|^\W*[\"“”«»„']|\b[a-hA-H]\)|\b(?-i:[B-H])\b|\b(?-i:A)$|\b(?:no[nt]?|nein|nicht|kein\w{0,2}|pas|n[ãi]o|nie|niet|ni"
     r"|but|yet|though|however|aber|sondern|mais|pero|sino|ma|mas|maar|rather|instead|unlike|statt|vez|lieu|plut[oô]t"
     r"|actually|turns|really|wait|hold|hang|halt|sorry|strike|scratch|correct\w*|korrektur|mean|meant|meine|edit|oops"

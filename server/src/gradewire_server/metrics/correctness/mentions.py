@@ -31,7 +31,7 @@ _MOST_WORDS_OF_MEMBER: Final = 6
 
 _UNSPACED: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _TOKEN: Final = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:[.,]\d+)*(?:'[^\W_]+)*")
-_SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)|\.{3}|[。！？…;\n]")
+_SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)|\.{3}|[。\uff01\uff1f…;\n]")
 
 _LISTS: Final[Mapping[str, str]] = VOCABULARY["mentions"]
 
@@ -44,7 +44,7 @@ _ARTICLES: Final = (
     r"(?:(?:the|a|an|of|about|that|this|his|her|their|its|der|die|das|den|dem|le|la|les|el|los|las|l')\s*)"
 )
 _RETRACTS: Final = re.compile(f"{any_of('retract')}|{_any('retracts')}", re.IGNORECASE)
-_QUESTIONED: Final = re.compile("[\"'*_”’»)\\]\\s]{0,4}[?？]")
+_QUESTIONED: Final = re.compile("[\"'*_”\u2019»)\\]\\s]{0,4}[?\uff1f]")
 _BEFORE: Final = {
     "contrasted": re.compile(
         rf"(?:{_any('contrasts')})\s*{_ARTICLES}{{0,2}}(?:[^\W\d_]+\s+)?$"
