@@ -11,6 +11,9 @@ from gradewire_proto.final_answer.types import Position, Span
 _BRACKETS: Final = {")": "(", "]": "[", "}": "{", "）": "（"}
 _EXCLAIMED: Final = re.compile(r"[^\W\d]!$|[^\x00-\x7f]！$")
 _BOLD: Final = re.compile(r"(?:\*\*|__)(?=\S)([^*_\n]{1,120}?)(?<=\S)(?:\*\*|__)")
+_QUOTED: Final = re.compile(r"[“„«「\"]\s?([^\"“”„«»「」\n]{1,120}?)\s?[”“»」\"]\s?[.!]?\s*")
+_LAST_LETTER: Final = re.compile(r"(?:^|\s)\(?([A-H])\)?\s?[.!]?$")
+_LETTER: Final = re.compile(r"(?<![\w.])\(?[A-H]\)?(?![\w'’])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,12 @@ def joined(original: str, items: list[Span], position: Position) -> Found:
 
 def asserted(original: str, text: str, left: int, right: int, position: Position = "correction") -> Found | None:
     """Return the answer that a sentence asserts; None if it asserts nothing."""
+    begin = left
+    if (quoted := _QUOTED.fullmatch(original, left, right)) is not None:
+        return finish(original, *quoted.span(1), position)
     left, right = asserted_answer(text, left, right)
+    if (letter := _LAST_LETTER.search(text, left, right)) is not None and _LETTER.search(text, 0, begin) is not None:
+        left, right = letter.span(1)
     if left >= right:
         return None
     if (result := calculated(text, left, right)) is not None and re.search(

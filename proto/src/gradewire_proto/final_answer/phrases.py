@@ -145,7 +145,27 @@ _SO_LETTER: Final = re.compile(
     rf"es|è|é|option)\s){{0,2}}{_LETTER}(?=\s?[.!。]?\s*$)",
     re.IGNORECASE,
 )
+_LETTER_END: Final = re.compile(
+    rf"\s(?:is|be|are|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:the\s|die\s|la\s|option\s|"
+    rf"letter\s)?{_LETTER}(?=\s?[.!]?\s*$)",
+    re.IGNORECASE,
+)
+_ONLY_LETTER: Final = re.compile(
+    rf"(?<!\w)(?:only|just|nur(?: noch)?|seule?s?|solo|sólo|soltanto|apenas|somente|только|alleen)\s(?:the\s|die\s|"
+    rf"la\s|a\s)?"
+    rf"(?:(?:{any_of('option')})\s)?{_LETTER}(?=[\s.,;!]|$)",
+    re.IGNORECASE,
+)
+_SEEMS: Final = re.compile(
+    rf"(?:^|(?<=[.!?\n]\s)){_LETTER}\s(?:seems|looks|appears|sounds|fits|works|matches|scheint|passt|semble|parece|"
+    rf"sembra)(?!\w)",
+    re.IGNORECASE,
+)
+_CORRECT_LABEL: Final = re.compile(
+    rf"(?:^|(?<=[.!?\n]\s))(?:{any_of('correct')})(?:\s\w{{1,16}})?\s?[:：]\s{{0,4}}(?=\S)", re.IGNORECASE
+)
 _BRACKETED_LETTER: Final = re.compile(r"(?<![\w)])\((?P<letter>[A-H])\)(?!\w)")
+_LONGEST_LAST: Final = 320
 _LAST_SENTENCE: Final = re.compile(r"[^.!?。\n]{1,300}[.!。]?\s*$")
 _ONLY: Final = re.compile(rf"(?:只有|只剩下?){_LETTER}(?:项|選項|选项)?", re.IGNORECASE)
 
@@ -213,15 +233,27 @@ def _named(text: str) -> Iterator[Statement]:
             yield Statement(match.start(), *content, "phrase")
     for match in _NAMED.finditer(text):
         yield Statement(match.start(), *match.span("named"), "phrase")
-    said = _LAST_SENTENCE.search(text, max(0, len(text) - 320))
-    begin = said.start() if said else len(text)
-    bracketed = list(_BRACKETED_LETTER.finditer(text, begin))
-    if len(bracketed) == 1 and text[begin : bracketed[0].start()].count(" ") > 1:
-        yield Statement(bracketed[0].start(), *bracketed[0].span("letter"), "phrase", 1)
+    for match in _CORRECT_LABEL.finditer(text):
+        if (content := _content(text, match.end())) is not None:
+            yield Statement(match.start(), *content, "phrase", 1)
+    yield from _letters(text)
+
+
+def _letters(text: str) -> Iterator[Statement]:
+    """Yield statements that choose a letter; uncertain ones in the last sentence only."""
     for pattern in (_CHOSEN, _VERDICT, _BEST, _SO_LETTER, _OPTION, _ONLY):
         for match in pattern.finditer(text):
             if not _only_mentioned(text, match):
                 yield Statement(match.start(), *match.span("letter"), "phrase", 1 if pattern is _ONLY else 2)
+    said = _LAST_SENTENCE.search(text, max(0, len(text) - _LONGEST_LAST))
+    if said is None:
+        return
+    for pattern in (_LETTER_END, _ONLY_LETTER, _SEEMS):
+        for match in pattern.finditer(text, said.start()):
+            yield Statement(match.start(), *match.span("letter"), "phrase", 1)
+    bracketed = list(_BRACKETED_LETTER.finditer(text, said.start()))
+    if len(bracketed) == 1 and text[said.start() : bracketed[0].start()].count(" ") > 1:
+        yield Statement(bracketed[0].start(), *bracketed[0].span("letter"), "phrase", 1)
 
 
 def _headings(text: str, original: str) -> Iterator[Statement]:

@@ -28,11 +28,13 @@ _SOLUTIONS: Final = re.compile(
 )
 _LABELLED_CODE: Final = re.compile(r"[^\n:]{1,80}:\s(`[^`\n]{1,80}`|\*\*[^*\n]{1,80}\*\*)[.]?")
 _CONSEQUENCE: Final = re.compile(
-    rf"[,;，；—–]\s?(?:(?:and|und|et|y|e)\s)?(?:{any_of('so')}|which|for|leaving|making|giving|adding up|totalling|"
+    rf"[,;，；—–]\s?(?:(?:and|und|et|y|e)\s)?(?:{any_of('so')}|which|for|leaving|making|giving|meaning|we get|"
+    rf"we obtain|we find|you get|i get|erhält man|ergibt sich|on obtient|on trouve|obtenemos|per cui|"
+    rf"si ottiene|obtemos|adding up|totalling|"
     rf"totaling|resulting|"
     r"that leaves|that makes|wobei|was|womit|wodurch|auxquels|ce qui|on|il|elle|lo que|con lo que|il che|o que|"
     r"что)(?!\w)\s?|"
-    rf"[,，](?:{any_of('so')})|[,，]\s?[^\W\d]\w{{0,14}}\s(?:\w{{1,12}}\s)?(?=(?:also|somit|damit|donc|por tanto|"
+    rf"[,，、](?:{any_of('so')})|[,，]\s?[^\W\d]\w{{0,14}}\s(?:\w{{1,12}}\s)?(?=(?:also|somit|damit|donc|por tanto|"
     rf"portanto)\s)|"
     r"(?<=\d)\s(?:so|giving|leaving|making)\s|[;；]\s?(?=\d)|^(?:so|thus|hence|therefore|also|donc|entonces|"
     r"quindi)[\s,]\s?",
@@ -42,6 +44,15 @@ _TAIL_TOTAL: Final = re.compile(
     r"\s(?:altogether|in all|in total|together|left|remaining|insgesamt|zusammen|übrig|en tout|au total|en total|"
     r"in totale|no total)"
     r"\s?[.!]?$",
+    re.IGNORECASE,
+)
+_RESULT: Final = re.compile(r"[=≈]\s?[$€£]?(\d[\d.,]*\d|\d)")
+_NO_UNIT: Final = r"(?:in|on|at|for|left|and|or|to|is|are|im|in|an|und|übrig|en|et|dans|y|e|da|con|with)"
+_WORDED: Final = re.compile(
+    r"\d[^.\n]{0,60}?\b(?:plus|minus|times|divided by|multiplied by|mal|geteilt durch|fois|divisé par|más|menos|più|"
+    r"meno|vezes)\s"
+    r"[^.\n]{0,60}?\b(?:is|makes|gives|equals|ist|sind|ergibt|macht|font|fait|égale|es|son|da|fa|é|são)\s"
+    r"(\d[\d.,:]*(?:\s[^\s\d.,;:!?]+)?)\s?[.!]?$",
     re.IGNORECASE,
 )
 _COUNT: Final = re.compile(r"\d[\d.,]*")
@@ -109,7 +120,12 @@ def _calculation(original: str, text: str, end: int) -> Found | None:
         concluded = _concluded(text, begin, left, right)
         equated = _made(text, left, right) or _equated(text, left, right)
         span = concluded if concluded and "=" not in text[concluded[0] : right] else equated
-    span = span or _concluded(text, begin, left, right)
+    span = (
+        span
+        or _concluded(text, begin, left, right)
+        or _restated(text, begin, left, right)
+        or _worded(text, left, right)
+    )
     if _EQUATION.fullmatch(text[left:right].rstrip(".$ ")) is not None and len(listed) > 1:
         span = left, right
     elif span is None and len(listed) > 1 and _SUM.search(text, begin, listed[-2][1]) is not None:
@@ -156,7 +172,24 @@ def _concluded(text: str, begin: int, left: int, right: int) -> Span | None:
             last = found
     if last is None or len(_COUNT.findall(text[begin : last.start()])) < 2:
         return None
-    return quantity(text, last.end(), right)
+    return quantity(text, last.end(), right, most=2)
+
+
+def _restated(text: str, begin: int, left: int, right: int) -> Span | None:
+    """Return the number of a sentence that restates the result of a calculation before it, with its unit."""
+    results = _RESULT.findall(text, begin, left)
+    if not results:
+        return None
+    found = re.compile(rf"(?<![\w.,]){re.escape(results[-1])}(?!\d)(?:\s(?!{_NO_UNIT}\b)[^\s\d.,;:!?]+)?").search(
+        text, left, right
+    )
+    return None if found is None or found.end() == left else found.span()
+
+
+def _worded(text: str, left: int, right: int) -> Span | None:
+    """Return the result of a calculation in words: "9:40 plus 35 minutes is 10:15"."""
+    found = _WORDED.search(text, left, right)
+    return None if found is None else found.span(1)
 
 
 def _short(text: str, left: int, right: int) -> Span:
