@@ -70,7 +70,7 @@ from gradewire_proto.final_answer import find_final_answer
             "She spends 3 + 4 = 7 euros and has 13 euros left.",
             "whole",
         ),
-        ("100 - 37 = 63, so 63 seats are free.", "63 seats", "line"),
+        ("100 - 37 = 63, so 63 seats are free.", "63 seats", "calculation"),
         ("So there are 12 × 5 = 60 pencils.", "60 pencils", "calculation"),
         ("The train needs 240 / 80 = 3 hours.", "3 hours", "calculation"),
         ("p = F / A = 100 N / 2 m² = 50 Pa", "50 Pa", "calculation"),

@@ -92,6 +92,7 @@ _OTHER_ANSWER: Final = re.compile(
     r"原来的|详细)\s?$",
     re.IGNORECASE,
 )
+_GUESS: Final = re.compile(r"my (?:guess|pick|choice|vote)|meine wahl|mon choix|mi elección", re.IGNORECASE)
 # Small letters only: "Just" may be a name.
 _SKIP: Final = re.compile(rf"(?:[\s:：,，=]|(?:that|dass)\s|{any_of('therefore')}(?=[\s,，:：]|[^\x00-\x7f])){{0,8}}")
 _VAGUE: Final = re.compile(
@@ -109,7 +110,7 @@ _NEGATED: Final = re.compile(
 
 _LETTER: Final = r"[(\[（]?(?P<letter>(?-i:[A-H])|[①-⑧]|(?-i:[IVX]{2,4})|(?-i:[А-Д]))[)\]）]?"
 _AFTER_LETTER: Final = (
-    rf"(?=\s?(?:[.!,;:\"'”。，；、：]|项|選項|选项|$|\n|\s[—–-]\s|\s(?:{any_of('because')}|as|is|ist|est|"
+    rf"(?=\s?(?:[.!,;:\"'”。，；、：]|项|選項|选项|$|\n|\s[—–-]\s|\s(?:{any_of('because')}|as|an|is|ist|est|"
     rf"denn|car|da)(?!\w)))"
 )
 _CHOSEN: Final = re.compile(
@@ -215,9 +216,8 @@ def _announced(text: str) -> Iterator[re.Match[str]]:
 def _statements(text: str, original: str) -> Iterator[Statement]:
     for match in _announced(text):
         certain = match["weak"] is None and match["maybe"] is None
-        if (match["weak"] is None or match["sign"] is None or _is_label(text, match.start())) and (
-            statement := _statement(text, match, 1 + certain)
-        ):
+        labelled = match["sign"] is None or (match["weak"] is None and match["sign"] != ".")  # "12 ans." are years
+        if (labelled or _is_label(text, match.start())) and (statement := _statement(text, match, 1 + certain)):
             yield statement
     for match in _CORRECT.finditer(text, max(0, len(text) - MOST_SEARCHED // 2)):  # each try costs twice as much
         if (statement := _statement(text, match, 1 + (match["maybe"] is None))) is not None:
@@ -281,16 +281,21 @@ def _only_mentioned(text: str, match: re.Match[str]) -> bool:
     return _BEFORE.search(text[max(0, match.start() - 40) : match.start()]) is not None
 
 
+def _is_other(text: str, match: re.Match[str]) -> bool:
+    """Return True if a phrase announces another answer than the final one: "my first answer", "my guess was"."""
+    guessed = match["is"] in {"was", "war", "était", "era", "fue"} and _GUESS.match(text, match.start()) is not None
+    return guessed or _OTHER_ANSWER.search(text[max(0, match.start() - 24) : match.start()]) is not None
+
+
 def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
     """Return a statement, or None where the phrase only speaks about an answer."""
-    if _OTHER_ANSWER.search(text[max(0, match.start() - 24) : match.start()]) is not None:
+    copula = match["is"]
+    if _is_other(text, match):
         if _SAID_LATER.search(text, match.end()) is not None:
             return None
         force = 1
-    copula = match["is"]
-    if copula and copula.istitle() and copula.isascii() and text[match.end() - 1] not in ":：":
-        return None  # a title: "The Answer Is Never"
-    if _only_mentioned(text, match):
+    title = copula and copula.istitle() and copula.isascii() and text[match.end() - 1] not in ":："
+    if title or _only_mentioned(text, match):  # a title: "The Answer Is Never"
         return None
     left = _SKIP.match(text, match.end())
     end = left.end() if left else match.end()

@@ -15,7 +15,7 @@ _MOST_READ: Final = 1200
 _LETTER: Final = re.compile(r"[A-J][.)]?")
 _REASONED_LETTER: Final = re.compile(
     rf"[*_]{{0,3}}([A-H])[*_]{{0,3}}(?:[,，]?\s?(?:{any_of('because')})(?!\w)|,\s(?:{any_of('aside')})\s|"
-    rf"\s[—–]\s\S+\s\S)",
+    rf"\s[—–-]\s\S+\s\S)",
     re.IGNORECASE,
 )
 _ITEM: Final = re.compile(r"[|#*•>\\-]|\d+[.)]\s")
@@ -32,7 +32,8 @@ _CONSEQUENCE: Final = re.compile(
     rf"we obtain|we find|you get|i get|erhält man|ergibt sich|on obtient|on trouve|obtenemos|per cui|"
     rf"si ottiene|obtemos|adding up|totalling|"
     rf"totaling|resulting|"
-    r"that leaves|that makes|wobei|was|womit|wodurch|auxquels|ce qui|on|il|elle|lo que|con lo que|il che|o que|"
+    r"that leaves|that makes|wobei|was|womit|wodurch|auxquels|ce qui|on|il|elle|lo que|por lo que|para un total|"
+    r"pour un total|macht|con lo que|il che|o que|"
     r"что)(?!\w)\s?|"
     rf"[,，、](?:{any_of('so')})|[,，]\s?[^\W\d]\w{{0,14}}\s(?:\w{{1,12}}\s)?(?=(?:also|somit|damit|donc|por tanto|"
     rf"portanto)\s)|"
@@ -119,13 +120,9 @@ def _calculation(original: str, text: str, end: int) -> Found | None:
     if _ARITHMETIC.search(text, begin, end) is not None:
         concluded = _concluded(text, begin, left, right)
         equated = _made(text, left, right) or _equated(text, left, right)
-        span = concluded if concluded and "=" not in text[concluded[0] : right] else equated
-    span = (
-        span
-        or _concluded(text, begin, left, right)
-        or _restated(text, begin, left, right)
-        or _worded(text, left, right)
-    )
+        restated = _restated(text, begin, left, right)
+        span = concluded if concluded and "=" not in text[concluded[0] : right] else restated or equated
+    span = span or _concluded(text, begin, left, right) or _worded(text, left, right)
     if _EQUATION.fullmatch(text[left:right].rstrip(".$ ")) is not None and len(listed) > 1:
         span = left, right
     elif span is None and len(listed) > 1 and _SUM.search(text, begin, listed[-2][1]) is not None:
@@ -177,13 +174,14 @@ def _concluded(text: str, begin: int, left: int, right: int) -> Span | None:
 
 def _restated(text: str, begin: int, left: int, right: int) -> Span | None:
     """Return the number of a sentence that restates the result of a calculation before it, with its unit."""
-    results = _RESULT.findall(text, begin, left)
+    results = list(_RESULT.finditer(text, begin, right))
     if not results:
         return None
-    found = re.compile(rf"(?<![\w.,]){re.escape(results[-1])}(?!\d)(?:\s(?!{_NO_UNIT}\b)[^\s\d.,;:!?]+)?").search(
-        text, left, right
-    )
-    return None if found is None or found.end() == left else found.span()
+    result = results[-1]
+    unit = rf"(?:\s(?!{_NO_UNIT}\b)[^\s\d.,;:!?]+|[\u3040-\u9fff]{{1,3}}(?=[。，]|$))?"
+    again = rf"(?<![A-Za-z\d.,]){re.escape(result[1])}(?!\d){unit}"
+    found = re.compile(again).search(text, max(left, result.end()), right)
+    return None if found is None else found.span()
 
 
 def _worded(text: str, left: int, right: int) -> Span | None:
