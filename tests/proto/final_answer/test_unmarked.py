@@ -205,3 +205,40 @@ from gradewire_proto.final_answer import find_final_answer
 def test_an_answer_without_a_mark_is_found_or_left_whole(completion: str, answer: str, position: str) -> None:
     found = find_final_answer(completion)
     assert (found.text, found.position) == (answer, position)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("$1.80 split four ways is 180 / 4 cents, so each gets 45 cents.", "45 cents"),
+        ("The ticket costs 12 and the snack 5, for a total of 17 dollars.", "17 dollars"),
+        ("3 boxes of 12 make 36 eggs; 4 are broken; 32 remain.", "32"),
+        ("250 + 130 = 380; 380 - 95 = 285. There are 285 books left in the library.", "285 books"),
+        ("9:40 plus 35 minutes is 10:15.", "10:15"),
+        ("15 % de 200 = 30, le prix est donc de 170 euros.", "170 euros"),
+        ("Gasta 7 + 5 = 12 euros y le quedan 20 - 12 = 8 euros.", "8 euros"),
+        ("100-37=63，所以还剩63元。", "63元"),
+        ("There were 3 parts and 27 articles; 5 were later removed.", None),
+        ("The bank opened in 1850 and closed in 1932.", None),
+        ("It rained for 3 days, so the game was moved to Sunday.", None),
+    ],
+)
+def test_a_conclusion_from_numbers_is_a_calculation(completion: str, answer: str | None) -> None:
+    assert find_final_answer(completion).text == (answer or completion)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("C, since the other three all involve heat.", "C"),
+        ("**B** — the enzyme is denatured.", "B"),
+        ("The only statement supported by the data is C.", "C"),
+        ("Looking at each statement, only (D) matches the passage.", "D"),
+        ("D is correct because the others are too general.", "D"),
+        ("Seule la réponse D convient.", "D"),
+        ("A, B and D", "A, B and D"),
+        ("Vitamin C, zinc and iron", "Vitamin C, zinc and iron"),
+    ],
+)
+def test_a_letter_that_a_sentence_chooses_is_the_answer(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

@@ -33,7 +33,7 @@ _DOUBT: Final = re.compile(
 _FAULT: Final = re.compile(
     r"(?:i|we)(?:['’]ve| have| had)? (?:\w+ly )?(?:mis\w+|confused|forgot\w*|mixed|transposed|swapped|overlooked|"
     r"missed|dropped|skipped|"
-    r"omitted|ignored|double.counted|retract)(?!\w)|"
+    r"omitted|ignored|double.counted|retract|(?:read|used|took|picked|looked at|added) the wrong)(?!\w)|"
     r"ich (?:habe|hatte|hab)\s[^.,:;!?\n]{0,40}?(?:ver(?:wechselt|tauscht|gessen|zählt|rechnet|tan|lesen|dreht)|"
     r"übersehen|falsch \w+)|"
     r"j['’](?:ai|avais) (?:confondu|oublié|mal \w+|inversé|sauté|omis)|(?:me )?(?:confundí|olvidé|equivoqué|salté|"

@@ -35,7 +35,8 @@ _CONSEQUENCE: Final = re.compile(
     r"that leaves|that makes|wobei|was|womit|wodurch|auxquels|ce qui|on|il|elle|lo que|por lo que|para un total|"
     r"pour un total|macht|con lo que|il che|o que|"
     r"что)(?!\w)\s?|"
-    rf"[,，、](?:{any_of('so')})|[,，]\s?[^\W\d]\w{{0,14}}\s(?:\w{{1,12}}\s)?(?=(?:also|somit|damit|donc|por tanto|"
+    rf"[,，、](?:{any_of('so')})|[,，]\s?[^\W\d]\w{{0,14}}\s(?:\w{{1,12}}\s){{0,3}}?(?=(?:also|somit|"
+    rf"damit|donc|por tanto|"
     rf"portanto)\s)|"
     r"(?<=\d)\s(?:so|giving|leaving|making)\s|[;；]\s?(?=\d)|^(?:so|thus|hence|therefore|also|donc|entonces|"
     r"quindi)[\s,]\s?",
