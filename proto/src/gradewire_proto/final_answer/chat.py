@@ -29,7 +29,7 @@ _OPEN_LABEL: Final = re.compile(
 
 _LONGEST_OPENED: Final = 4000
 _COURTESY: Final = re.compile(
-    r"(?<!\w)(?:question|great|nice|good|fun|love|lovely|interesting|fascinating|wonderful|awesome|help|assist|glad|"
+    r"(?<!\w)(?:question|great|nice|good|fun one|lovely|interesting|fascinating|wonderful|awesome|help|assist|glad|"
     r"happy|pleasure|thanks?|"
     r"welcome|patience|sure|of course|klar|natürlich|claro|certo|bien sûr|évidemment|frage|toll|super|schön|spannend|"
     r"interessant|danke|gern|helfen|hilfe|freue?|"
@@ -41,13 +41,13 @@ _COURTESY: Final = re.compile(
     re.IGNORECASE,
 )
 _EXCLAIMED: Final = re.compile(
-    r"[¡\s]{0,4}[^.!?:。！？\n]{1,60}[!！]+\s{0,4}(?:[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]\s{0,2})*(?=\S)"
+    r"[¡\s]{0,4}[^.!?:。！？\n\"“„«]{1,60}[!！]+\s{0,4}"
+    r"(?:[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]\s{0,2})*(?=[^\sa-zà-ÿ])"
 )
 _COURTEOUS: Final = re.compile(r"[^.!?:。！？\n]{1,80}[.!。！]\s{0,4}(?=\S)")
 _ADDRESSED: Final = re.compile(
-    r"[^.!?:。！？\n]{0,40}?(?<!\w)(?:you|dir|ihnen|euch|te|vous|le|ti|lhe|вам|тебе|您|"
-    r"你)(?!\w)[^.!?:。！？\n]{0,24}[:：]\s{0,4}(?=\S)",
-    re.IGNORECASE,
+    r"[^.!?:。！？\n]{0,40}?(?<!\w)(?:you|dir|ihnen|Ihnen|euch|te|vous|ti|lhe|вам|тебе|您|"
+    r"你)(?!\w)[^.!?:。！？\n]{0,24}[:：]\s{0,4}(?=\S)"
 )
 _EMOJI: Final = re.compile(r"[\s\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\u200d]+\Z")
 _BELIEVED: Final = re.compile(
@@ -110,7 +110,7 @@ def _after_opener(text: str, begin: int, end: int) -> int:
     if (
         courteous is not None
         and len(courteous[0].split()) <= 9
-        and (_COURTESY.search(courteous[0]) is not None and _IT_IS.match(text, courteous.end(), end) is not None)
+        and (_COURTESY.search(courteous[0][:16]) is not None and _IT_IS.match(text, courteous.end(), end) is not None)
     ):
         return courteous.end()
     addressed = _ADDRESSED.match(text, begin, end)

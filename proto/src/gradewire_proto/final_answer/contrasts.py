@@ -21,8 +21,8 @@ _WRONG: Final = re.compile(
 _FIRST: Final = re.compile(any_of("first"), re.IGNORECASE)
 _SUPPOSED: Final = re.compile(
     r"\b(?:many|most|some|peop\w+|students|children|(?:a )?beginners?|(?:a )?novices?|readers|everyone|everybody|"
-    r"anyone)\s(?:\w+\s){0,4}?"
-    r"(?:thinks?|says?|assumes?|guess|believes?|expects?|answers?|picks?|chooses?|named|confuses?|calls?|reach|"
+    r"anyone)\s(?!of )(?:\w+\s){0,3}?"
+    r"(?:thinks?|says?|assumes?|guess|believes?|expects?|answers?|picks?|chooses?|confuses?|calls?|reach|"
     r"imagines?|pictures?|associates?|writes?|repl(?:y|ies)|respond|jump|bets?|supposes?|"
     r"go for|opts? for|mistakes?)\b|"
     r"\bi\s(?:\w+\s){0,2}?(?:thought|guessed|assumed|expected|believed|suspected|leaned)\b|\bi was (?:sure|about|"
@@ -106,7 +106,7 @@ _NOT_THEN: Final = re.compile(
     rf"{_NEGATION}(?!\s(?:only|nur|solo|seulement|"
     rf"just))[^.;。；!?！？\n]{{1,200}}?[.;,。；，—–]\s{{0,4}}(?P<next>"
     r"(?:(?:actually|instead|tatsächlich|en réalité)\s)?"
-    rf"(?:{any_of('it_is')}|(?:er|sie) (?:ist|war|heißt)|(?:she|he|they|we) (?:is|was|are|should|must)|you|"
+    rf"(?:{any_of('it_is')}|(?:er|sie) (?:ist|war|heißt)|(?:she|he) is|we should|you|"
     r"(?:它|他|她|这|那)是(?=\w)|"
     r"(?:his|her|its|their|the (?:right|correct|real|actual|true|proper)) \w+(?: \w+)? (?:is|"
     r"was))(?:(?!\w)|(?<=是))[^\n]{1,300}|"
@@ -133,16 +133,21 @@ _PRONOUN: Final = (
 )
 _SAME_VERB: Final = (
     re.compile(
-        rf"(?:\b(?:do not|don['’]t|does not|doesn['’]t|never|(?:should|must|can|could)\s?(?:not|n['’]t)|cannot|no|"
-        rf"non|não|nunca|"
-        rf"mai|не)\s)(?P<verb>[^\W\d_]{{2,16}}?)[^\W\d_]{{0,3}}\s{_WORDS}[,;.:—–]\s{{0,4}}"
-        rf"(?:{_PRONOUN}\s(?:\w{{3,7}}\s)?)?{_INSTEAD_WORD}(?P=verb)[^\W\d_]{{0,3}}\s(?P<true>\S[^\n]{{0,300}})",
+        rf"\b(?:do not|don['’]t|never|(?:should|must|can|could)\s?(?:not|n['’]t)|cannot|"
+        rf"не)\s(?P<verb>[^\W\d_]{{2,16}})\s"
+        rf"{_WORDS}[,;.:—–]\s{{0,4}}(?:{_PRONOUN}\s(?:\w{{3,7}}\s)?)?{_INSTEAD_WORD}(?P=verb)\s(?P<true>\S[^\n]{{0,300}})",
         re.IGNORECASE,
     ),
     re.compile(
-        rf"(?<!\w)(?:n(?:e\s|['’]))?(?!{_PRONOUN}\s)(?P<verb>[^\W\d_]{{2,16}}?)[^\W\d_]{{0,3}}\s(?:\w+\s)?(?:nicht|"
-        rf"kein\w{{0,2}}|nie|niemals|pas|jamais|niet|geen|never|not)\s{_WORDS}[,;.:—–]\s{{0,4}}(?:{_PRONOUN}\s)?"
-        rf"{_INSTEAD_WORD}(?P=verb)[^\W\d_]{{0,3}}\s(?P<true>\S[^\n]{{0,300}})",
+        rf"\b(?:does not|doesn['’]t|no|non|não|nunca|mai)\s(?P<verb>[^\W\d_]{{2,16}}?)[aeioué]?(?:s|re?)?\s{_WORDS}"
+        rf"[,;.:—–]\s{{0,4}}(?:{_PRONOUN}\s)?{_INSTEAD_WORD}(?P=verb)[aeioué]?s?\s(?P<true>\S[^\n]{{0,300}})",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"(?<!\w)(?:n(?:e\s|['’]))?(?!{_PRONOUN}\s|(?:is|are|was|were|do|does|did)\b)"
+        rf"(?P<verb>[^\W\d_]{{3,16}}?)(?:e|s|t|st|en|z)?\s(?:\w+\s)?(?:nicht|kein\w{{0,2}}|nie|niemals|pas|jamais|niet|"
+        rf"geen|never)\s{_WORDS}[,;.:—–]\s{{0,4}}"
+        rf"(?:{_PRONOUN}\s)?{_INSTEAD_WORD}(?P=verb)(?:e|s|t|st|en|z)?\s(?P<true>\S[^\n]{{0,300}})",
         re.IGNORECASE,
     ),
     re.compile(
@@ -171,7 +176,7 @@ _REJECTED: Final = re.compile(
     r"[,，]?\s(?:rather than|instead of|as opposed to|statt|anstatt|plutôt que|au lieu d[eu']|en vez de|en lugar de|"
     r"invece di|"
     r"anziché|em vez de)\s)(?!(?:only|just|because|when|if|by|weil|nur|to|merely|that|so|too|"
-    r"very|yet)\b)(?:[^\s,;，；]+\s){0,5}[^\s,;，；]+\s?$",
+    r"very|yet)\b)(?:(?!(?:so|is|are|it|because)\s)[^\s,;，；]+\s){0,5}[^\s,;，；]+\s?$",
     re.IGNORECASE,
 )
 _PREPOSITION: Final = re.compile(

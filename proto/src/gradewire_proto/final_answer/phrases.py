@@ -167,6 +167,7 @@ _CORRECT_LABEL: Final = re.compile(
     rf"(?:^|(?<=[.!?\n]\s))(?:{any_of('correct')})(?:\s\w{{1,16}})?\s?[:：]\s{{0,4}}(?=\S)", re.IGNORECASE
 )
 _BRACKETED_LETTER: Final = re.compile(r"(?<![\w)])\((?P<letter>[A-H])\)(?!\w)")
+_BRACKETED_WORD: Final = re.compile(r"\([^\W\d_]{1,4}\)")
 _LONGEST_LAST: Final = 320
 _LAST_SENTENCE: Final = re.compile(r"[^.!?。\n]{1,300}[.!。]?\s*$")
 _ONLY: Final = re.compile(rf"(?:只有|只剩下?){_LETTER}(?:项|選項|选项)?", re.IGNORECASE)
@@ -253,7 +254,10 @@ def _letters(text: str) -> Iterator[Statement]:
         for match in pattern.finditer(text, said.start()):
             yield Statement(match.start(), *match.span("letter"), "phrase", 1)
     bracketed = list(_BRACKETED_LETTER.finditer(text, said.start()))
-    if len(bracketed) == 1 and text[said.start() : bracketed[0].start()].count(" ") > 1:
+    if (
+        len(bracketed) == 1 == len(_BRACKETED_WORD.findall(text, said.start()))
+        and text[said.start() : bracketed[0].start()].count(" ") > 1
+    ):
         yield Statement(bracketed[0].start(), *bracketed[0].span("letter"), "phrase", 1)
 
 

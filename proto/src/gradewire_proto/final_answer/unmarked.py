@@ -28,20 +28,20 @@ _SOLUTIONS: Final = re.compile(
 )
 _LABELLED_CODE: Final = re.compile(r"[^\n:]{1,80}:\s(`[^`\n]{1,80}`|\*\*[^*\n]{1,80}\*\*)[.]?")
 _CONSEQUENCE: Final = re.compile(
-    rf"[,;，；—–]\s?(?:(?:and|und|et|y|e)\s)?(?:{any_of('so')}|which|for|leaving|making|giving|meaning|we get|"
-    rf"we obtain|we find|you get|i get|erhält man|ergibt sich|on obtient|on trouve|obtenemos|per cui|"
-    rf"si ottiene|obtemos|adding up|totalling|"
-    rf"totaling|resulting|"
-    r"that leaves|that makes|wobei|was|womit|wodurch|auxquels|ce qui|on|il|elle|lo que|por lo que|para un total|"
-    r"pour un total|macht|con lo que|il che|o que|"
-    r"что)(?!\w)\s?|"
-    rf"[,，、](?:{any_of('so')})|[,，]\s?[^\W\d]\w{{0,14}}\s(?:\w{{1,12}}\s){{0,3}}?(?=(?:also|somit|"
-    rf"damit|donc|por tanto|"
-    rf"portanto)\s)|"
-    r"(?<=\d)\s(?:so|giving|leaving|making)\s|[;；]\s?(?=\d)|^(?:so|thus|hence|therefore|also|donc|entonces|"
-    r"quindi)[\s,]\s?",
+    rf"[,;，；—–]\s?(?:(?:and|und|et|y|e)\s)?(?:{any_of('so')}|which (?:makes|gives|leaves|adds up to|comes to|means)|"
+    r"for a total of|leaving|adding up|total+ing|resulting|meaning|that (?:leaves|makes|gives)|(?:we|you|i) (?:get|"
+    r"obtain|find)|"
+    r"wobei|womit|wodurch|erhält man|ergibt sich|ce qui (?:fait|donne|laisse)|on (?:obtient|trouve)|pour un total|"
+    r"(?:con |por )?lo que|obtenemos|para un total|il che|per cui|si ottiene|o que|obtemos)(?!\w)\s?|"
+    rf"[,，、](?:{any_of('so')})|"
+    r"[,，]\s?[^\W\d]\w{0,14}\s(?:\w{1,12}\s){0,3}?(?=(?:also|somit|damit|donc|por tanto|portanto)\s)|"
+    r"(?<=\d)\s(?:so|giving|leaving|making)\s|[;；]\s?(?=\d)|"
+    r"^(?:so|thus|hence|therefore|also|donc|entonces|quindi)[\s,]\s?|[,，]\s(?:making|or|giving|was|"
+    r"macht)\s(?=\D{0,24}\d)",
     re.IGNORECASE,
 )
+_LONGEST_SUM: Final = 120
+_YEAR: Final = re.compile(r"(?:1[5-9]|20)\d\d\s?[.!]?")
 _TAIL_TOTAL: Final = re.compile(
     r"\s(?:altogether|in all|in total|together|left|remaining|insgesamt|zusammen|übrig|en tout|au total|en total|"
     r"in totale|no total)"
@@ -170,7 +170,11 @@ def _concluded(text: str, begin: int, left: int, right: int) -> Span | None:
             last = found
     if last is None or len(_COUNT.findall(text[begin : last.start()])) < 2:
         return None
-    return quantity(text, last.end(), right, most=2)
+    weak = last[0].strip(" ,，").lower() in {"making", "or", "giving", "was", "macht"}
+    if weak and counted is None and _ARITHMETIC.search(text, begin, last.start()) is None and len(text) > _LONGEST_SUM:
+        return None
+    span = quantity(text, last.end(), right, most=2)
+    return None if span is None or _YEAR.fullmatch(text, *span) is not None else span
 
 
 def _restated(text: str, begin: int, left: int, right: int) -> Span | None:
