@@ -8,7 +8,7 @@ from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
 _LEAD: Final = re.compile(
-    rf"(?:[\s,，:：—–-]|(?:and|but|well|no(?=,)|non(?=,)|nein(?=,)|um|hmm|oh|ah|y|et|und|e|pero|mais|aber|really|"
+    rf"(?:[\s,，:：—–-]|(?:and|but|well|no(?=,)|non(?=,)|nein(?=,)|um(?=,)|hmm|oh|ah|y|et|und|e|pero|mais|aber|really|"
     rf"actually|today|now|still|"
     rf"instead|indeed|eigentlich|eher|plutôt|más bien|"
     rf"in fact|tatsächlich|in wahrheit|en realidad|en réalité|en fait|in realtà|na verdade|the right one|"
@@ -42,10 +42,13 @@ _CLEFT: Final = re.compile(
     re.IGNORECASE,
 )
 _BY: Final = re.compile(r"(?:\w+ed|made|given|written|built|driven|shown)\s(?:with|by|in|as|from)\s(?=\S)")
+_ABOUT: Final = re.compile(r"(?:um|jedoch um|aber um)\s(?=(?:den|die|das|ein|eine|einen)\s|[A-ZÄÖÜ])")
 _OBJECT: Final = re.compile(r"(?:you|us|me|dir|uns|ihnen|nous|vous)\s(?=\S)", re.IGNORECASE)
 _YOU_DO: Final = re.compile(r"(?:you|we|one|man|on|du)\s[^\W\d_]+\s(?=\S)", re.IGNORECASE)
 _PASSIVE: Final = re.compile(r"[^\W\d_]+(?:ed|en|é|ée|és|ido|ado|to|ta|t)\s?[.!]?$")
-_ELLIPSIS: Final = re.compile(r"\s(?:did|does|do|was|is|were|has|had)\s?\.?$")
+_ELLIPSIS: Final = re.compile(
+    r"\s(?:(?:did|does)(?: (?:it|so|this|that|the job|the trick))?|do|was|is|were|has|had)\s?\.?$"
+)
 _TRAILING: Final = re.compile(
     r"\s(?:instead|after all|though|altogether|in all|in total|insgesamt|zusammen|en tout|en total|it is|ist es|"
     r"that was)\s?[.]?$"
@@ -60,10 +63,12 @@ _NOT: Final = re.compile(
     re.IGNORECASE,
 )
 _NUMBER: Final = (
-    r"(?:\d{1,2}\s?h\s?\d{2}(?!\w)|[-−+]?(?:[$€£¥]\s?)?\d(?:[\d.,'’\u00a0\u202f]*\d)?(?:\s\d{3})*(?:/\d+)?(?:\s?[%°])?)"
+    r"(?:\d{1,2}(?:\s?h\s?|:)\d{2}(?!\w)|"
+    r"[-−+]?(?:[$€£¥]\s?)?\d(?:[\d.,'’\u00a0\u202f]*\d)?(?:\s\d{3})*(?:/\d+)?(?:\s?[%°])?)"
 )
 _TAIL_QUANTITY: Final = re.compile(
-    rf"(?<![\w.,=+*/×·÷(−-])({_NUMBER}(?:\s?[^\s\d.,;:!?]+(?:\s(?:of|de|d['’]|von|di)?\s?[^\s\d.,;:!?]+)?)?)\s?[.!。！]?$"
+    rf"(?:(?<=[\u3040-\u9fff])|(?<![\w.,=+*/×·÷(−-]))({_NUMBER}(?:\s?[^\s\d.,;:!?]+(?:\s(?:of|de|d['’]|von|"
+    rf"di)?\s?[^\s\d.,;:!?]+)?)?)\s?[.!。！]?$"
 )
 _REMAINS: Final = re.compile(
     rf"(?:^|\s)({_NUMBER}(?:\s[^\s\d.,;:!?]+)?)\s(?:remain\w*|(?:are|is|were) (?:left|needed|missing)|stay|bleiben|"
@@ -103,7 +108,7 @@ def asserted_answer(text: str, left: int, right: int) -> Span:
     for ends in (_TRAILING, _NOT, _CLEFT):
         if (end := ends.search(text, left + 1, right)) is not None:
             right = end.start()
-    return trimmed(text, _after(_BY, text, left, right), right)
+    return trimmed(text, max(_after(_BY, text, left, right), _after(_ABOUT, text, left, right)), right)
 
 
 def _concluding(text: str, left: int, right: int) -> Span:
@@ -115,7 +120,9 @@ def _concluding(text: str, left: int, right: int) -> Span:
             left = _after(_LEAD, text, named, right)
     elif (colon := _COLON.search(text, left, right)) is not None:
         said = _IT_IS.match(text, left, colon.start())
-        explained = len(text[left : colon.start()].split()) <= 2 and len(text[colon.end() : right].split()) > 2
+        explained = (
+            len(text[left : colon.start()].split()) <= 2 and len(re.findall(r"\w+", text[colon.end() : right])) > 2
+        )
         if (said is not None and text[said.end() : colon.start()].strip()) or (said is None and explained):
             right = colon.start()
         else:
@@ -135,7 +142,7 @@ def _after_verb(text: str, left: int, right: int) -> int:
     if (it_is := _after(_IT_IS, text, left, right)) > left:
         return _after(_IT_IS, text, it_is, right)
     bracket = text.find(" (", left, right)
-    verb = _VERB.search(text, left, right if bracket < 0 else bracket)
+    verb = _VERB.search(text, left, right if bracket < 0 else bracket + 2)
     if _AMOUNT.match(text, left, right) is not None:
         return left
     if verb is not None and len(text[left : verb.start()].split()) <= 14:
@@ -146,10 +153,10 @@ def _after_verb(text: str, left: int, right: int) -> int:
     return left if unspaced is None else unspaced.end()
 
 
-def quantity(text: str, left: int, right: int) -> Span | None:
-    """Return the span of a sentence's only number with its unit, if the sentence ends with it; otherwise None."""
+def quantity(text: str, left: int, right: int, most: int = 1) -> Span | None:
+    """Return the span of the number at a sentence's end, with its unit; None if it has more than `most` numbers."""
     sentence = text[left:right]
-    if len(re.findall(_NUMBER, sentence[:LONGEST_SENTENCE])) != 1:
+    if not 1 <= len(re.findall(_NUMBER, sentence[:LONGEST_SENTENCE])) <= most:
         return None
     if (remains := _REMAINS.search(sentence)) is not None:
         return trimmed(text, left + remains.start(1), left + remains.end(1))

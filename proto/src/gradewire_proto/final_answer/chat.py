@@ -5,6 +5,7 @@ from typing import Final
 
 from gradewire_proto.final_answer.assertions import asserted_answer
 from gradewire_proto.final_answer.clauses import sentences, tidied, without_end
+from gradewire_proto.final_answer.corrections import retracts
 from gradewire_proto.final_answer.found import Found, finish
 from gradewire_proto.final_answer.marks import Statement, empty_mark
 from gradewire_proto.final_answer.words import any_of
@@ -14,10 +15,10 @@ _CLOSER: Final = re.compile(
 )
 _OPENER: Final = re.compile(
     rf"[¡\s]{{0,4}}(?:{any_of('opener')})(?:[,，]\s?(?:{any_of('opener')})){{0,2}}(?:[^.!?:。！,，]{{0,24}}[.!。！:：]|"
-    rf"[,，:：])\s{{0,4}}(?:👋\s?)?",
+    rf"[,，:：]|\s[—–-](?=\s))\s{{0,4}}(?:👋\s?)?",
     re.IGNORECASE,
 )
-_IT_IS: Final = re.compile(rf"(?:{any_of('it_is')})(?!\w|['’]\w)\s?(?=\S)", re.IGNORECASE)
+_IT_IS: Final = re.compile(rf"(?:{any_of('it_is')})(?:(?!\w|['’]\w)|(?<=[\u4e00-\u9fff]))\s?(?=\S)", re.IGNORECASE)
 _YOU: Final = re.compile(any_of("you"), re.IGNORECASE)
 _PLANNING: Final = re.compile(rf"[\s*#_]{{0,8}}(?:{any_of('planning')})", re.IGNORECASE)
 _FINISHED: Final = re.compile(r"[.!?。！？…)\]}\"'”»*_`|$]\s*$|\d\s*\S{0,4}\s*$")
@@ -28,9 +29,10 @@ _OPEN_LABEL: Final = re.compile(
 
 _LONGEST_OPENED: Final = 4000
 _COURTESY: Final = re.compile(
-    r"(?<!\w)(?:question|great|nice|good|fun|love|lovely|interesting|fascinating|wonderful|awesome|help|assist|glad|"
+    r"(?<!\w)(?:question|great|nice|good|fun one|lovely|interesting|fascinating|wonderful|awesome|help|assist|glad|"
     r"happy|pleasure|thanks?|"
-    r"welcome|patience|sure|of course|frage|toll|super|schön|spannend|interessant|danke|gern|helfen|hilfe|freue?|"
+    r"welcome|patience|sure|of course|klar|natürlich|claro|certo|bien sûr|évidemment|frage|toll|super|schön|spannend|"
+    r"interessant|danke|gern|helfen|hilfe|freue?|"
     r"intéressant|bonne|belle|"
     r"merci|plaisir|ravi|aider|génial|pregunta|interesante|buen|gracias|gusto|ayudar|encantado|genial|domanda|bella|"
     r"interessante|grazie|"
@@ -39,18 +41,24 @@ _COURTESY: Final = re.compile(
     re.IGNORECASE,
 )
 _EXCLAIMED: Final = re.compile(
-    r"[¡\s]{0,4}[^.!?:。！？\n]{1,60}[!！]+\s{0,4}(?:[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]\s{0,2})*(?=\S)"
+    r"[¡\s]{0,4}[^.!?:。！？\n\"“„«]{1,60}[!！]+\s{0,4}"
+    r"(?:[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]\s{0,2})*(?=[^\sa-zà-ÿ])"
 )
 _COURTEOUS: Final = re.compile(r"[^.!?:。！？\n]{1,80}[.!。！]\s{0,4}(?=\S)")
 _ADDRESSED: Final = re.compile(
-    r"[^.!?:。！？\n]{0,40}?(?<!\w)(?:you|dir|ihnen|euch|te|vous|le|ti|lhe|вам|тебе|您|"
-    r"你)(?!\w)[^.!?:。！？\n]{0,24}[:：]\s{0,4}(?=\S)",
-    re.IGNORECASE,
+    r"[^.!?:。！？\n]{0,40}?(?<!\w)(?:you|dir|ihnen|Ihnen|euch|te|vous|ti|lhe|вам|тебе|您|"
+    r"你)(?!\w)[^.!?:。！？\n]{0,24}[:：]\s{0,4}(?=\S)"
 )
 _EMOJI: Final = re.compile(r"[\s\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\u200d]+\Z")
 _BELIEVED: Final = re.compile(
     rf"(?=(?:i|ich|je|creo|pienso|penso|credo|acho|я)\s)(?:{any_of('it_is')})(?!\w)", re.IGNORECASE
 )
+_GREETED: Final = re.compile(
+    r"(?:hello|hi|hey|good morning|good evening|good night|bonjour|hola|hallo|ciao|salut|oh|"
+    r"ah),\s\w+(?:\s\w+)?[.!?]?\s*",
+    re.IGNORECASE,
+)
+"""A greeting by name, such as the title "Hello, Dolly!"."""
 _FURTHER: Final = re.compile(
     r"(?<!\w)(?:help|else|more|further|noch|weiter|sonst|autre|plus|más|otra|altro|mais|outra|ещё|ещe|можем|помочь|"
     r"еще)(?!\w)|其他|还|吗|别的|"
@@ -83,13 +91,13 @@ def without_closers(text: str) -> int:
 def _closes(text: str, left: int, right: int) -> bool:
     """Return True if a sentence addresses the reader: it begins with a closing word, or offers further help."""
     if _CLOSER.match(text, left, right) is not None:
-        return True
+        return not retracts(text, left, right)
     return text[right - 1] in "?？" and right - left <= 80 and _FURTHER.search(text, left, right) is not None
 
 
 def _after_opener(text: str, begin: int, end: int) -> int:
     """Return the end of a sentence that opens a chat, or `begin` without such a sentence."""
-    if (opener := _OPENER.match(text, begin, end)) is not None:
+    if (opener := _OPENER.match(text, begin, end)) is not None and _GREETED.fullmatch(text, begin, end) is None:
         return opener.end()
     exclaimed = _EXCLAIMED.match(text, begin, end)
     if (
@@ -102,7 +110,7 @@ def _after_opener(text: str, begin: int, end: int) -> int:
     if (
         courteous is not None
         and len(courteous[0].split()) <= 9
-        and (_COURTESY.search(courteous[0]) is not None and _IT_IS.match(text, courteous.end(), end) is not None)
+        and (_COURTESY.search(courteous[0][:16]) is not None and _IT_IS.match(text, courteous.end(), end) is not None)
     ):
         return courteous.end()
     addressed = _ADDRESSED.match(text, begin, end)

@@ -14,6 +14,8 @@ LONGEST_SENTENCE: Final = 600
 _END: Final = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_`]{0,3}(?=\s|$)|[。！？]+[”」』》）)\"]{0,2}|\n")
 _BEFORE_STOP: Final = re.compile(r"(?:^|[\s(\"'„“\[./-])([^\W\d_]{1,6})\.$")
 _ORDINAL: Final = re.compile(r"(?:^|\s)\d{1,3}\.$")
+_CLOCK: Final = re.compile(r"\d\s?[ap]\.\s?m\.$")
+_NEXT_SENTENCE: Final = re.compile(r"[A-ZÀ-Þ][a-zà-ÿ]+\s")
 _INITIAL: Final = re.compile(r"[A-Z]\.(?:\s|[A-Z])")
 _AFTER_ORDINAL: Final = re.compile(
     "Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahrh|Platz|Klasse|Liga|Etage|Stock"
@@ -110,11 +112,17 @@ _PLACE: Final = re.compile(
     r"na|в|на)\s",
     re.IGNORECASE,
 )
+_EXPLAINS: Final = re.compile(
+    r"[a-zà-ÿ]{2,12}(?:ing|ant|ando|endo|iendo)\s|(?:known|born|named|founded|located|used|made)\s"
+)
+_FULL_NAME: Final = re.compile(r"[A-ZÀ-Þ]\w+(?:\s(?:de|von|van|da|di|del|la|[A-Z]\.))*\s[A-ZÀ-Þ]\w+")
 _TITLED: Final = re.compile(r"[A-ZÄÖÜ]\w+\s(?:von|der|des|vom|of|du|de|di|do|da)\s")
 _CONDITION: Final = re.compile(
-    r"([-−+$€£¥]{0,2}\d[\d.,:/]{0,20}\s?[%°]?(?:\s?[^\W\d][\w²³/°%-]{0,14})?|[A-H]|yes|no|ja|nein|oui|non|sí|sì|sim|"
+    r"([-−+$€£¥]{0,2}\d[\d.,:/]{0,20}(?:\s?[%°])?(?:\s?[^\W\d][\w²³/°%-]{0,14})??|[A-H]|yes|no|ja|nein|oui|non|sí|sì|"
+    r"sim|"
     r"não)\s"
-    r"(?:when|if|once|after|provided|assuming|including|excluding|counting|without|using|by|wenn|sobald|ohne|mit|"
+    r"(?:for (?:the|this|these) reasons?|per|according to|when|if|once|after|provided|assuming|including|excluding|"
+    r"counting|without|using|by|wenn|sobald|ohne|mit|"
     r"inklusive|si|quand|"
     r"lorsque|sans|avec|cuando|sin|con|incluyendo|contando|se|quando|senza|sem|contando|если|когда|and not|und nicht|"
     r"et non|y no|"
@@ -153,7 +161,7 @@ def _continues(text: str, start: int, stop: int, right: int) -> bool:
     """Return True if the full stop belongs to an abbreviation, an initial or an ordinal."""
     before = text[max(start, stop - 12) : stop + 1]
     following = text[stop + 1 : min(right, stop + 16)].lstrip()
-    if not following:
+    if not following or (_CLOCK.search(before) is not None and _NEXT_SENTENCE.match(following)):
         return False
     if (word := _BEFORE_STOP.search(before)) is not None:
         last = word[1]
@@ -288,7 +296,11 @@ def _explained(inner: str) -> int | None:
 def _may_be_listed(head: str, tail: str, parts: list[str]) -> bool:
     """Return True if the parts of a list may be its first and others: all with an article or none, or short ones."""
     article = _DETERMINER.match(head) is not None
-    explains = _DETERMINER.match(tail) is not None
+    explains = (
+        _DETERMINER.match(tail) is not None
+        or _EXPLAINS.match(tail) is not None
+        or _FULL_NAME.fullmatch(head) is not None
+    )
     return (
         len(head.split()) > 5
         or (_PLACE.match(head) is not None and not explains)

@@ -19,7 +19,8 @@ _BOUNDARY: Final = re.compile(
     re.IGNORECASE,
 )
 _FILLER: Final = re.compile(
-    r"(?:(?:and|but|oh|ah|hmm|hm|um|uh|well|okay|ok|so|aber|ach|oh|mais|pero|ma|mas|哦|啊|嗯|呃|噢|no|non|nein|não|不|いや|"
+    r"(?:(?:and|but|although|though|aunque|obwohl|oh|ah|hmm|hm|um|uh|well|okay|ok|so|aber|ach|oh|mais|pero|ma|mas|哦|"
+    r"啊|嗯|呃|噢|no|non|nein|não|不|いや|"
     r"нет|nee|nie)[\s,.!…，、]{1,3})?",
     re.IGNORECASE,
 )
@@ -27,6 +28,29 @@ _AFTER_CUE: Final = r"(?=[\s,.:!?—–;…，。：、！-]|$|[^\x00-\x7f])"
 _RETRACT: Final = re.compile(rf"(?:{any_of('retract')}){_AFTER_CUE}", re.IGNORECASE)
 _DOUBT: Final = re.compile(
     rf"(?:{any_of('doubt')})(?:[,.:!?…—–;，。：！、]|\s[—–-]\s|\s(?={any_of('it_is', 'excuse', 'doubt')})|(?=是\w))",
+    re.IGNORECASE,
+)
+_FAULT: Final = re.compile(
+    r"(?:i|we)(?:['’]ve| have| had)? (?:\w+ly )?(?:mis\w+|confused|forgot\w*|mixed|transposed|swapped|overlooked|"
+    r"missed|dropped|skipped|"
+    r"omitted|ignored|double.counted|retract|(?:read|used|took|picked|looked at|added) the wrong)(?!\w)|"
+    r"ich (?:habe|hatte|hab)\s[^.,:;!?\n]{0,40}?(?:ver(?:wechselt|tauscht|gessen|zählt|rechnet|tan|lesen|dreht)|"
+    r"übersehen|falsch \w+)|"
+    r"j['’](?:ai|avais) (?:confondu|oublié|mal \w+|inversé|sauté|omis)|(?:me )?(?:confundí|olvidé|equivoqué|salté|"
+    r"(?:conté|leí|sumé) mal)|"
+    r"ho (?:dimenticato|confuso|sbagliato|saltato)|(?:me )?(?:esqueci|confundi|errei|enganei|pulei)|"
+    r"я (?:забыл|перепутал|ошиб|пропустил|неверно)\w*",
+    re.IGNORECASE,
+)
+_AGAIN: Final = re.compile(
+    r"(?:looking|reading|going|checking|counting|working|thinking|adding)\s[^.,:;\n]{0,40}?(?:again|back|closely|"
+    r"twice|closer|once more)|"
+    r"(?:bei|nach)\s(?:noch\w*|erneut\w*|genauer\w*|zweit\w*|näher\w*)\s\w+|neue[rs]? (?:versuch|rechnung|anlauf|"
+    r"ansatz)|"
+    r"en (?:re(?:lis|compt|calcul|vérifi|fais|voy)\w*ant)|(?:à|après) (?:la |une )?(?:nouvelle |seconde |"
+    r"deuxième )?re\w{4,12}|"
+    r"(?:al|tras|después de) (?:re\w+|(?:contar|mirar|leer|sumar|calcular)\w*)(?: (?:de nuevo|otra vez|bien))?|"
+    r"ri(?:legg|cont|calcol|controll|guard)\w+ndo|re(?:l|cont|calcul|f)\w+ndo",
     re.IGNORECASE,
 )
 _SAID: Final = re.compile(r"[^\s.,;:—–(-]")
@@ -83,6 +107,11 @@ def retraction(text: str, left: int, *, marked: bool) -> Span | None:
     return None
 
 
+def retracts(text: str, left: int, right: int) -> bool:
+    """Return True if a sentence begins with a retraction."""
+    return _RETRACT.match(text, left, right) is not None
+
+
 def _confirmed(text: str, left: int) -> Span | None:
     """Return the answer that a last sentence repeats after a check: "Yes, 16."."""
     listed = sentences(text, max(left, len(text) - LONGEST_SENTENCE), len(text))
@@ -107,11 +136,13 @@ def _retracted(text: str, left: int, *, marked: bool) -> list[Span]:
             continue
         filler = _FILLER.match(text, boundary.end())
         places = {boundary.end(): None, (filler or boundary).end(): None}
-        cue = next(filter(None, (_RETRACT.match(text, place) for place in places)), None)
+        cue = next(filter(None, (cue.match(text, place) for place in places for cue in (_RETRACT, _AGAIN))), None)
         if cue is None and boundary.start() <= near:
             cue = next(filter(None, (_DOUBT.match(text, place) for place in places)), None)
         if cue is not None:
             cues.append((boundary.start(), cue.end()))
+        elif _FAULT.match(text, boundary.end()) is not None:
+            cues.append((boundary.start(), boundary.end()))
     return cues[: -_MOST_CUES - 1 : -1]
 
 
@@ -142,7 +173,7 @@ def asserted(text: str, listed: list[Span], replaced: str) -> Span | None:
 def _without_excuse(text: str, span: Span) -> Span | None:
     """Return a sentence, without an excuse at its start if a statement follows; None if the sentence only excuses."""
     half = _LATER_HALF.search(text, *span)
-    excused = _EXCUSE.match(text, *span) is not None
+    excused = _EXCUSE.match(text, *span) is not None or _FAULT.match(text, *span) is not None
     if half is not None and (excused or _DEMONSTRATIVE.match(text, *span) is not None):
         return half.end(), span[1]
     if not excused and (_SPEAKER.match(text, *span) is None or _IT_IS.match(text, *span)):

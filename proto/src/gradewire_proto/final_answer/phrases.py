@@ -60,7 +60,8 @@ _CORRECT: Final = re.compile(
     r"richtiges|"
     r"korrekte|bonne|bon|"
     r"correcta|correcto|corretta|corretto|giusta|giusto|certa|certo|juiste|правильный|правильная|правильное)|正确的?|正確的?)"
-    rf"(?:\s[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[^\W\d\s]{{0,4}}?){_COPULA}",
+    rf"(?:\s(?!(?:{any_of('because')}|that|when|and|but|"
+    rf"as)\b)[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[^\W\d\s]{{0,4}}?){_COPULA}",
     re.IGNORECASE,
 )
 _HASHES: Final = re.compile(r"^[ \t]{0,4}####[ \t]{0,8}(?=\S)", re.MULTILINE)
@@ -92,6 +93,7 @@ _OTHER_ANSWER: Final = re.compile(
     r"原来的|详细)\s?$",
     re.IGNORECASE,
 )
+_GUESS: Final = re.compile(r"my (?:guess|pick|choice|vote)|meine wahl|mon choix|mi elección", re.IGNORECASE)
 # Small letters only: "Just" may be a name.
 _SKIP: Final = re.compile(rf"(?:[\s:：,，=]|(?:that|dass)\s|{any_of('therefore')}(?=[\s,，:：]|[^\x00-\x7f])){{0,8}}")
 _VAGUE: Final = re.compile(
@@ -109,7 +111,7 @@ _NEGATED: Final = re.compile(
 
 _LETTER: Final = r"[(\[（]?(?P<letter>(?-i:[A-H])|[①-⑧]|(?-i:[IVX]{2,4})|(?-i:[А-Д]))[)\]）]?"
 _AFTER_LETTER: Final = (
-    rf"(?=\s?(?:[.!,;:\"'”。，；、：]|项|選項|选项|$|\n|\s[—–-]\s|\s(?:{any_of('because')}|as|is|ist|est|"
+    rf"(?=\s?(?:[.!,;:\"'”。，；、：]|项|選項|选项|$|\n|\s[—–-]\s|\s(?:{any_of('because')}|as|an|is|ist|est|"
     rf"denn|car|da)(?!\w)))"
 )
 _CHOSEN: Final = re.compile(
@@ -145,7 +147,28 @@ _SO_LETTER: Final = re.compile(
     rf"es|è|é|option)\s){{0,2}}{_LETTER}(?=\s?[.!。]?\s*$)",
     re.IGNORECASE,
 )
+_LETTER_END: Final = re.compile(
+    rf"\s(?:is|be|are|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:the\s|die\s|la\s|option\s|"
+    rf"letter\s)?{_LETTER}(?=\s?[.!]?\s*$)",
+    re.IGNORECASE,
+)
+_ONLY_LETTER: Final = re.compile(
+    rf"(?<!\w)(?:only|just|nur(?: noch)?|seule?s?|solo|sólo|soltanto|apenas|somente|только|alleen)\s(?:the\s|die\s|"
+    rf"la\s|a\s)?"
+    rf"(?:(?:{any_of('option')})\s)?{_LETTER}(?=[\s.,;!]|$)",
+    re.IGNORECASE,
+)
+_SEEMS: Final = re.compile(
+    rf"(?:^|(?<=[.!?\n]\s)){_LETTER}\s(?:seems|looks|appears|sounds|fits|works|matches|scheint|passt|semble|parece|"
+    rf"sembra)(?!\w)",
+    re.IGNORECASE,
+)
+_CORRECT_LABEL: Final = re.compile(
+    rf"(?:^|(?<=[.!?\n]\s))(?:{any_of('correct')})(?:\s\w{{1,16}})?\s?[:：]\s{{0,4}}(?=\S)", re.IGNORECASE
+)
 _BRACKETED_LETTER: Final = re.compile(r"(?<![\w)])\((?P<letter>[A-H])\)(?!\w)")
+_BRACKETED_WORD: Final = re.compile(r"\([^\W\d_]{1,4}\)")
+_LONGEST_LAST: Final = 320
 _LAST_SENTENCE: Final = re.compile(r"[^.!?。\n]{1,300}[.!。]?\s*$")
 _ONLY: Final = re.compile(rf"(?:只有|只剩下?){_LETTER}(?:项|選項|选项)?", re.IGNORECASE)
 
@@ -195,9 +218,8 @@ def _announced(text: str) -> Iterator[re.Match[str]]:
 def _statements(text: str, original: str) -> Iterator[Statement]:
     for match in _announced(text):
         certain = match["weak"] is None and match["maybe"] is None
-        if (match["weak"] is None or match["sign"] is None or _is_label(text, match.start())) and (
-            statement := _statement(text, match, 1 + certain)
-        ):
+        labelled = match["sign"] is None or (match["weak"] is None and match["sign"] != ".")  # "12 ans." are years
+        if (labelled or _is_label(text, match.start())) and (statement := _statement(text, match, 1 + certain)):
             yield statement
     for match in _CORRECT.finditer(text, max(0, len(text) - MOST_SEARCHED // 2)):  # each try costs twice as much
         if (statement := _statement(text, match, 1 + (match["maybe"] is None))) is not None:
@@ -213,15 +235,30 @@ def _named(text: str) -> Iterator[Statement]:
             yield Statement(match.start(), *content, "phrase")
     for match in _NAMED.finditer(text):
         yield Statement(match.start(), *match.span("named"), "phrase")
-    said = _LAST_SENTENCE.search(text, max(0, len(text) - 320))
-    begin = said.start() if said else len(text)
-    bracketed = list(_BRACKETED_LETTER.finditer(text, begin))
-    if len(bracketed) == 1 and text[begin : bracketed[0].start()].count(" ") > 1:
-        yield Statement(bracketed[0].start(), *bracketed[0].span("letter"), "phrase", 1)
+    for match in _CORRECT_LABEL.finditer(text):
+        if (content := _content(text, match.end())) is not None:
+            yield Statement(match.start(), *content, "phrase", 1)
+    yield from _letters(text)
+
+
+def _letters(text: str) -> Iterator[Statement]:
+    """Yield statements that choose a letter; uncertain ones in the last sentence only."""
     for pattern in (_CHOSEN, _VERDICT, _BEST, _SO_LETTER, _OPTION, _ONLY):
         for match in pattern.finditer(text):
             if not _only_mentioned(text, match):
                 yield Statement(match.start(), *match.span("letter"), "phrase", 1 if pattern is _ONLY else 2)
+    said = _LAST_SENTENCE.search(text, max(0, len(text) - _LONGEST_LAST))
+    if said is None:
+        return
+    for pattern in (_LETTER_END, _ONLY_LETTER, _SEEMS):
+        for match in pattern.finditer(text, said.start()):
+            yield Statement(match.start(), *match.span("letter"), "phrase", 1)
+    bracketed = list(_BRACKETED_LETTER.finditer(text, said.start()))
+    if (
+        len(bracketed) == 1 == len(_BRACKETED_WORD.findall(text, said.start()))
+        and text[said.start() : bracketed[0].start()].count(" ") > 1
+    ):
+        yield Statement(bracketed[0].start(), *bracketed[0].span("letter"), "phrase", 1)
 
 
 def _headings(text: str, original: str) -> Iterator[Statement]:
@@ -249,16 +286,21 @@ def _only_mentioned(text: str, match: re.Match[str]) -> bool:
     return _BEFORE.search(text[max(0, match.start() - 40) : match.start()]) is not None
 
 
+def _is_other(text: str, match: re.Match[str]) -> bool:
+    """Return True if a phrase announces another answer than the final one: "my first answer", "my guess was"."""
+    guessed = match["is"] in {"was", "war", "était", "era", "fue"} and _GUESS.match(text, match.start()) is not None
+    return guessed or _OTHER_ANSWER.search(text[max(0, match.start() - 24) : match.start()]) is not None
+
+
 def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
     """Return a statement, or None where the phrase only speaks about an answer."""
-    if _OTHER_ANSWER.search(text[max(0, match.start() - 24) : match.start()]) is not None:
+    copula = match["is"]
+    if _is_other(text, match):
         if _SAID_LATER.search(text, match.end()) is not None:
             return None
         force = 1
-    copula = match["is"]
-    if copula and copula.istitle() and copula.isascii() and text[match.end() - 1] not in ":：":
-        return None  # a title: "The Answer Is Never"
-    if _only_mentioned(text, match):
+    title = copula and copula.istitle() and copula.isascii() and text[match.end() - 1] not in ":："
+    if title or _only_mentioned(text, match):  # a title: "The Answer Is Never"
         return None
     left = _SKIP.match(text, match.end())
     end = left.end() if left else match.end()
