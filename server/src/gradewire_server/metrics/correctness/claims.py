@@ -59,8 +59,7 @@ def claim_of(prediction: str) -> Claim:
     if not found.text.strip():
         return Claim(prediction, cut=False)
     if found.position == "whole":
-        before = prediction[: found.start or 0]
-        kept = len(found.text) >= _LEAST_KEPT * len(prediction.strip()) or "<" in before
+        kept = len(found.text) >= _LEAST_KEPT * len(prediction.strip()) or "<" in prediction or "~~" in prediction
         return Claim(found.text if kept else prediction, cut=False)
     if found.position in _MARKED or _is_announced(prediction, found):
         return Claim(found.text, cut=True)

@@ -96,12 +96,13 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
         clause as "no". `verdict_conflict`: 1 if the answer begins
         with the opposite of the best reference's "yes" or "no", and no other reference agrees with the answer;
         otherwise 0. `verdict_doubt`: 1 if the answer says yes and states no, states the opposite of the best
-        reference's verdict, or agrees only under a condition; otherwise 0.
+        reference's verdict, or agrees only under a condition; otherwise 0. `verdict_unread`: 1 if the best reference
+        is "yes" or "no" alone, and the answer has no verdict; otherwise 0.
     """
     best = references[0]
     ours, asks = led_verdict(best.raw), asks_yes_or_no(question.raw) and " or " not in question.raw
     if ours is None and not asks:
-        return {"verdict": nan, "verdict_conflict": 0.0, "verdict_doubt": 0.0}
+        return {"verdict": nan, "verdict_conflict": 0.0, "verdict_doubt": 0.0, "verdict_unread": 0.0}
     text = without_questioned_verdict(answer.raw)
     theirs = led_verdict(text)
     conflict = (
@@ -126,6 +127,7 @@ def verdict_features(question: FeatureText, references: Sequence[FeatureText], a
         "verdict": nan if ours is None or theirs is None else float(ours == theirs),
         "verdict_conflict": float(conflict),
         "verdict_doubt": float(doubt),
+        "verdict_unread": float(theirs is None and ours is not None and len(best.words) == 1),
     }
 
 

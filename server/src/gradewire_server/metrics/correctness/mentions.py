@@ -17,6 +17,7 @@ from gradewire_server.metrics.correctness.words import (
     folded,
     folded_words,
     number_or_lemma,
+    parts_of,
     plain,
 )
 
@@ -80,7 +81,8 @@ _SEPARATOR: Final = re.compile(
 )
 
 
-_SAYS_NO: Final = frozenset({"not", "yes", "no", "course", "nicht", "ja", "nein", "oui", "non", "pas"})
+_NO_MEMBER: Final = frozenset(VOCABULARY["words"]["clauses"].split()).union(VOCABULARY["words"]["no_members"].split())
+_LEAST_OF_A_LIST: Final = 2
 
 
 class _Token(NamedTuple):
@@ -123,7 +125,8 @@ def mention_features(question: FeatureText, references: Sequence[FeatureText], c
         claim does not mention a reference word for word. `stances`: their number. `new_words`: ln(1 + words that
         neither the question nor a reference has, without small words). `new_share`: their share. `new_beside`: their
         number in the sentence of the mention. `members_beside`: for a list, the members that no reference has; NaN
-        if the claim is no list of short members.
+        if the claim is no list of short members. `members_missing`: 1 if the claim has members of a list that is the
+        reference, but not all.
     """
     known = question.distinct.union(*(reference.distinct for reference in references[:_MOST_REFERENCES]))
     content = [word for word in claim.words if word not in FUNCTION_WORDS]
@@ -131,13 +134,15 @@ def mention_features(question: FeatureText, references: Sequence[FeatureText], c
     found = {
         **dict.fromkeys((*STANCES, "stances", "new_beside"), nan),
         "members_beside": nan,
+        "members_missing": nan,
         "new_words": log1p(new),
         "new_share": new / len(content) if content else nan,
     }
     if len(claim.words) > _MOST_WORDS:
         return found
     reading = _Reading(plain(claim.raw))
-    found["members_beside"] = _members_beside(reading.text, references, known)
+    found["members_beside"] = _members_beside(reading.text, references, question.distinct)
+    found["members_missing"] = _members_missing(claim.raw, references)
     own = " ".join(plain(text.raw) for text in (question, *references[:_MOST_REFERENCES]))
     mentions = [
         (_stances(reading, *span, own), span)
@@ -203,16 +208,37 @@ def _members(text: str) -> list[str]:
     return words if len(words) > 2 and all(word[:1].isdigit() for word in words) else parts
 
 
-def _members_beside(text: str, references: Sequence[FeatureText], known: Collection[str]) -> float:
+def _members_beside(text: str, references: Sequence[FeatureText], asked: frozenset[str]) -> float:
     members = _members(text.rstrip(" .!?\n"))
-    if len(members) < 2 or any(len(member.split()) > _MOST_WORDS_OF_MEMBER for member in members):
+    if len(members) < _LEAST_OF_A_LIST or any(len(member.split()) > _MOST_WORDS_OF_MEMBER for member in members):
         return nan
-    wanted = frozenset[str]().union(*(reference.distinct for reference in references[:_MOST_REFERENCES]))
-    content = [[word for word in folded_words(member) if word not in FUNCTION_WORDS] for member in members]
-    if not any(not wanted.isdisjoint(words) for words in content):
+    parts = [frozenset(part.content) for reference in references[:_MOST_REFERENCES] for part in parts_of(reference)]
+    words = [folded_words(member) for member in members]
+    if not any(part.issubset(each) for part in parts for each in words):
         return 0.0
-    # A member with a known word may be a reference with its verb ("Japan signed"), or may repeat the question.
-    beside = sum(
-        bool(words) and _SAYS_NO.isdisjoint(words) and not any(word in known for word in words) for words in content
-    )
+    known = asked.union(*parts)
+    beside = sum(_is_beside(each, parts, known) for each in words)
     return min(_MOST_MEMBERS, float(beside))
+
+
+def _is_beside(words: Sequence[str], parts: Sequence[frozenset[str]], known: Collection[str]) -> bool:
+    """Return True if a list's member is no part of a reference, no clause, and half new at least."""
+    content = [word for word in words if word not in FUNCTION_WORDS]
+    new = sum(word not in known for word in content)
+    return (
+        0 < len(content) <= 2 * new and _NO_MEMBER.isdisjoint(words) and not any(part.issubset(words) for part in parts)
+    )
+
+
+def _members_missing(text: str, references: Sequence[FeatureText]) -> float:
+    """Return 1 if a claim has some members of every reference that is a list, but not all members of any reference."""
+    lists = [parts for reference in references[:_MOST_REFERENCES] if len(parts := parts_of(reference)) > 1]
+    if len(lists) < len(references[:_MOST_REFERENCES]):
+        return 0.0
+    said = frozenset(folded_words(text)) if text.strip() else frozenset[str]()
+    for parts in lists:
+        shares = [sum(word in said for word in part.content) / len(part.content) for part in parts]
+        short = all(len(part.content) <= _MOST_WORDS_OF_MEMBER for part in parts)
+        if not short or not {0.0, 1.0}.issuperset(shares) or 0.0 not in shares or 1.0 not in shares:
+            return 0.0
+    return 1.0
