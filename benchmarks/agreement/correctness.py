@@ -1,8 +1,11 @@
 """Fit `correctness` on the labelled and drawn rows, and report its quality on unseen rows.
 
-Two results go into docs/research/correctness.md: EVOUNA's held-out split, with a fit on EVOUNA's fit split, NQ301 and
-drawn rows; and NQ301 without EVOUNA's questions, with a fit without NQ301. The written fit uses all rows. Scores are
+Two results go into docs/research/correctness.md: EVOUNA's held-out split, with a fit on EVOUNA's fit split and the
+other sources; and NQ301 without EVOUNA's questions, with a fit without NQ301. The written fit uses all rows. Scores are
 stored in --results, so an interrupted run resumes. `gradewire models train grader-texts` writes the drawn rows.
+
+With --grader, EVOUNA's held-out split is fitted instead of the fit split, from which the grader learnt, and the
+held-out split is read by a fit on the other sources.
 """
 
 from __future__ import annotations
@@ -10,18 +13,32 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from benchmarks.agreement.correctness_rows import DRAWN, RESULT, Recipe, ScoredRows, fitted, without_questions
+from benchmarks.agreement.correctness_rows import DRAWN, FLIPS, RESULT, Recipe, ScoredRows, fitted, without_questions
 from benchmarks.agreement.correctness_tables import Read, tables_block
 from benchmarks.common.measurements import write_block
-from benchmarks.common.rows import DATA_DIRECTORY, require_files, resume_or_overwrite
+from benchmarks.common.rows import DATA_DIRECTORY, Row, read_lines, require_files, resume_or_overwrite
 from benchmarks.common.servers import run_gradewire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradewire_stats.calibration.labelled_rows import Half
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 FILES = {"evouna": "evouna_dev.jsonl", "nq301": "nq301_human.jsonl"}
+PUPILS = "pupils_dev.jsonl"
+VOTES = "vqav2_smallval"
+FLIP_PAIRS = ROOT / "examples" / "flips" / "development.jsonl"
 RESULTS = ROOT / "benchmarks" / "results" / "correctness"
+_MOST_ALONE, _LEAST_AGREED = 1, 4
+"""An annotator's answer is wrong if nobody else gave it, and right if three others did. Answers between are left out.
+VQA accuracy (Antol et al. 2015) is 0 and 1 for these.
+"""
 
 
 def main() -> None:
@@ -42,17 +59,24 @@ def main() -> None:
         evouna, nq301, drawn = (
             rows.beside(options.beside, other) for rows, other in zip((evouna, nq301, drawn), beside, strict=True)
         )
-    parts = (evouna.half("a"), without_questions(nq301, evouna.half("b")), drawn)
+    more = other_sets(options)
+    seen: Half = "b" if options.grader else "a"
+    fit_split = () if options.grader else (evouna.half("a"),)
+    parts = (*fit_split, without_questions(nq301, evouna.half("b")), drawn, *more)
     recipe = Recipe(options.model, options.date or "", options.grader)
     held_out = Read("held-out split", evouna.half("b"), fitted(parts, recipe, "a", figures=True))
     others = Read(
-        "NQ301 without shared questions", without_questions(nq301, evouna), fitted((parts[0], drawn), recipe, "a")
+        "NQ301 without shared questions",
+        without_questions(nq301, evouna),
+        fitted((evouna.half(seen), drawn, *more), recipe, seen),
     )
     block = "figures" + (f" of {options.model}" if options.model != DEFAULT_MODEL else "")
     block += f" with {options.grader}" if options.grader else ""
     write_block(options.document, block, tables_block(held_out, others, parts, ablation=options.ablation))
     if options.write_fit:
-        fit = fitted((evouna, nq301, drawn), recipe, "both", figures=True)
+        labelled = evouna.half("b") if options.grader else evouna
+        half = "b" if options.grader else "both"
+        fit = fitted((labelled, nq301, drawn, *more), recipe, half, figures=True)
         options.write_fit.write_text(json.dumps(fit.form, separators=(",", ":")) + "\n", "utf-8")
         sys.stderr.write(f"{options.write_fit}: written; {'; '.join(fit.warnings) or 'no warnings'}\n")
 
@@ -85,6 +109,50 @@ def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRow
         scored(nq301, "nq301", options, model),
         scored(options.drawn, DRAWN, options, model),
     )
+
+
+def other_sets(options: argparse.Namespace) -> tuple[ScoredRows, ScoredRows, ScoredRows]:
+    """Return pupils' answers, the votes of VQA v2 and the flips for development, after scoring missing rows."""
+    pupils, votes = options.data / PUPILS, options.data / VOTES
+    require_files(pupils, votes / "annotations.json", FLIP_PAIRS)
+    options.results.mkdir(parents=True, exist_ok=True)
+    return (
+        scored(pupils, "pupils", options),
+        scored(_written(options.results / "votes.jsonl", votes_of(votes)), "vqa votes", options),
+        scored(_written(options.results / "flips.jsonl", flips_of(FLIP_PAIRS)), FLIPS, options),
+    )
+
+
+def votes_of(directory: Path) -> Iterator[Row]:
+    """Yield one annotator's answer to each question of VQA v2 as a prediction, with the other answers as references."""
+    files = (json.loads((directory / name).read_text("utf-8")) for name in ("questions.json", "annotations.json"))
+    questions, annotations = files
+    asked = {each["question_id"]: each["question"] for each in questions["questions"]}
+    for each in annotations["annotations"]:
+        votes = Counter(answer["answer"] for answer in each["answers"])
+        for place, (said, count) in enumerate(votes.items()):
+            others = [answer for answer, left in (votes - Counter([said])).most_common() if left]
+            if others and not _MOST_ALONE < count < _LEAST_AGREED:
+                yield {
+                    "id": f"vqa-{each['question_id']}-{place}",
+                    "question": asked[each["question_id"]],
+                    "references": others,
+                    "prediction": said,
+                    "label": int(count >= _LEAST_AGREED),
+                }
+
+
+def flips_of(file: Path) -> Iterator[Row]:
+    """Yield both answers of each pair as rows; `kind` is the pair's kind."""
+    for pair in read_lines(file):
+        for name, said, label in (("answer", pair["answer"], 1), ("changed", pair["changed"], pair["label"])):
+            row = {name: pair[name] for name in ("question", "references", "kind")}
+            yield {"id": f"{pair['id']}-{name}", **row, "prediction": said, "label": label}
+
+
+def _written(file: Path, rows: Iterator[Row]) -> Path:
+    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    return file
 
 
 def scored(data: Path, source: str, options: argparse.Namespace, model: str = "") -> ScoredRows:

@@ -40,7 +40,9 @@ COLUMNS = tuple(FittedFeature(each.name, each.monotone, each.width, each.rules_o
 WITH_GRADER = (*COLUMNS, FittedFeature(GRADER.name, GRADER.monotone, GRADER.width))
 SMILE_CUT = 2 / 3
 """SMILE's threshold in preset `v1`, from SMILE's paper."""
-DRAWN, DRAWN_SHARE = "drawn", 0.5
+DRAWN, FLIPS = "drawn", "flips"
+COUNTING = {DRAWN: 0.5, FLIPS: 3.0}
+"""Weights of sources; the others count 1. Flips are 26 kinds of errors, drawn rows are the furthest from real ones."""
 RESULT = "correctness?features_only=true"
 
 
@@ -159,7 +161,7 @@ def sha256_of(*parts: ScoredRows) -> str:
 
 
 def together(*parts: ScoredRows) -> LabelledFeatures:
-    """Join several sources' rows for a fit with equal weights; drawn rows count half."""
+    """Join several sources' rows for a fit with the weights of `COUNTING`."""
     rows = checked(
         parts[0].columns,
         np.concatenate([part.values for part in parts]),
@@ -168,7 +170,7 @@ def together(*parts: ScoredRows) -> LabelledFeatures:
         sources=[source for part in parts for source in part.sources],
         shapes=InputKinds(INPUT_KIND, np.concatenate([part.shapes for part in parts])),
     )
-    return replace(rows, counting={DRAWN: DRAWN_SHARE})
+    return replace(rows, counting=COUNTING)
 
 
 def without_questions(rows: ScoredRows, others: ScoredRows) -> ScoredRows:
@@ -240,5 +242,8 @@ def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures:
         form, warnings = found.fit, found.warnings
     else:
         form = fitted_form(rows, provenance)
-    known = [Feature(column.name, column.monotone, column.width, column.rules_out, column.doubts) for column in parts[0].columns]
+    known = [
+        Feature(column.name, column.monotone, column.width, column.rules_out, column.doubts)
+        for column in parts[0].columns
+    ]
     return Fitted(form, warnings, read_fit(json.dumps(form), known, version=VERSION))

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from benchmarks.agreement.correctness import FILES, ROOT, row_options, scored
+from benchmarks.agreement.correctness import ROOT, other_sets, row_options, scored_sets
 from benchmarks.agreement.correctness_rows import COLUMNS, ScoredRows, together, without_questions
 from benchmarks.common.measurements import write_block
-from benchmarks.common.rows import require_files
 
 from gradewire_models.catalog.loading import find_model
 from gradewire_server.metrics.correctness.features import INPUT_KIND
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 DRAWN_ROWS: Final = 50
 DRAWS: Final = 20
 AIM: Final = 0.06
-PUPILS: Final = "pupils_dev.jsonl"
 
 
 def main() -> None:
@@ -38,15 +36,14 @@ def main() -> None:
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "research" / "travel.md")
     row_options(parser)
     options = parser.parse_args()
-    files = {name: options.data / file for name, file in (*FILES.items(), ("pupils", PUPILS))}
-    require_files(*files.values())
-    found = {name: scored(file, name, options) for name, file in files.items()}
-    nq, tq = (_of_evouna(found["evouna"], dataset) for dataset in ("nq", "tq"))
-    sources = {"NQ301": found["nq301"], "pupils": found["pupils"], "EVOUNA tq": tq}
+    evouna, nq301, drawn = scored_sets(options)
+    pupils, votes, flips = other_sets(options)
+    nq, tq = (_of_evouna(evouna, dataset) for dataset in ("nq", "tq"))
+    sources = {"NQ301": nq301, "pupils": pupils, "EVOUNA tq": tq, "votes of VQA v2": votes, "flips": flips}
     shipped = catalog_form(options.model)
     lines = [line_of(f"{name}, the catalog's fit", shipped, rows) for name, rows in sources.items()]
     for name, rows in sources.items():
-        others = [other for other in (*sources.values(), nq) if other is not rows]
+        others = [other for other in (nq, *sources.values(), drawn) if other is not rows]
         form = fitted_form(together(*(without_questions(other, rows) for other in others)))
         lines.append(line_of(f"{name}, left out of the fit", form, rows))
     write_block(options.document, "levels", table(lines))

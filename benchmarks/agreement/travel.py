@@ -1,7 +1,7 @@
 """Measure two versions of `correctness` on sources that they were not fitted on; write docs/research/travel.md.
 
-EVOUNA, NQ301 and the drawn rows are left out in turn. "Before" is version 1 with its fit on EVOUNA's fit split. First
-write version 1's results for the rows into --before, under the file names in --data and --drawn.
+Each source is left out in turn. "Before" is version 2, with fits that have not seen the rows either. First write its
+results for the rows into --before, under the file names in --data and --drawn, votes.jsonl and flips.jsonl.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.agreement.correctness import FILES, ROOT, row_options, scored, scored_sets
+from benchmarks.agreement.correctness import FILES, PUPILS, ROOT, other_sets, row_options, scored, scored_sets
 from benchmarks.agreement.correctness_rows import DRAWN, Fitted, Recipe, ScoredRows, fitted, together, without_questions
 from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import HEADLINE_MODELS, read_lines, require_files
@@ -44,9 +44,10 @@ HEAD = (
     "of the others",
     "wrong verdicts UNCERTAIN",
 )
-BEFORE = "version 1"
+BEFORE = "version 2"
 CONFIDENCE = 0.9
 EVOUNA, NQ301 = (Path(file).stem for file in FILES.values())
+VOTES_AND_FLIPS = ("votes.jsonl", "flips.jsonl")
 
 
 def pearson(found: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
@@ -153,10 +154,13 @@ def main() -> None:
     require_files(*(options.data / name for name in FILES.values()))
     before = {
         file.stem: read_before(options.before / file.name)
-        for file in (*(options.data / name for name in FILES.values()), options.drawn, options.drawn_evaluation)
+        for file in (
+            *(options.data / name for name in (*FILES.values(), PUPILS, *VOTES_AND_FLIPS)),
+            *(options.drawn, options.drawn_evaluation),
+        )
     }
     plain = Namespace(**{**vars(options), "grader": "", "logits": []})
-    runs = [("version 2", plain)]
+    runs = [("version 3", plain)]
     if options.grader:
         # The grader was trained on these rows, so its logits for them would be too good.
         graded = Namespace(**{**vars(options), "drawn": options.drawn_evaluation})
@@ -184,6 +188,7 @@ class Rows:
         unseen: EVOUNA with logits from a grader that was not trained on EVOUNA, or None without them.
         drawn: Drawn rows for fits.
         evaluation: Drawn rows with the held-back vocabulary, or None if fits use these rows.
+        more: Pupils' answers, votes and flips.
     """
 
     evouna: ScoredRows
@@ -191,22 +196,24 @@ class Rows:
     nq301: ScoredRows
     drawn: ScoredRows
     evaluation: ScoredRows | None
+    more: tuple[ScoredRows, ...]
 
     @classmethod
     def scored(cls, options: Namespace) -> Rows:
         """Score missing rows."""
         evouna, nq301, drawn = scored_sets(options)
         if not options.grader:
-            return cls(evouna, evouna, nq301, drawn, scored(options.drawn_evaluation, DRAWN, options))
+            evaluation = scored(options.drawn_evaluation, DRAWN, options)
+            return cls(evouna, evouna, nq301, drawn, evaluation, other_sets(options))
         unseen = None
         if options.logits_unseen:
             unseen = evouna.with_grader(json.loads(options.logits_unseen.read_text("utf-8")))
-        return cls(evouna, unseen, nq301, drawn, None)
+        return cls(evouna, unseen, nq301, drawn, None, other_sets(options))
 
     @property
-    def parts(self) -> tuple[ScoredRows, ScoredRows, ScoredRows]:
+    def parts(self) -> tuple[ScoredRows, ...]:
         """All sources' rows, without the held-out split and its questions."""
-        return self.evouna.half("a"), without_questions(self.nq301, self.evouna.half("b")), self.drawn
+        return self.evouna.half("a"), without_questions(self.nq301, self.evouna.half("b")), self.drawn, *self.more
 
 
 @dataclass(frozen=True)
@@ -218,14 +225,19 @@ class _Judged:
 
 
 def _judged(rows: Rows, options: Namespace) -> Iterator[_Judged]:
-    fit_split, others, drawn = rows.parts
+    fit_split, others, drawn, *more = rows.parts
     everything, new = _fit(rows.parts, options), without_questions(rows.nq301, rows.evouna)
     yield _Judged("EVOUNA's held-out split", EVOUNA, rows.evouna.half("b"), everything)
     if rows.unseen is not None:
-        yield _Judged("the same, EVOUNA left out", EVOUNA, rows.unseen.half("b"), _fit((new, drawn), options))
-    yield _Judged("NQ301, left out", NQ301, new, _fit((fit_split, drawn), options))
+        yield _Judged("the same, EVOUNA left out", EVOUNA, rows.unseen.half("b"), _fit((new, drawn, *more), options))
+    yield _Judged("NQ301, left out", NQ301, new, _fit((fit_split, drawn, *more), options))
     if not options.grader:  # all graders were trained on drawn rows
-        yield _Judged("drawn rows, left out", options.drawn.stem, drawn, _fit((fit_split, others), options))
+        yield _Judged("drawn rows, left out", options.drawn.stem, drawn, _fit((fit_split, others, *more), options))
+    for place, (title, file) in enumerate(
+        (("pupils' answers", Path(PUPILS).stem), ("votes of VQA v2", "votes"), ("flips for development", "flips"))
+    ):
+        left = [each for index, each in enumerate(more) if index != place]
+        yield _Judged(f"{title}, left out", file, more[place], _fit((fit_split, others, drawn, *left), options))
     if rows.evaluation is not None:
         yield _Judged("drawn rows of held-back words", options.drawn_evaluation.stem, rows.evaluation, everything)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benchmarks.agreement.correctness import row_options, scored_sets
+from benchmarks.agreement.correctness import other_sets, row_options, scored_sets
 from benchmarks.agreement.correctness_rows import ScoredRows, together
 from benchmarks.common.measurements import write_block
 from benchmarks.common.rows import read_lines, read_rows, require_files
@@ -84,7 +84,7 @@ def main() -> None:
     scores = score_rows(data, CHEAP, options.judge_results / "cascade-evouna")
     # The shipped `correctness` fit used both halves, so each row uses a fit without its question. The features were
     # chosen on the finer folds, whose results are too good, so bands use coarser folds.
-    sets = scored_sets(options)
+    sets = (*scored_sets(options), *other_sets(options))
     everything, coarse = (read_cheap(data, scores, _held_out(sets, parts)) for parts in (FOLDS, BAND_FOLDS))
     if options.bands_only:
         _refit_bands(coarse, options)
