@@ -32,7 +32,7 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     or it is too large.
     """
     STATUS_EMPTY_PREDICTION: _Status.ValueType  # 3
-    """The prediction is empty or blank."""
+    """The prediction is empty or blank, or, with `answer=final`, it has no final answer."""
     STATUS_INVALID_PARAMETER: _Status.ValueType  # 4
     """A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
     STATUS_MODEL_UNAVAILABLE: _Status.ValueType  # 5
@@ -62,7 +62,7 @@ STATUS_INVALID_INPUT: Status.ValueType  # 2
 or it is too large.
 """
 STATUS_EMPTY_PREDICTION: Status.ValueType  # 3
-"""The prediction is empty or blank."""
+"""The prediction is empty or blank, or, with `answer=final`, it has no final answer."""
 STATUS_INVALID_PARAMETER: Status.ValueType  # 4
 """A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
 STATUS_MODEL_UNAVAILABLE: Status.ValueType  # 5

@@ -2522,7 +2522,7 @@ export enum Status {
   INVALID_INPUT = 2,
 
   /**
-   * The prediction is empty or blank.
+   * The prediction is empty or blank, or, with `answer=final`, it has no final answer.
    *
    * @generated from enum value: STATUS_EMPTY_PREDICTION = 3;
    */
