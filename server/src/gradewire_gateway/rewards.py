@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from io import StringIO
+from threading import Thread
 from time import monotonic
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -169,6 +170,9 @@ def reward_counter(registry: CollectorRegistry) -> Counter:
 def reward_endpoints(gateway: Gateway) -> dict[str, Endpoint]:
     """Return an endpoint for each path. The gateway closes the endpoints' scorers."""
     settings = gateway.settings.rewards
+    if settings.extraction == "auto":
+        # The first search compiles its rules, for a third of a second, so that no post waits for that.
+        Thread(target=extract_answer, args=("",), name="gradewire-final-answers", daemon=True).start()
 
     def make(caller: Metadata) -> RewardScorer:
         return make_scorer(settings, UpstreamTransport(lambda: gateway.upstream, caller))

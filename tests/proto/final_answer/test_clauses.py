@@ -74,3 +74,26 @@ from gradewire_proto.final_answer import find_final_answer
 def test_an_answer_ends_where_its_reason_begins(completion: str, answer: str, position: str) -> None:
     found = find_final_answer(completion)
     assert (found.text, found.position) == (answer, position)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("The answer is Mars, the fourth planet from the Sun.", "Mars"),
+        ("The answer is Romeo and Juliet, a tragedy by Shakespeare.", "Romeo and Juliet"),
+        ("Answer: Yes, both of them can vote.", "Yes"),
+        ("The answer is 64 when you include the corners.", "64"),
+        ("Antwort: Rhein (nicht Donau, die fließt nach Osten).", "Rhein"),
+        ("La réponse est le mercure, seul métal liquide.", "le mercure"),
+        ("La respuesta es 24 si se cuentan los extremos.", "24"),
+        ("答案是水星，离太阳最近的行星。", "水星"),
+        ("Answer: Red, white, and blue", "Red, white, and blue"),
+        ("Answer: the red one, the blue one and the green one", "the red one, the blue one and the green one"),
+        ("Answer: Berlin, Germany", "Berlin, Germany"),
+        ("Answer: July 4, 1776", "July 4, 1776"),
+        ("Answer: 5 apples, 3 pears and a melon.", "5 apples, 3 pears and a melon"),
+        ("答案：红色、黄色和蓝色。", "红色、黄色和蓝色"),
+    ],
+)
+def test_an_explanation_after_a_comma_is_cut_and_a_list_is_not(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

@@ -197,3 +197,26 @@ from gradewire_proto.final_answer import find_final_answer
 def test_a_correction_replaces_what_was_said_before(completion: str, answer: str, position: str) -> None:
     found = find_final_answer(completion)
     assert (found.text, found.position) == (answer, position)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("The sum is 118. Actually I dropped a carry. The sum is 128.", "128"),
+        ("The train arrives at 4:15. Hmm, that ignores the time zone. It arrives at 3:15.", "3:15"),
+        ("The capital is Istanbul. Wait, that's the largest city; the capital is Ankara.", "Ankara"),
+        ("The bridge is in Porto. I confused it with another one: this bridge is in Lisbon.", "in Lisbon"),
+        ("The file size is 3 GB. I read the wrong row; it's 5 GB.", "5 GB"),
+        ("The file is a.yml. Looking at the listing again, it's actually b.yml.", "b.yml"),
+        ("15 apples, er, 16 apples.", "16 apples"),
+        ("My answer is 1912. Let me double-check. The Titanic sank in 1912. Yes, 1912.", "1912"),
+        ("Antwort: 7 Tage. Nach erneuter Prüfung: 8 Tage, weil der Anreisetag mitzählt.", "8 Tage"),
+        ("Réponse : 7. En recomptant, je trouve 8.", "8"),
+        ("Creo que es la C. No, espera, la C habla de reptiles. Entonces, la B.", "B"),
+        ("答案：唐朝。不对，题目问的是活字印刷，应为宋朝。", "宋朝"),
+        ("É a Bolívia. Quer dizer, o Paraguai.", "o Paraguai"),
+        ("Ответ: 24. Нет, я забыл про выходной, значит 23.", "23"),
+    ],
+)
+def test_an_admitted_mistake_or_a_check_announces_the_answer(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

@@ -69,3 +69,17 @@ def test_an_empty_mark_gives_a_reason(text: str) -> None:
     found = find_final_answer(text)
     assert (found.text, found.position) == ("", "nothing")
     assert found.reason
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ('{"answer": {"value": 5}}', "5"),
+        ('{"final_answer": {"text": "blue whale", "unit": null}}', "blue whale"),
+        ('{"answer": {"confidence": 0.9, "option": "B"}}', "B"),
+        ('{"answer": {"value": {"value": {"value": 5}}}}', "5"),
+        ('{"answer": {}}', '{"answer": {}}'),
+    ],
+)
+def test_a_nested_value_of_json_is_the_answer(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

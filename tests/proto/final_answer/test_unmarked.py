@@ -15,7 +15,7 @@ from gradewire_proto.final_answer import find_final_answer
         ("(B)", "B", "whole"),
         ("B. Rome", "B. Rome", "whole"),
         ("B: Rome", "B: Rome", "whole"),
-        ("Only B fits.", "Only B fits.", "whole"),
+        ("Only B fits.", "B", "phrase"),
         ("I believe the answer to be 5.", "I believe the answer to be 5.", "whole"),
         ("I'd answer 5.", "I'd answer 5.", "whole"),
         ("Great question! It's Paris.", "Paris", "line"),
@@ -51,7 +51,7 @@ from gradewire_proto.final_answer import find_final_answer
         ("No Country for Old Men", "No Country for Old Men", "whole"),
         ("Sorry, I can't help with that.", "Sorry, I can't help with that.", "whole"),
         ("3 + 4 = 7", "7", "calculation"),
-        ("12 * 3 = 36, so 36 apples.", "36 apples", "line"),
+        ("12 * 3 = 36, so 36 apples.", "36 apples", "calculation"),
         ("So 12 * 3 = 36.", "36", "calculation"),
         ("In total, there are 36 apples.", "In total, there are 36 apples.", "whole"),
         ("That leaves 36 apples.", "That leaves 36 apples.", "whole"),
@@ -59,9 +59,9 @@ from gradewire_proto.final_answer import find_final_answer
         ("~~Paris~~ London", "London", "whole"),
         ("<del>Paris</del> London", "London", "whole"),
         ("| **Answer** | **5** |", "| **Answer** | **5** |", "whole"),
-        ("Not Edison. Tesla.", "Not Edison. Tesla.", "whole"),
+        ("Not Edison. Tesla.", "Tesla", "correction"),
         ("It's false that Edison did it; Tesla did.", "It's false that Edison did it; Tesla did.", "whole"),
-        ("The inventor was Tesla, not Edison.", "The inventor was Tesla, not Edison.", "whole"),
+        ("The inventor was Tesla, not Edison.", "Tesla", "correction"),
         ("Tesla, and not Edison.", "Tesla, and not Edison.", "whole"),
         ("15 - 8 = 7", "7", "calculation"),
         ("6 × 7 = 42, plus 8 gives 50.", "50", "calculation"),
@@ -70,14 +70,14 @@ from gradewire_proto.final_answer import find_final_answer
             "She spends 3 + 4 = 7 euros and has 13 euros left.",
             "whole",
         ),
-        ("100 - 37 = 63, so 63 seats are free.", "63 seats", "line"),
+        ("100 - 37 = 63, so 63 seats are free.", "63 seats", "calculation"),
         ("So there are 12 × 5 = 60 pencils.", "60 pencils", "calculation"),
         ("The train needs 240 / 80 = 3 hours.", "3 hours", "calculation"),
         ("p = F / A = 100 N / 2 m² = 50 Pa", "50 Pa", "calculation"),
         ("3 · 12 = 36\n36 − 6 = 30", "30", "calculation"),
         ("25 % von 80 = 20", "20", "calculation"),
         ("Das ergibt 25 Euro.", "Das ergibt 25 Euro.", "whole"),
-        ("3 Hefte kosten 6 Euro, 2 Stifte kosten 4 Euro, insgesamt also 10 Euro.", "10 Euro", "line"),
+        ("3 Hefte kosten 6 Euro, 2 Stifte kosten 4 Euro, insgesamt also 10 Euro.", "10 Euro", "calculation"),
         ("Il reste 30 − 12 = 18 billes.", "18 billes", "calculation"),
         ("Donc 5 × 6 = 30.", "30", "calculation"),
         ("Quedan 30 − 12 = 18 canicas.", "18 canicas", "calculation"),
@@ -93,7 +93,7 @@ from gradewire_proto.final_answer import find_final_answer
         ("Avec plaisir ! C'est la trompette.", "la trompette", "line"),
         ("Bonne question. Il s'agit de la trompette.", "trompette", "line"),
         ("¡Por supuesto! Es la trompeta.", "la trompeta", "line"),
-        ("你好！这是小号。", "这是小号", "line"),
+        ("你好！这是小号。", "小号", "line"),
         ("Therefore, the value is 12.", "Therefore, the value is 12.", "whole"),
         ("So the value of x is 12.", "So the value of x is 12.", "whole"),
         ("Hence x = 12.", "x = 12", "line"),
@@ -170,7 +170,7 @@ from gradewire_proto.final_answer import find_final_answer
         ("A and B", "A and B", "whole"),
         ("A, B", "A, B", "whole"),
         ("A/B", "A/B", "whole"),
-        ("Es bleibt nur C übrig.", "Es bleibt nur C übrig.", "whole"),
+        ("Es bleibt nur C übrig.", "C", "phrase"),
         ("③", "③", "whole"),
         ("(3)", "(3)", "whole"),
         ("II", "II", "whole"),
@@ -190,7 +190,7 @@ from gradewire_proto.final_answer import find_final_answer
         ("A = π r² = 3.14 · 4 = 12.56 cm²", "12.56 cm²", "calculation"),
         ("8 Stunden − 2 Stunden = 6 Stunden", "6 Stunden", "calculation"),
         ("2 + 2 = 4. Also 4 Äpfel.", "4 Äpfel", "calculation"),
-        ("5 × 4 = 20, donc 20 pommes.", "20 pommes", "line"),
+        ("5 × 4 = 20, donc 20 pommes.", "20 pommes", "calculation"),
         ("10 / 2 = 5. Por lo tanto, son 5 manzanas.", "5 manzanas", "calculation"),
         ("每天3页，7天共21页。", "每天3页，7天共21页。", "whole"),
         (
@@ -199,9 +199,46 @@ from gradewire_proto.final_answer import find_final_answer
             "line",
         ),
         ("Thanks for your question! It is the liver.", "the liver", "line"),
-        ("谢谢你的提问。是罗马。", "是罗马", "line"),
+        ("谢谢你的提问。是罗马。", "罗马", "line"),
     ],
 )
 def test_an_answer_without_a_mark_is_found_or_left_whole(completion: str, answer: str, position: str) -> None:
     found = find_final_answer(completion)
     assert (found.text, found.position) == (answer, position)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("$1.80 split four ways is 180 / 4 cents, so each gets 45 cents.", "45 cents"),
+        ("The ticket costs 12 and the snack 5, for a total of 17 dollars.", "17 dollars"),
+        ("3 boxes of 12 make 36 eggs; 4 are broken; 32 remain.", "32"),
+        ("250 + 130 = 380; 380 - 95 = 285. There are 285 books left in the library.", "285 books"),
+        ("9:40 plus 35 minutes is 10:15.", "10:15"),
+        ("15 % de 200 = 30, le prix est donc de 170 euros.", "170 euros"),
+        ("Gasta 7 + 5 = 12 euros y le quedan 20 - 12 = 8 euros.", "8 euros"),
+        ("100-37=63，所以还剩63元。", "63元"),
+        ("There were 3 parts and 27 articles; 5 were later removed.", None),
+        ("The bank opened in 1850 and closed in 1932.", None),
+        ("It rained for 3 days, so the game was moved to Sunday.", None),
+    ],
+)
+def test_a_conclusion_from_numbers_is_a_calculation(completion: str, answer: str | None) -> None:
+    assert find_final_answer(completion).text == (answer or completion)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("C, since the other three all involve heat.", "C"),
+        ("**B** — the enzyme is denatured.", "B"),
+        ("The only statement supported by the data is C.", "C"),
+        ("Looking at each statement, only (D) matches the passage.", "D"),
+        ("D is correct because the others are too general.", "D"),
+        ("Seule la réponse D convient.", "D"),
+        ("A, B and D", "A, B and D"),
+        ("Vitamin C, zinc and iron", "Vitamin C, zinc and iron"),
+    ],
+)
+def test_a_letter_that_a_sentence_chooses_is_the_answer(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

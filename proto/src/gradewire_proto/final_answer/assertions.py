@@ -8,7 +8,8 @@ from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
 _LEAD: Final = re.compile(
-    rf"(?:[\s,，:：—–-]|(?:and|but|well|no(?=,)|non(?=,)|nein(?=,)|um|hmm|oh|ah|y|et|und|e|pero|mais|aber|really|actually|today|now|still|"
+    rf"(?:[\s,，:：—–-]|(?:and|but|well|no(?=,)|non(?=,)|nein(?=,)|um(?=,)|hmm|oh|ah|y|et|und|e|pero|mais|aber|really|"
+    rf"actually|today|now|still|"
     rf"instead|indeed|eigentlich|eher|plutôt|más bien|"
     rf"in fact|tatsächlich|in wahrheit|en realidad|en réalité|en fait|in realtà|na verdade|the right one|"
     rf"其实|实际上|不(?=[,，])|那么|就|而|但)(?=[\s,，:：]|[^\x00-\x7f])|(?:{any_of('so')})(?=[\s,，:：]|[^\x00-\x7f])){{0,8}}",
@@ -31,7 +32,7 @@ _UNSPACED_VERB: Final = re.compile(
 )
 _CONCLUDES: Final = re.compile(
     rf"[,，;；—–]\s?(?:und\s|and\s|et\s|y\s)?(?:{any_of('so')})[\s,，:：]{{1,2}}(?=\S)|[,，](?:{any_of('so')})(?=\S)|"
-    rf"[→⇒]\s?|\sso\s(?=\d)",
+    rf"[,，]\s?which (?:makes|gives|means|leaves)(?: it| us with| that)?\s|[→⇒]\s?|\sso\s(?=\d)",
     re.IGNORECASE,
 )
 _COLON: Final = re.compile(r"(?:：|:(?!\d))\s{0,4}(?=\S)")
@@ -41,26 +42,44 @@ _CLEFT: Final = re.compile(
     re.IGNORECASE,
 )
 _BY: Final = re.compile(r"(?:\w+ed|made|given|written|built|driven|shown)\s(?:with|by|in|as|from)\s(?=\S)")
+_ABOUT: Final = re.compile(r"(?:um|jedoch um|aber um)\s(?=(?:den|die|das|ein|eine|einen)\s|[A-ZÄÖÜ])")
 _OBJECT: Final = re.compile(r"(?:you|us|me|dir|uns|ihnen|nous|vous)\s(?=\S)", re.IGNORECASE)
 _YOU_DO: Final = re.compile(r"(?:you|we|one|man|on|du)\s[^\W\d_]+\s(?=\S)", re.IGNORECASE)
 _PASSIVE: Final = re.compile(r"[^\W\d_]+(?:ed|en|é|ée|és|ido|ado|to|ta|t)\s?[.!]?$")
-_ELLIPSIS: Final = re.compile(r"\s(?:did|does|do|was|is|were|has|had)\s?\.?$")
+_ELLIPSIS: Final = re.compile(
+    r"\s(?:(?:did|does)(?: (?:it|so|this|that|the job|the trick))?|do|was|is|were|has|had)\s?\.?$"
+)
 _TRAILING: Final = re.compile(
     r"\s(?:instead|after all|though|altogether|in all|in total|insgesamt|zusammen|en tout|en total|it is|ist es|"
     r"that was)\s?[.]?$"
+)
+_COUNTED: Final = re.compile(
+    r"\s(?:altogether|together|in all|in total|in the end|left(?: over)?|each|remaining|insgesamt|zusammen|übrig|"
+    r"en tout|ensemble|"
+    r"au total|en total|juntos|in tutto|in totale|no total|ao todo|всего)\s?[.!]?$"
 )
 _NOT: Final = re.compile(
     r"[,，]?\s?(?:and|und|et|y)?\s?(?:(?<!\w)(?:not|nicht|pas|non|no|não|niet|nie|не)\s(?=\S)|而不是|不是)",
     re.IGNORECASE,
 )
-_NUMBER: Final = r"[-−+]?(?:[$€£¥]\s?)?\d(?:[\d.,'’\u00a0\u202f]*\d)?(?:\s\d{3})*(?:/\d+)?(?:\s?[%°])?"
+_NUMBER: Final = (
+    r"(?:\d{1,2}(?:\s?h\s?|:)\d{2}(?!\w)|"
+    r"[-−+]?(?:[$€£¥]\s?)?\d(?:[\d.,'’\u00a0\u202f]*\d)?(?:\s\d{3})*(?:/\d+)?(?:\s?[%°])?)"
+)
 _TAIL_QUANTITY: Final = re.compile(
-    rf"(?<![\w.,=+*/×·÷(−-])({_NUMBER}(?:\s?[^\s\d.,;:!?]+(?:\s(?:of|de|d['’]|von|di)?\s?[^\s\d.,;:!?]+)?)?)\s?[.!。！]?$"
+    rf"(?:(?<=[\u3040-\u9fff])|(?<![\w.,=+*/×·÷(−-]))({_NUMBER}(?:\s?[^\s\d.,;:!?]+(?:\s(?:of|de|d['’]|von|"
+    rf"di)?\s?[^\s\d.,;:!?]+)?)?)\s?[.!。！]?$"
+)
+_REMAINS: Final = re.compile(
+    rf"(?:^|\s)({_NUMBER}(?:\s[^\s\d.,;:!?]+)?)\s(?:remain\w*|(?:are|is|were) (?:left|needed|missing)|stay|bleiben|"
+    rf"fehlen|restent|"
+    r"quedan|sobran|restano|rimangono|sobram|restam|остаётся|осталось)(?:\s\w+)?\s?[.!]?$",
+    re.IGNORECASE,
 )
 _AMOUNT: Final = re.compile(r"\d[\d.,]*\s?[^\W\d]")
 _EQUALS: Final = re.compile("[=≈]")
 _ANOTHER: Final = re.compile(r"\b(?:or|oder|ou|o|and|und|et|y|e)\b\s*\w{1,3}\s?$|或")
-_VARIABLE: Final = re.compile(r"(?:^|[\s,，。])([a-zA-Z])\s?$")
+_VARIABLE: Final = re.compile(r"(?:^|(?<!\d)[\s,，。])([a-zA-Z])\s?$")
 _RESULT: Final = re.compile(
     rf"[=≈]\s?(-?{_NUMBER}(?:\.\.\.|…|(?:\s?(?:km/h|m/s²?|°C|cm[²³]?|m[²³]|km[²]?|kg|mm|ml|dl|cl|mg|kJ|kWh?|Wh|Hz|"
     rf"MB|GB|kN|Ω|€|%|[a-zA-ZµΩ]{{1,3}}(?=[\s.,;]|$)|[\u4e00-\u9fff]{{1,2}}(?=$|[。，])))?))"
@@ -89,16 +108,21 @@ def asserted_answer(text: str, left: int, right: int) -> Span:
     for ends in (_TRAILING, _NOT, _CLEFT):
         if (end := ends.search(text, left + 1, right)) is not None:
             right = end.start()
-    return trimmed(text, _after(_BY, text, left, right), right)
+    return trimmed(text, max(_after(_BY, text, left, right), _after(_ABOUT, text, left, right)), right)
 
 
 def _concluding(text: str, left: int, right: int) -> Span:
     """Return the span after a conclusion's first word or an excuse's colon, or before an explanation's colon."""
     if (conclusion := _last(_CONCLUDES, text, left, right)) is not None:
         left = _after(_LEAD, text, conclusion, right)
+        named = _last(_COLON, text, left, right)
+        if named is not None and len(text[named:right].split()) <= 4 and text[left : named - 1].count(" ") > 2:
+            left = _after(_LEAD, text, named, right)
     elif (colon := _COLON.search(text, left, right)) is not None:
         said = _IT_IS.match(text, left, colon.start())
-        explained = len(text[left : colon.start()].split()) <= 2 and len(text[colon.end() : right].split()) > 2
+        explained = (
+            len(text[left : colon.start()].split()) <= 2 and len(re.findall(r"\w+", text[colon.end() : right])) > 2
+        )
         if (said is not None and text[said.end() : colon.start()].strip()) or (said is None and explained):
             right = colon.start()
         else:
@@ -118,7 +142,7 @@ def _after_verb(text: str, left: int, right: int) -> int:
     if (it_is := _after(_IT_IS, text, left, right)) > left:
         return _after(_IT_IS, text, it_is, right)
     bracket = text.find(" (", left, right)
-    verb = _VERB.search(text, left, right if bracket < 0 else bracket)
+    verb = _VERB.search(text, left, right if bracket < 0 else bracket + 2)
     if _AMOUNT.match(text, left, right) is not None:
         return left
     if verb is not None and len(text[left : verb.start()].split()) <= 14:
@@ -129,11 +153,15 @@ def _after_verb(text: str, left: int, right: int) -> int:
     return left if unspaced is None else unspaced.end()
 
 
-def quantity(text: str, left: int, right: int) -> Span | None:
-    """Return the span of a sentence's only number with its unit, if the sentence ends with it; otherwise None."""
+def quantity(text: str, left: int, right: int, most: int = 1) -> Span | None:
+    """Return the span of the number at a sentence's end, with its unit; None if it has more than `most` numbers."""
     sentence = text[left:right]
-    if len(re.findall(_NUMBER, sentence[:LONGEST_SENTENCE])) != 1:
+    if not 1 <= len(re.findall(_NUMBER, sentence[:LONGEST_SENTENCE])) <= most:
         return None
+    if (remains := _REMAINS.search(sentence)) is not None:
+        return trimmed(text, left + remains.start(1), left + remains.end(1))
+    if (summed := _COUNTED.search(sentence)) is not None:
+        right, sentence = left + summed.start(), sentence[: summed.start()]
     found = _TAIL_QUANTITY.search(sentence[-80:])
     if found is None:
         return None

@@ -4,7 +4,8 @@ import re
 from typing import Final
 
 from gradewire_proto.final_answer.assertions import asserted_answer
-from gradewire_proto.final_answer.clauses import sentences, tidied
+from gradewire_proto.final_answer.clauses import sentences, tidied, without_end
+from gradewire_proto.final_answer.corrections import retracts
 from gradewire_proto.final_answer.found import Found, finish
 from gradewire_proto.final_answer.marks import Statement, empty_mark
 from gradewire_proto.final_answer.words import any_of
@@ -14,10 +15,10 @@ _CLOSER: Final = re.compile(
 )
 _OPENER: Final = re.compile(
     rf"[¡\s]{{0,4}}(?:{any_of('opener')})(?:[,，]\s?(?:{any_of('opener')})){{0,2}}(?:[^.!?:。！,，]{{0,24}}[.!。！:：]|"
-    rf"[,，:：])\s{{0,4}}(?:👋\s?)?",
+    rf"[,，:：]|\s[—–-](?=\s))\s{{0,4}}(?:👋\s?)?",
     re.IGNORECASE,
 )
-_IT_IS: Final = re.compile(rf"(?:{any_of('it_is')})(?!\w|['’]\w)\s?(?=\S)", re.IGNORECASE)
+_IT_IS: Final = re.compile(rf"(?:{any_of('it_is')})(?:(?!\w|['’]\w)|(?<=[\u4e00-\u9fff]))\s?(?=\S)", re.IGNORECASE)
 _YOU: Final = re.compile(any_of("you"), re.IGNORECASE)
 _PLANNING: Final = re.compile(rf"[\s*#_]{{0,8}}(?:{any_of('planning')})", re.IGNORECASE)
 _FINISHED: Final = re.compile(r"[.!?。！？…)\]}\"'”»*_`|$]\s*$|\d\s*\S{0,4}\s*$")
@@ -27,11 +28,52 @@ _OPEN_LABEL: Final = re.compile(
 
 
 _LONGEST_OPENED: Final = 4000
+_COURTESY: Final = re.compile(
+    r"(?<!\w)(?:question|great|nice|good|fun one|lovely|interesting|fascinating|wonderful|awesome|help|assist|glad|"
+    r"happy|pleasure|thanks?|"
+    r"welcome|patience|sure|of course|klar|natürlich|claro|certo|bien sûr|évidemment|frage|toll|super|schön|spannend|"
+    r"interessant|danke|gern|helfen|hilfe|freue?|"
+    r"intéressant|bonne|belle|"
+    r"merci|plaisir|ravi|aider|génial|pregunta|interesante|buen|gracias|gusto|ayudar|encantado|genial|domanda|bella|"
+    r"interessante|grazie|"
+    r"piacere|aiutar|pergunta|boa|ótima|obrigad|prazer|ajudar|вопрос|спасибо|интересн|рад)\w{0,4}(?!\w)|问题|感谢|谢谢|高兴|"
+    r"有趣|質問|ありがとう|질문",
+    re.IGNORECASE,
+)
+_EXCLAIMED: Final = re.compile(
+    r"[¡\s]{0,4}[^.!?:。！？\n\"“„«]{1,60}[!！]+\s{0,4}"
+    r"(?:[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]\s{0,2})*(?=[^\sa-zà-ÿ])"
+)
+_COURTEOUS: Final = re.compile(r"[^.!?:。！？\n]{1,80}[.!。！]\s{0,4}(?=\S)")
+_ADDRESSED: Final = re.compile(
+    r"[^.!?:。！？\n]{0,40}?(?<!\w)(?:you|dir|ihnen|Ihnen|euch|te|vous|ti|lhe|вам|тебе|您|"
+    r"你)(?!\w)[^.!?:。！？\n]{0,24}[:：]\s{0,4}(?=\S)"
+)
+_EMOJI: Final = re.compile(r"[\s\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\u200d]+\Z")
+_BELIEVED: Final = re.compile(
+    rf"(?=(?:i|ich|je|creo|pienso|penso|credo|acho|я)\s)(?:{any_of('it_is')})(?!\w)", re.IGNORECASE
+)
+_GREETED: Final = re.compile(
+    r"(?:hello|hi|hey|good morning|good evening|good night|bonjour|hola|hallo|ciao|salut|oh|"
+    r"ah),\s\w+(?:\s\w+)?[.!?]?\s*",
+    re.IGNORECASE,
+)
+"""A greeting by name, such as the title "Hello, Dolly!"."""
+_FURTHER: Final = re.compile(
+    r"(?<!\w)(?:help|else|more|further|noch|weiter|sonst|autre|plus|más|otra|altro|mais|outra|ещё|ещe|можем|помочь|"
+    r"еще)(?!\w)|其他|还|吗|别的|"
+    r"ますか|ありますか",
+    re.IGNORECASE,
+)
+_QUOTED_END: Final = re.compile(r"[\"“„«「`*]{1,2}([^\"“”„«»「」`*\n]{1,60})[\"”“»」`*]{1,2}\s?[.!。]?\s*$")
 
 
 def without_closers(text: str) -> int:
     """Return the end of a text without the sentences at its end that only address the reader."""
     end = len(text.rstrip())
+    emoji = _EMOJI.search(text, max(0, end - 24), end)
+    if emoji is not None and text[: emoji.start()].endswith((".", "!", "?", "。", "！")):
+        end = emoji.start()
     for _ in range(8):
         paragraph = text.rfind("\n\n", 0, end)
         listed = sentences(text, max(0, end - 1200), end)
@@ -39,11 +81,40 @@ def without_closers(text: str) -> int:
             0 <= paragraph >= end - 200 and re.fullmatch(r"\s*(?:---+|\*\*\*+)\s*", text[paragraph:end])
         ):
             end = len(text[:paragraph].rstrip())
-        elif len(listed) > 1 and _CLOSER.match(text, *listed[-1]) is not None and listed[-1][0] > 0:
+        elif len(listed) > 1 and _closes(text, *listed[-1]) and listed[-1][0] > 0:
             end = len(text[: listed[-1][0]].rstrip(" \n(*_¡¿"))
         else:
             break
     return end
+
+
+def _closes(text: str, left: int, right: int) -> bool:
+    """Return True if a sentence addresses the reader: it begins with a closing word, or offers further help."""
+    if _CLOSER.match(text, left, right) is not None:
+        return not retracts(text, left, right)
+    return text[right - 1] in "?？" and right - left <= 80 and _FURTHER.search(text, left, right) is not None
+
+
+def _after_opener(text: str, begin: int, end: int) -> int:
+    """Return the end of a sentence that opens a chat, or `begin` without such a sentence."""
+    if (opener := _OPENER.match(text, begin, end)) is not None and _GREETED.fullmatch(text, begin, end) is None:
+        return opener.end()
+    exclaimed = _EXCLAIMED.match(text, begin, end)
+    if (
+        exclaimed is not None
+        and len(exclaimed[0].split()) <= 6
+        and (_IT_IS.match(text, exclaimed.end(), end) is not None or _COURTESY.search(exclaimed[0]) is not None)
+    ):
+        return exclaimed.end()
+    courteous = _COURTEOUS.match(text, begin, end)
+    if (
+        courteous is not None
+        and len(courteous[0].split()) <= 9
+        and (_COURTESY.search(courteous[0][:16]) is not None and _IT_IS.match(text, courteous.end(), end) is not None)
+    ):
+        return courteous.end()
+    addressed = _ADDRESSED.match(text, begin, end)
+    return begin if addressed is None else addressed.end()
 
 
 def unasserted(text: str, end: int, statement: Statement | None) -> str:
@@ -74,11 +145,11 @@ def opened(original: str, text: str, end: int) -> Found | None:
     """Return the answer after the sentence that opens a chat, such as "Good question!"."""
     begin = 0
     for _ in range(3):
-        opener = _OPENER.match(text, begin, end)
-        if opener is None or not text[opener.end() : end].strip():
+        after = _after_opener(text, begin, end)
+        if after == begin or not text[after:end].strip():
             break
-        begin = opener.end()
-    if not begin:
+        begin = after
+    if not begin and _BELIEVED.match(text, 0, end) is None:
         return None
     if end - begin > _LONGEST_OPENED:
         return Found(begin, end, "whole")
@@ -86,6 +157,9 @@ def opened(original: str, text: str, end: int) -> Found | None:
     if len(listed) > 2:
         return Found(begin, end, "whole")
     left, right = listed[-1] if len(listed) == 2 and _IT_IS.match(text, *listed[-1]) else (listed[0][0], listed[-1][1])
+    quoted = _QUOTED_END.search(original, left, right)
+    if quoted is not None and len(listed) == 1 and original[left : quoted.start()].count(" ") <= 8:
+        return finish(original, *quoted.span(1), "line")
     if (it_is := _IT_IS.match(text, left, right)) is not None and len(text[it_is.end() : right].split()) <= 8:
         return finish(original, *asserted_answer(text, left, right), "line")
-    return Found(*tidied(original, left, right), "line")
+    return Found(*without_end(original, *tidied(original, left, right)), "line")

@@ -14,6 +14,8 @@ LONGEST_SENTENCE: Final = 600
 _END: Final = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_`]{0,3}(?=\s|$)|[。！？]+[”」』》）)\"]{0,2}|\n")
 _BEFORE_STOP: Final = re.compile(r"(?:^|[\s(\"'„“\[./-])([^\W\d_]{1,6})\.$")
 _ORDINAL: Final = re.compile(r"(?:^|\s)\d{1,3}\.$")
+_CLOCK: Final = re.compile(r"\d\s?[ap]\.\s?m\.$")
+_NEXT_SENTENCE: Final = re.compile(r"[A-ZÀ-Þ][a-zà-ÿ]+\s")
 _INITIAL: Final = re.compile(r"[A-Z]\.(?:\s|[A-Z])")
 _AFTER_ORDINAL: Final = re.compile(
     "Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahrh|Platz|Klasse|Liga|Etage|Stock"
@@ -50,6 +52,7 @@ _DOTS: Final = re.compile(r"\d\.{3}$|…$")
 _MOST_LAYERS: Final = 6
 
 _REASON: Final = re.compile(
+    r"\s(?:and not|und nicht|et non|et pas|y no|e non|e não)\s|"
     rf"[\s,;，；]\s{{0,2}}(?:{any_of('because')})|[,;，；—–]\s{{0,2}}(?:{any_of('because', 'aside')})|;|；",
     re.IGNORECASE,
 )
@@ -79,6 +82,52 @@ _ARTICLE: Final = re.compile(r"(?:la|the|die|le|el|o|a|il|den|de)\s+[(]?([A-H])[
 _LATEX_CHOICE: Final = re.compile(
     r"(?:\\(?:textbf|text|mathbf|mathrm|textrm)\s?\{\s*(?:\(([A-J])\)|([A-J])[.)]?)\s*[.:]?\s*\}|\(?\\(?:textbf|"
     r"text|mathbf|mathrm)\s?\{([A-J])\}\)?)"
+)
+
+
+_COMMA: Final = re.compile(r",\s|，")
+_UNSPACED_SIGN: Final = re.compile("^[\u3040-\u9fff]")
+_YES_NO: Final = re.compile(
+    r"yes|no|ja|nein|oui|non|sí|si|sì|sim|não|да|нет|nee|tak|nie|true|false|wahr|falsch|richtig|vrai|faux|verdadero|"
+    r"falso|vero|"
+    r"verdadeiro|correct|incorrect",
+    re.IGNORECASE,
+)
+_QUANTITY: Final = re.compile(r"[-−+$€£¥]{0,2}\s?\d[\d.,:/\s]{0,20}\s?[%°]?(?:\s?[^\W\d][\w²³/°%-]{0,14}){0,2}|[A-H]")
+_DETERMINER: Final = re.compile(
+    r"(?:the|a|an|one|his|her|its|our|my|their|der|die|das|den|dem|ein|eine|einer|le|la|les|un|une|el|los|las|una|"
+    r"uno|il|lo|gli|i|"
+    r"o|os|as|um|uma|de|het|een)\s|l['’]",
+    re.IGNORECASE,
+)
+_AND: Final = re.compile(r"(?:^|\s)(?:and|or|und|oder|et|ou|y|o|u|e|ed|en|i|и|или)\s", re.IGNORECASE)
+_THEN: Final = re.compile(
+    r"(?:then|and|or|und|oder|dann|danach|puis|ensuite|et|ou|luego|después|y|poi|e|o|depois|затем|потом|再|然后|又|和|或|并|"
+    r"及|以及)"
+    r"(?:\s|(?<=[^\x00-\x7f]))",
+    re.IGNORECASE,
+)
+_PLACE: Final = re.compile(
+    r"(?:in|on|at|for|with|after|under|from|im|am|bei|nach|mit|dans|en|pour|avec|chez|con|para|nel|nella|per|em|no|"
+    r"na|в|на)\s",
+    re.IGNORECASE,
+)
+_EXPLAINS: Final = re.compile(
+    r"[a-zà-ÿ]{2,12}(?:ing|ant|ando|endo|iendo)\s|(?:known|born|named|founded|located|used|made)\s"
+)
+_FULL_NAME: Final = re.compile(r"[A-ZÀ-Þ]\w+(?:\s(?:de|von|van|da|di|del|la|[A-Z]\.))*\s[A-ZÀ-Þ]\w+")
+_TITLED: Final = re.compile(r"[A-ZÄÖÜ]\w+\s(?:von|der|des|vom|of|du|de|di|do|da)\s")
+_CONDITION: Final = re.compile(
+    r"([-−+$€£¥]{0,2}\d[\d.,:/]{0,20}(?:\s?[%°])?(?:\s?[^\W\d][\w²³/°%-]{0,14})??|[A-H]|yes|no|ja|nein|oui|non|sí|sì|"
+    r"sim|"
+    r"não)\s"
+    r"(?:for (?:the|this|these) reasons?|per|according to|when|if|once|after|provided|assuming|including|excluding|"
+    r"counting|without|using|by|wenn|sobald|ohne|mit|"
+    r"inklusive|si|quand|"
+    r"lorsque|sans|avec|cuando|sin|con|incluyendo|contando|se|quando|senza|sem|contando|если|когда|and not|und nicht|"
+    r"et non|y no|"
+    r"e non|e não)\s",
+    re.IGNORECASE,
 )
 
 
@@ -112,7 +161,7 @@ def _continues(text: str, start: int, stop: int, right: int) -> bool:
     """Return True if the full stop belongs to an abbreviation, an initial or an ordinal."""
     before = text[max(start, stop - 12) : stop + 1]
     following = text[stop + 1 : min(right, stop + 16)].lstrip()
-    if not following:
+    if not following or (_CLOCK.search(before) is not None and _NEXT_SENTENCE.match(following)):
         return False
     if (word := _BEFORE_STOP.search(before)) is not None:
         last = word[1]
@@ -208,16 +257,17 @@ def first_clause(text: str, left: int, right: int) -> Span:
     cuts = [right]
     for found in (_REASON, _UNSPACED_REASON):
         for reason in found.finditer(text, left + 1, limit):
-            if not _in_quotes(text, left, reason.start()):
+            if not _enclosed(text, left, reason.start()):
                 cuts.append(reason.start())
                 break
     inner = text[left:limit]
-    if (relative := _RELATIVE.search(inner)) is not None:
+    if (relative := _RELATIVE.search(inner)) is not None and not _enclosed(inner, 0, relative.start()):
         cuts.append(left + relative.start())
     if (dash := _DASH.search(inner)) is not None and dash.start() and not _is_number_list(inner):
         cuts.append(left + dash.start())
     if (colon := _COLON.search(inner)) is not None and colon.start() and len(inner[: colon.start()].split()) <= 4:
         cuts.append(left + colon.start())
+    cuts += [left + place for place in (_explained(inner), _conditioned(inner)) if place is not None]
     right = min(cuts)
     return without_brackets(text, *trimmed(text, left, right))
 
@@ -226,13 +276,56 @@ def _is_number_list(inner: str) -> bool:
     return bool(re.fullmatch(r"[\d\s.,–—-]+", inner))
 
 
-def _in_quotes(text: str, left: int, place: int) -> bool:
+def _explained(inner: str) -> int | None:
+    """Return the place of a comma that an explanation follows, as in "Mars, the fourth planet"; None in a list."""
+    comma = next((each.start() for each in _COMMA.finditer(inner) if not _enclosed(inner, 0, each.start())), -1)
+    if comma <= 0:
+        return None
+    head, tail = inner[:comma].strip(), inner[comma + 1 :].strip(" .。!")
+    if not tail or _THEN.match(tail) is not None or re.match(r"[-−+$€£]?\d|[(\[]", tail) is not None:
+        return None
+    parts = _COMMA.split(tail)
+    if _UNSPACED_SIGN.match(tail) is not None:
+        listed = "、" in inner or (len(parts) > 1 and max(map(len, parts)) <= 5)
+        return None if listed or len(tail) < 4 or len(head) > 10 else comma
+    if _YES_NO.fullmatch(head) is not None or _QUANTITY.fullmatch(head) is not None:
+        return None if len(tail.split()) < 2 or _AND.search(tail) is not None else comma
+    return None if len(tail.split()) < 3 or _may_be_listed(head, tail, parts) else comma
+
+
+def _may_be_listed(head: str, tail: str, parts: list[str]) -> bool:
+    """Return True if the parts of a list may be its first and others: all with an article or none, or short ones."""
+    article = _DETERMINER.match(head) is not None
+    explains = (
+        _DETERMINER.match(tail) is not None
+        or _EXPLAINS.match(tail) is not None
+        or _FULL_NAME.fullmatch(head) is not None
+    )
+    return (
+        len(head.split()) > 5
+        or (_PLACE.match(head) is not None and not explains)
+        or (_AND.search(tail) is not None and (article or not explains))
+        or (tail[0].isupper() and not _TITLED.match(tail) and not explains)
+        or (article and explains and (len(tail.split()) <= 3 or len(parts) > 1))
+        or (len(parts) > 1 and all(len(part.split()) <= 3 for part in parts))
+    )
+
+
+def _conditioned(inner: str) -> int | None:
+    """Return the end of a number, letter or "yes" at the start if a condition follows: "64 when you include it"."""
+    found = _CONDITION.match(inner)
+    return found.end(1) if found is not None else None
+
+
+def _enclosed(text: str, left: int, place: int) -> bool:
+    """Return True if a place is within quotes or brackets."""
     before = text[left:place]
     return (
         before.count('"') % 2 == 1
+        or before.count("(") > before.count(")")
         or any(
             before.rfind(opening) > before.rfind(closing)
-            for opening, closing in (("“", "”"), ("«", "»"), ("《", "》"), ("「", "」"))
+            for opening, closing in (("“", "”"), ("«", "»"), ("《", "》"), ("「", "」"), ("（", "）"))
         )
         or before.count("`") % 2 == 1
     )

@@ -6,7 +6,7 @@ Only the last 4 000 characters are searched, and each sentence up to 600 charact
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import sentences
+from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, sentences
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
@@ -19,7 +19,8 @@ _BOUNDARY: Final = re.compile(
     re.IGNORECASE,
 )
 _FILLER: Final = re.compile(
-    r"(?:(?:and|but|oh|ah|hmm|hm|um|uh|well|okay|ok|so|aber|ach|oh|mais|pero|ma|mas|哦|啊|嗯|呃|噢|no|non|nein|não|不|いや|"
+    r"(?:(?:and|but|although|though|aunque|obwohl|oh|ah|hmm|hm|um|uh|well|okay|ok|so|aber|ach|oh|mais|pero|ma|mas|哦|"
+    r"啊|嗯|呃|噢|no|non|nein|não|不|いや|"
     r"нет|nee|nie)[\s,.!…，、]{1,3})?",
     re.IGNORECASE,
 )
@@ -29,13 +30,53 @@ _DOUBT: Final = re.compile(
     rf"(?:{any_of('doubt')})(?:[,.:!?…—–;，。：！、]|\s[—–-]\s|\s(?={any_of('it_is', 'excuse', 'doubt')})|(?=是\w))",
     re.IGNORECASE,
 )
+_FAULT: Final = re.compile(
+    r"(?:i|we)(?:['’]ve| have| had)? (?:\w+ly )?(?:mis\w+|confused|forgot\w*|mixed|transposed|swapped|overlooked|"
+    r"missed|dropped|skipped|"
+    r"omitted|ignored|double.counted|retract|(?:read|used|took|picked|looked at|added) the wrong)(?!\w)|"
+    r"ich (?:habe|hatte|hab)\s[^.,:;!?\n]{0,40}?(?:ver(?:wechselt|tauscht|gessen|zählt|rechnet|tan|lesen|dreht)|"
+    r"übersehen|falsch \w+)|"
+    r"j['’](?:ai|avais) (?:confondu|oublié|mal \w+|inversé|sauté|omis)|(?:me )?(?:confundí|olvidé|equivoqué|salté|"
+    r"(?:conté|leí|sumé) mal)|"
+    r"ho (?:dimenticato|confuso|sbagliato|saltato)|(?:me )?(?:esqueci|confundi|errei|enganei|pulei)|"
+    r"я (?:забыл|перепутал|ошиб|пропустил|неверно)\w*",
+    re.IGNORECASE,
+)
+_AGAIN: Final = re.compile(
+    r"(?:looking|reading|going|checking|counting|working|thinking|adding)\s[^.,:;\n]{0,40}?(?:again|back|closely|"
+    r"twice|closer|once more)|"
+    r"(?:bei|nach)\s(?:noch\w*|erneut\w*|genauer\w*|zweit\w*|näher\w*)\s\w+|neue[rs]? (?:versuch|rechnung|anlauf|"
+    r"ansatz)|"
+    r"en (?:re(?:lis|compt|calcul|vérifi|fais|voy)\w*ant)|(?:à|après) (?:la |une )?(?:nouvelle |seconde |"
+    r"deuxième )?re\w{4,12}|"
+    r"(?:al|tras|después de) (?:re\w+|(?:contar|mirar|leer|sumar|calcular)\w*)(?: (?:de nuevo|otra vez|bien))?|"
+    r"ri(?:legg|cont|calcol|controll|guard)\w+ndo|re(?:l|cont|calcul|f)\w+ndo",
+    re.IGNORECASE,
+)
 _SAID: Final = re.compile(r"[^\s.,;:—–(-]")
 _SEPARATOR: Final = re.compile(r"[\s,.:!?—–;…，。：、！-]{0,8}")
 _EXCUSE: Final = re.compile(rf"(?:(?:da|oh|ah|well|und|and|et|y)\s)?(?:{any_of('excuse')})", re.IGNORECASE)
-_STATED: Final = re.compile(rf"[,;，；]\s?(?={any_of('it_is')}(?!\w)|(?:应该|应)?是)", re.IGNORECASE)
+_STATED: Final = re.compile(rf"[,;，；]\s?(?={any_of('it_is')}(?!\w)|(?:应该|应)?(?:是|为|选))", re.IGNORECASE)
 _CONTINUES: Final = re.compile(
-    r"[:：]\s?\S|[,，]\s?\S{1,12}\s(?:ist es|so)|\bso\b|也就是|应该|\balso\b|\bdonc\b|应为|->|="
+    rf"[,，]\s?(?:{any_of('so')}|which (?:makes|gives|means|leaves)|making|giving|leaving)(?!\w)|"
+    rf"[,，](?:{any_of('so')})|"
+    r"[:：]\s?\S|[,，]\s?\S{1,12}\s(?:ist es|so)|\bso\b|也就是|应该|\balso\b|\bdonc\b|应为|->|=",
+    re.IGNORECASE,
 )
+_LATER_HALF: Final = re.compile(
+    r"[;；]\s{0,2}(?=[^;；\n]{1,80}?\s(?:is|are|was|ist|sind|war|est|es|son|è|é|это)\s|.{0,12}是)", re.IGNORECASE
+)
+_DEMONSTRATIVE: Final = re.compile(
+    r"(?:that|this|it|das|dies|es|c|ce|eso|esto|questo|isso|это|那|这)(?:['’]s| is| was| ist| war| est|['’]est| es| è|"
+    r" é|是)?(?!\w)|那是|这是",
+    re.IGNORECASE,
+)
+_CONFIRMED: Final = re.compile(
+    rf"(?:{any_of('confirm')})\s?[,，:—–]\s?(?:(?:{any_of('it_is')})\s|"
+    rf"the answer is\s)?(?P<again>\S.{{0,40}}?)\s?[.!。]?$",
+    re.IGNORECASE,
+)
+_TOKENS: Final = re.compile(r"\w+")
 _SPEAKER: Final = re.compile(r"(?:i|we|ich|wir|je|nous|yo|eu|io|ik|я)\s|j['’]|我", re.IGNORECASE)
 _IT_IS: Final = re.compile(any_of("it_is"), re.IGNORECASE)
 _CONFIRM: Final = re.compile(rf"(?:{any_of('confirm')})(?=\s?[,.!:;—–。，！]|$)", re.IGNORECASE)
@@ -50,7 +91,9 @@ def retraction(text: str, left: int, *, marked: bool) -> Span | None:
         left: Start of the statement that may be retracted.
         marked: True if a mark stands at `left`: then a mere doubt counts in the mark's own paragraph only.
     """
-    for place in _retracted(text, left, marked=marked):
+    if (again := _confirmed(text, left)) is not None:
+        return again
+    for cue, place in _retracted(text, left, marked=marked):
         separator = _SEPARATOR.match(text, place)
         begin = separator.end() if separator else place
         if re.compile(r"\w").search(text, begin) is None:
@@ -58,40 +101,69 @@ def retraction(text: str, left: int, *, marked: bool) -> Span | None:
         listed = sentences(text, begin, len(text))
         if listed and _CONFIRM.match(text, listed[-1][0]):
             return None
-        if (core := asserted(text, listed)) is not None:
+        before = sentences(text, max(left, cue - LONGEST_SENTENCE), cue)
+        if (core := asserted(text, listed, text[slice(*before[-1])] if before else "")) is not None:
             return core
     return None
 
 
-def _retracted(text: str, left: int, *, marked: bool) -> list[int]:
-    """Return the ends of the last cues, the last first."""
+def retracts(text: str, left: int, right: int) -> bool:
+    """Return True if a sentence begins with a retraction."""
+    return _RETRACT.match(text, left, right) is not None
+
+
+def _confirmed(text: str, left: int) -> Span | None:
+    """Return the answer that a last sentence repeats after a check: "Yes, 16."."""
+    listed = sentences(text, max(left, len(text) - LONGEST_SENTENCE), len(text))
+    found = _CONFIRMED.match(text, *listed[-1]) if len(listed) > 1 else None
+    if found is None or len(found["again"].split()) > 4:
+        return None
+    said = found["again"].lower()
+    repeated = re.search(r"\d", said) is not None or said in text[: listed[-1][0]].lower()
+    return found.span("again") if repeated else None
+
+
+def _retracted(text: str, left: int, *, marked: bool) -> list[Span]:
+    """Return the spans of the last cues, the last first."""
     said = _SAID.search(text, left)
     if said is None:
         return []
     paragraph = text.find("\n\n", left) if marked else -1
     near = len(text) if paragraph < 0 else paragraph
-    cues: list[int] = []
+    cues: list[Span] = []
     for boundary in _BOUNDARY.finditer(text, max(left, len(text) - MOST_SEARCHED)):
         if boundary.start() < said.start():
             continue
         filler = _FILLER.match(text, boundary.end())
         places = {boundary.end(): None, (filler or boundary).end(): None}
-        cue = next(filter(None, (_RETRACT.match(text, place) for place in places)), None)
+        cue = next(filter(None, (cue.match(text, place) for place in places for cue in (_RETRACT, _AGAIN))), None)
         if cue is None and boundary.start() <= near:
             cue = next(filter(None, (_DOUBT.match(text, place) for place in places)), None)
         if cue is not None:
-            cues.append(cue.end())
+            cues.append((boundary.start(), cue.end()))
+        elif _FAULT.match(text, boundary.end()) is not None:
+            cues.append((boundary.start(), boundary.end()))
     return cues[: -_MOST_CUES - 1 : -1]
 
 
-def asserted(text: str, listed: list[Span]) -> Span | None:
-    """Return the sentence that asserts something, among the sentences of a correction; None if all only excuse."""
+def asserted(text: str, listed: list[Span], replaced: str) -> Span | None:
+    """Return the sentence that asserts something, among the sentences of a correction; None if all only excuse.
+
+    Args:
+        text: The text that contains the sentences.
+        listed: Spans of the sentences.
+        replaced: The sentence before the correction. One that begins like it, or also has a number, replaces it.
+    """
     said = [rest for span in listed if (rest := _without_excuse(text, span)) is not None]
     if not said:
         return None
+    frame = _TOKENS.findall(replaced.lower())[:2]
+    alike = [span for span in said if len(frame) == 2 and _TOKENS.findall(text[slice(*span)].lower())[:2] == frame]
     concluding = [span for span in said[1:] if _SO.match(text, span[0])]
-    if concluding:
-        return concluding[-1]
+    if concluding or alike:
+        return (concluding or alike)[-1]
+    if re.search(r"\d", replaced) and (counted := [span for span in said if re.search(r"\d", text[slice(*span)])]):
+        said = counted
     first = said[0]
     short = len(text[first[0] : first[1]].split()) <= 8 and first[1] - first[0] <= 60
     unspaced = re.search("[\u3040-\u9fff]", text[first[0] : first[1]]) is not None
@@ -100,7 +172,11 @@ def asserted(text: str, listed: list[Span]) -> Span | None:
 
 def _without_excuse(text: str, span: Span) -> Span | None:
     """Return a sentence, without an excuse at its start if a statement follows; None if the sentence only excuses."""
-    if _EXCUSE.match(text, *span) is None and (_SPEAKER.match(text, *span) is None or _IT_IS.match(text, *span)):
+    half = _LATER_HALF.search(text, *span)
+    excused = _EXCUSE.match(text, *span) is not None or _FAULT.match(text, *span) is not None
+    if half is not None and (excused or _DEMONSTRATIVE.match(text, *span) is not None):
+        return half.end(), span[1]
+    if not excused and (_SPEAKER.match(text, *span) is None or _IT_IS.match(text, *span)):
         return span
     if (stated := _STATED.search(text, *span)) is not None:
         return stated.end(), span[1]

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from gradewire_proto.final_answer.assertions import asserted_answer
+from gradewire_proto.final_answer.assertions import asserted_answer, calculated
 from gradewire_proto.final_answer.chat import unasserted, without_closers
 from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
 from gradewire_proto.final_answer.contrasts import contrast
@@ -33,6 +33,7 @@ _EMPHASIS: Final = re.compile(
     r"center|h[1-6])(?:\s[^<>\n]{0,80})?\s?/?>|^[ \t]{0,8}>[ \t]?",
     re.MULTILINE,
 )
+_ARITHMETIC: Final = re.compile(r"[($€£\d][\d.,]*\s?[-+*/×·÷−^][^=\n]{1,200}=")
 _LAYERS: Final = 3
 _MOST_PLAIN: Final = 5_000
 """Characters at the end of a text in which emphasis is looked for; phrases and corrections need fewer."""
@@ -121,6 +122,8 @@ def _resolve(original: str, text: str, depth: int) -> Found | str:
         return _stated(original, text, statement, end, depth)
     if statement is None and (lone := lone_line(original, text, end)) is not None:
         return lone
+    if (title := _whole_quotation(original)) is not None:
+        return Found(*title, "whole")
     if not depth and (reason := unasserted(text, end, statement)):
         return reason
     return (
@@ -130,6 +133,14 @@ def _resolve(original: str, text: str, depth: int) -> Found | str:
         or (_contained(original, text, statement, depth) if statement and statement.position != "phrase" else None)
         or whole(original, text, end)
     )
+
+
+def _whole_quotation(original: str) -> Span | None:
+    """Return the span inside quotes that enclose the whole text, such as a title; None otherwise."""
+    left, right = trimmed(original, 0, len(original))
+    quoted = right - left > 2 and original[right - 1] in _QUOTES.get(original[left], "")
+    inside = original[left + 1 : right - 1]
+    return None if not quoted or original[left] in inside or original[right - 1] in inside else (left + 1, right - 1)
 
 
 def _last_statement(text: str, original: str) -> Statement | None:
@@ -207,6 +218,8 @@ def _phrase_content(original: str, text: str, left: int, right: int) -> Found | 
         return "nothing follows the announcement of the answer"
     if (letter := choice(text, *tidied(text, left, right)) or choice(text, left, right)) is not None:
         return Found(*letter, "phrase")
+    if _ARITHMETIC.match(text, left, right) is not None and (result := calculated(text, left, right)) is not None:
+        return finish(original, *result, "phrase")
     if _NEGATED.match(text, left, right) is not None and (true_part := contrast(text, left, right)) is not None:
         return finish(original, *asserted_answer(text, *true_part), "correction")
     narrow = bold_in(original, left, right) or _quoted(original, left, right) or first_clause(text, left, right)

@@ -11,6 +11,9 @@ from gradewire_proto.final_answer.types import Position, Span
 _BRACKETS: Final = {")": "(", "]": "[", "}": "{", "）": "（"}
 _EXCLAIMED: Final = re.compile(r"[^\W\d]!$|[^\x00-\x7f]！$")
 _BOLD: Final = re.compile(r"(?:\*\*|__)(?=\S)([^*_\n]{1,120}?)(?<=\S)(?:\*\*|__)")
+_QUOTED: Final = re.compile(r"[“„«「\"]\s?([^\"“”„«»「」\n]{1,120}?)\s?[”“»」\"]\s?[.!]?\s*")
+_LAST_LETTER: Final = re.compile(r"(?:^|\s)\(?([A-H])\)?\s?[.!]?$")
+_LETTER: Final = re.compile(r"(?<![\w.])\(?[A-H]\)?(?![\w'’])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ def finish(original: str, left: int, right: int, position: Position) -> Found:
     """Return the answer in a span, without courtesies, emphasis and open brackets, or its letter if it is a choice."""
     left, right = without_end(original, *trimmed(original, left, right))
     left, right = tidied(original, left, right)
+    for mark in ("**", "__"):  # the other end of the emphasis is outside the span
+        if original.count(mark, left, right) == 1:
+            left += len(mark) if original.startswith(mark, left) else 0
+            right -= len(mark) if original.endswith(mark, left, right) else 0
     if (letter := choice(original, left, right)) is not None:
         left, right = letter
     if position != "whole" and _EXCLAIMED.search(original, max(left, right - 3), right) is not None:
@@ -53,7 +60,12 @@ def joined(original: str, items: list[Span], position: Position) -> Found:
 
 def asserted(original: str, text: str, left: int, right: int, position: Position = "correction") -> Found | None:
     """Return the answer that a sentence asserts; None if it asserts nothing."""
+    begin = left
+    if (quoted := _QUOTED.fullmatch(original, left, right)) is not None:
+        return finish(original, *quoted.span(1), position)
     left, right = asserted_answer(text, left, right)
+    if (letter := _LAST_LETTER.search(text, left, right)) is not None and _LETTER.search(text, 0, begin) is not None:
+        left, right = letter.span(1)
     if left >= right:
         return None
     if (result := calculated(text, left, right)) is not None and re.search(

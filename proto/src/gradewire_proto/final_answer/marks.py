@@ -34,6 +34,12 @@ _KEY: Final = re.compile(
     r"""(?:["']\s{0,8}:|\s?=(?=\s?["'\[]))\s{0,8}""",
     re.IGNORECASE,
 )
+_INNER_KEY: Final = re.compile(
+    r"""["'](?:value|text|answer|final|final_answer|letter|option|choice|result|label|content|name)["']\s{0,8}:\s{0,8}""",
+    re.IGNORECASE,
+)
+_MOST_NESTED: Final = 3
+_MOST_INNER: Final = 400
 _VALUE: Final = re.compile(r"-?[\w.+%/-]{1,60}")
 _CALL: Final = re.compile(
     r"(?:\bfinish|\bfinal_answer|\bsubmit|\bsubmit_answer|\banswer)\s?(?:\[([^\[\]\n]{1,400})\]|"
@@ -185,6 +191,10 @@ def last_key(text: str) -> Statement | None:
 
 
 def _value(text: str, start: int, left: int, force: int) -> Statement | None:
+    for _ in range(_MOST_NESTED):  # {"answer": {"value": 5}}
+        if text[left : left + 1] != "{" or (inner := _INNER_KEY.search(text, left, left + _MOST_INNER)) is None:
+            break
+        left = inner.end()
     first = text[left : left + 1]
     if first in {'"', "'"}:
         right = _closing_quote(text, left + 1, first)

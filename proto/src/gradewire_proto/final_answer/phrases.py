@@ -56,10 +56,12 @@ _NAMED: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CORRECT: Final = re.compile(
-    r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|exact|actual|true|richtige|richtiger|richtiges|"
+    r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|exact|actual|true|richtige|richtiger|"
+    r"richtiges|"
     r"korrekte|bonne|bon|"
     r"correcta|correcto|corretta|corretto|giusta|giusto|certa|certo|juiste|правильный|правильная|правильное)|正确的?|正確的?)"
-    rf"(?:\s[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[^\W\d\s]{{0,4}}?){_COPULA}",
+    rf"(?:\s(?!(?:{any_of('because')}|that|when|and|but|"
+    rf"as)\b)[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[^\W\d\s]{{0,4}}?){_COPULA}",
     re.IGNORECASE,
 )
 _HASHES: Final = re.compile(r"^[ \t]{0,4}####[ \t]{0,8}(?=\S)", re.MULTILINE)
@@ -77,10 +79,21 @@ _BEFORE: Final = re.compile(
     r"(?:\b(?:if|whether|why|how|hope|wenn|ob|falls|warum|si|se|what|where|that's what|says|this|diese|esta|cette|"
     r"questa|these|my previous)\s"
     r"(?:(?:the|an|my|your|die|la|una|final|correct)\s){0,2}|"
-    r"(?!i\s)\w{1,12}\s(?:might|would|could|may|will)\s(?:think|say|guess|assume|expect|believe)\s(?:that\s)?(?:the\s)?|"
+    r"(?!i\s)\w{1,12}\s(?:might|would|could|may|will)\s(?:think|say|guess|assume|expect|"
+    r"believe)\s(?:that\s)?(?:the\s)?|"
     r"以上|如果|上述)$",
     re.IGNORECASE,
 )
+_OTHER_ANSWER: Final = re.compile(
+    r"(?:wrong|incorrect|initial|first|original|previous|earlier|knee-jerk|naive|tempting|intuitive|obvious|common|"
+    r"popular|usual|gut|"
+    r"instinctive|long|longer|full|detailed|old|hasty|tentative|quick|expected|falsche|erste|ursprüngliche|spontane|"
+    r"häufige|übliche|"
+    r"frühere|lange|ausführliche|fausse|mauvaise|première|longue|primera|larga|prima|lunga|primeira|longa|第一个|错误的?|"
+    r"原来的|详细)\s?$",
+    re.IGNORECASE,
+)
+_GUESS: Final = re.compile(r"my (?:guess|pick|choice|vote)|meine wahl|mon choix|mi elección", re.IGNORECASE)
 # Small letters only: "Just" may be a name.
 _SKIP: Final = re.compile(rf"(?:[\s:：,，=]|(?:that|dass)\s|{any_of('therefore')}(?=[\s,，:：]|[^\x00-\x7f])){{0,8}}")
 _VAGUE: Final = re.compile(
@@ -98,7 +111,7 @@ _NEGATED: Final = re.compile(
 
 _LETTER: Final = r"[(\[（]?(?P<letter>(?-i:[A-H])|[①-⑧]|(?-i:[IVX]{2,4})|(?-i:[А-Д]))[)\]）]?"
 _AFTER_LETTER: Final = (
-    rf"(?=\s?(?:[.!,;:\"'”。，；、：]|项|選項|选项|$|\n|\s[—–-]\s|\s(?:{any_of('because')}|as|is|ist|est|"
+    rf"(?=\s?(?:[.!,;:\"'”。，；、：]|项|選項|选项|$|\n|\s[—–-]\s|\s(?:{any_of('because')}|as|an|is|ist|est|"
     rf"denn|car|da)(?!\w)))"
 )
 _CHOSEN: Final = re.compile(
@@ -117,12 +130,53 @@ _OPTION: Final = re.compile(
     rf"(?:{any_of('option')})\s{{1,2}}{_LETTER}\s{{0,2}}(?=[.!。]?\s{{0,4}}$|(?:{any_of('because')}))",
     re.IGNORECASE | re.MULTILINE,
 )
+_BEST: Final = re.compile(
+    rf"(?<![A-Za-zА-я\d_]){_LETTER}\s(?:is|ist|est|es|è|é)\s(?:therefore\s|thus\s|also\s|donc\s)?(?:the|die|der|das|"
+    rf"la|le|el|a|il)?\s?"
+    r"(?:better|best|right|correct|only|strongest|closest|richtige|korrekte|beste|einzige|bonne|meilleure|seule|"
+    r"correcta|única|mejor|"
+    r"giusta|migliore|certa|melhor|only\s\w+|most\s\w+)\s(?:one|choice|option|answer|fit|match|statement|candidate|"
+    r"possibility|wahl|"
+    r"antwort|aussage|lösung|réponse|proposition|respuesta|opción|risposta|opzione|resposta|opção|alternativa)(?!\w)",
+    re.IGNORECASE,
+)
+_SO_LETTER: Final = re.compile(
+    rf"(?:^|(?<=[.!?。\n])\s?|(?<=[,，;])\s?)"
+    rf"(?:{any_of('so', 'therefore')}|答)[\s,，:：]{{0,3}}(?:(?:the|it's|it is|die|"
+    rf"la|le|el|il|a|o|c['’]est|"
+    rf"es|è|é|option)\s){{0,2}}{_LETTER}(?=\s?[.!。]?\s*$)",
+    re.IGNORECASE,
+)
+_LETTER_END: Final = re.compile(
+    rf"\s(?:is|be|are|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:the\s|die\s|la\s|option\s|"
+    rf"letter\s)?{_LETTER}(?=\s?[.!]?\s*$)",
+    re.IGNORECASE,
+)
+_ONLY_LETTER: Final = re.compile(
+    rf"(?<!\w)(?:only|just|nur(?: noch)?|seule?s?|solo|sólo|soltanto|apenas|somente|только|alleen)\s(?:the\s|die\s|"
+    rf"la\s|a\s)?"
+    rf"(?:(?:{any_of('option')})\s)?{_LETTER}(?=[\s.,;!]|$)",
+    re.IGNORECASE,
+)
+_SEEMS: Final = re.compile(
+    rf"(?:^|(?<=[.!?\n]\s)){_LETTER}\s(?:seems|looks|appears|sounds|fits|works|matches|scheint|passt|semble|parece|"
+    rf"sembra)(?!\w)",
+    re.IGNORECASE,
+)
+_CORRECT_LABEL: Final = re.compile(
+    rf"(?:^|(?<=[.!?\n]\s))(?:{any_of('correct')})(?:\s\w{{1,16}})?\s?[:：]\s{{0,4}}(?=\S)", re.IGNORECASE
+)
+_BRACKETED_LETTER: Final = re.compile(r"(?<![\w)])\((?P<letter>[A-H])\)(?!\w)")
+_BRACKETED_WORD: Final = re.compile(r"\([^\W\d_]{1,4}\)")
+_LONGEST_LAST: Final = 320
+_LAST_SENTENCE: Final = re.compile(r"[^.!?。\n]{1,300}[.!。]?\s*$")
 _ONLY: Final = re.compile(rf"(?:只有|只剩下?){_LETTER}(?:项|選項|选项)?", re.IGNORECASE)
 
 _LINE_STARTS: Final = re.compile(r"(?:^|[\n.!?:;,。！？；，(（\"“>*_#|-])\s{0,8}[*_#>]{0,4}\s{0,4}$")
 _ARTICLES: Final = frozenset({"final", "our", "my", "the", "das", "la", "le", "el", "il", "end"})
 _PARAGRAPH_END: Final = re.compile(r"\n[ \t]*\n")
 _SAID: Final = re.compile(r"\S")
+_SAID_LATER: Final = re.compile(rf"[.;!?。；！？]\s{{0,4}}\S|[,，]\s?(?:{any_of('but')})", re.IGNORECASE)
 MOST_SEARCHED: Final = 4_000
 """Characters at the end of a text in which phrases are searched."""
 
@@ -164,9 +218,8 @@ def _announced(text: str) -> Iterator[re.Match[str]]:
 def _statements(text: str, original: str) -> Iterator[Statement]:
     for match in _announced(text):
         certain = match["weak"] is None and match["maybe"] is None
-        if (match["weak"] is None or match["sign"] is None or _is_label(text, match.start())) and (
-            statement := _statement(text, match, 1 + certain)
-        ):
+        labelled = match["sign"] is None or (match["weak"] is None and match["sign"] != ".")  # "12 ans." are years
+        if (labelled or _is_label(text, match.start())) and (statement := _statement(text, match, 1 + certain)):
             yield statement
     for match in _CORRECT.finditer(text, max(0, len(text) - MOST_SEARCHED // 2)):  # each try costs twice as much
         if (statement := _statement(text, match, 1 + (match["maybe"] is None))) is not None:
@@ -182,10 +235,30 @@ def _named(text: str) -> Iterator[Statement]:
             yield Statement(match.start(), *content, "phrase")
     for match in _NAMED.finditer(text):
         yield Statement(match.start(), *match.span("named"), "phrase")
-    for pattern in (_CHOSEN, _VERDICT, _OPTION, _ONLY):
+    for match in _CORRECT_LABEL.finditer(text):
+        if (content := _content(text, match.end())) is not None:
+            yield Statement(match.start(), *content, "phrase", 1)
+    yield from _letters(text)
+
+
+def _letters(text: str) -> Iterator[Statement]:
+    """Yield statements that choose a letter; uncertain ones in the last sentence only."""
+    for pattern in (_CHOSEN, _VERDICT, _BEST, _SO_LETTER, _OPTION, _ONLY):
         for match in pattern.finditer(text):
             if not _only_mentioned(text, match):
                 yield Statement(match.start(), *match.span("letter"), "phrase", 1 if pattern is _ONLY else 2)
+    said = _LAST_SENTENCE.search(text, max(0, len(text) - _LONGEST_LAST))
+    if said is None:
+        return
+    for pattern in (_LETTER_END, _ONLY_LETTER, _SEEMS):
+        for match in pattern.finditer(text, said.start()):
+            yield Statement(match.start(), *match.span("letter"), "phrase", 1)
+    bracketed = list(_BRACKETED_LETTER.finditer(text, said.start()))
+    if (
+        len(bracketed) == 1 == len(_BRACKETED_WORD.findall(text, said.start()))
+        and text[said.start() : bracketed[0].start()].count(" ") > 1
+    ):
+        yield Statement(bracketed[0].start(), *bracketed[0].span("letter"), "phrase", 1)
 
 
 def _headings(text: str, original: str) -> Iterator[Statement]:
@@ -213,12 +286,21 @@ def _only_mentioned(text: str, match: re.Match[str]) -> bool:
     return _BEFORE.search(text[max(0, match.start() - 40) : match.start()]) is not None
 
 
+def _is_other(text: str, match: re.Match[str]) -> bool:
+    """Return True if a phrase announces another answer than the final one: "my first answer", "my guess was"."""
+    guessed = match["is"] in {"was", "war", "était", "era", "fue"} and _GUESS.match(text, match.start()) is not None
+    return guessed or _OTHER_ANSWER.search(text[max(0, match.start() - 24) : match.start()]) is not None
+
+
 def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
     """Return a statement, or None where the phrase only speaks about an answer."""
     copula = match["is"]
-    if copula and copula.istitle() and copula.isascii() and text[match.end() - 1] not in ":：":
-        return None  # a title: "The Answer Is Never"
-    if _only_mentioned(text, match):
+    if _is_other(text, match):
+        if _SAID_LATER.search(text, match.end()) is not None:
+            return None
+        force = 1
+    title = copula and copula.istitle() and copula.isascii() and text[match.end() - 1] not in ":："
+    if title or _only_mentioned(text, match):  # a title: "The Answer Is Never"
         return None
     left = _SKIP.match(text, match.end())
     end = left.end() if left else match.end()

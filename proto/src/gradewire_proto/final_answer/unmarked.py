@@ -13,15 +13,51 @@ from gradewire_proto.final_answer.words import any_of
 
 _MOST_READ: Final = 1200
 _LETTER: Final = re.compile(r"[A-J][.)]?")
+_REASONED_LETTER: Final = re.compile(
+    rf"[*_]{{0,3}}([A-H])[*_]{{0,3}}(?:[,，]?\s?(?:{any_of('because')})(?!\w)|,\s(?:{any_of('aside')})\s|"
+    rf"\s[—–-]\s\S+\s\S)",
+    re.IGNORECASE,
+)
 _ITEM: Final = re.compile(r"[|#*•>\\-]|\d+[.)]\s")
-_ARITHMETIC: Final = re.compile(r"\d\s?[-+*/×·÷−:=≈]\s?\d|=\s?\d|\d\s?(?:and|plus|und|et|y|km|g|€|kg)")
+_ARITHMETIC: Final = re.compile(r"[\d)²³%!]\s?[-+*/×·÷−:=≈x]\s?[\d(]|=\s?\d|\d\s?(?:and|plus|und|et|y|km|g|€|kg)")
 _SUM: Final = re.compile(r"=\s?\d")
 _PART: Final = re.compile(r"[,，、;；](?=\s?\S)(?!\d)")
 _SOLUTIONS: Final = re.compile(
-    r"[\w)]\s?=\s?[^\s=][^=]{0,79}?\b(?:or|oder|ou|o|and|und|et|y|e)\b[^=]{0,40}=|"
+    r"[\w)]\s?=\s?[^\s=][^=]{0,79}?\b(?:or|oder|ou|o|and|und|et|y|e)\b[\s}\\$]{0,4}[^\W\d]\w{0,3}\s?=|"
     r"=[^=]{1,40}或[^=]{1,40}="
 )
 _LABELLED_CODE: Final = re.compile(r"[^\n:]{1,80}:\s(`[^`\n]{1,80}`|\*\*[^*\n]{1,80}\*\*)[.]?")
+_CONSEQUENCE: Final = re.compile(
+    rf"[,;，；—–]\s?(?:(?:and|und|et|y|e)\s)?(?:{any_of('so')}|which (?:makes|gives|leaves|adds up to|comes to|means)|"
+    r"for a total of|leaving|adding up|total+ing|resulting|meaning|that (?:leaves|makes|gives)|(?:we|you|i) (?:get|"
+    r"obtain|find)|"
+    r"wobei|womit|wodurch|erhält man|ergibt sich|ce qui (?:fait|donne|laisse)|on (?:obtient|trouve)|pour un total|"
+    r"(?:con |por )?lo que|obtenemos|para un total|il che|per cui|si ottiene|o que|obtemos)(?!\w)\s?|"
+    rf"[,，、](?:{any_of('so')})|"
+    r"[,，]\s?[^\W\d]\w{0,14}\s(?:\w{1,12}\s){0,3}?(?=(?:also|somit|damit|donc|por tanto|portanto)\s)|"
+    r"(?<=\d)\s(?:so|giving|leaving|making)\s|[;；]\s?(?=\d)|"
+    r"^(?:so|thus|hence|therefore|also|donc|entonces|quindi)[\s,]\s?|[,，]\s(?:making|or|giving|was|"
+    r"macht)\s(?=\D{0,24}\d)",
+    re.IGNORECASE,
+)
+_LONGEST_SUM: Final = 120
+_YEAR: Final = re.compile(r"(?:1[5-9]|20)\d\d\s?[.!]?")
+_TAIL_TOTAL: Final = re.compile(
+    r"\s(?:altogether|in all|in total|together|left|remaining|insgesamt|zusammen|übrig|en tout|au total|en total|"
+    r"in totale|no total)"
+    r"\s?[.!]?$",
+    re.IGNORECASE,
+)
+_RESULT: Final = re.compile(r"[=≈]\s?[$€£]?(\d[\d.,]*\d|\d)")
+_NO_UNIT: Final = r"(?:in|on|at|for|left|and|or|to|is|are|im|in|an|und|übrig|en|et|dans|y|e|da|con|with)"
+_WORDED: Final = re.compile(
+    r"\d[^.\n]{0,60}?\b(?:plus|minus|times|divided by|multiplied by|mal|geteilt durch|fois|divisé par|más|menos|più|"
+    r"meno|vezes)\s"
+    r"[^.\n]{0,60}?\b(?:is|makes|gives|equals|ist|sind|ergibt|macht|font|fait|égale|es|son|da|fa|é|são)\s"
+    r"(\d[\d.,:]*(?:\s[^\s\d.,;:!?]+)?)\s?[.!]?$",
+    re.IGNORECASE,
+)
+_COUNT: Final = re.compile(r"\d[\d.,]*")
 _EQUATION: Final = re.compile(r"\$?[a-zA-Z]\s?[=≈]\s?[^=≈\n]{1,40}")
 _SO: Final = re.compile(
     rf"(?:^|(?<=[,;，；.。—–\n])\s?|(?<=[,;.—–\n]\s))(?:(?:and|und|et|y)\s)?(?:(?:{any_of('so')})[,，:：]?\s{{0,2}}){{1,2}}"
@@ -83,7 +119,11 @@ def _calculation(original: str, text: str, end: int) -> Found | None:
     left, right = listed[-1]
     span: Span | None = None
     if _ARITHMETIC.search(text, begin, end) is not None:
-        span = _made(text, left, right) or _equated(text, left, right)
+        concluded = _concluded(text, begin, left, right)
+        equated = _made(text, left, right) or _equated(text, left, right)
+        restated = _restated(text, begin, left, right)
+        span = concluded if concluded and "=" not in text[concluded[0] : right] else restated or equated
+    span = span or _concluded(text, begin, left, right) or _worded(text, left, right)
     if _EQUATION.fullmatch(text[left:right].rstrip(".$ ")) is not None and len(listed) > 1:
         span = left, right
     elif span is None and len(listed) > 1 and _SUM.search(text, begin, listed[-2][1]) is not None:
@@ -117,6 +157,42 @@ def _reckons(sentence: str) -> bool:
     return (re.search(r"\d", sentence[: sentence.rfind(before) + len(before)]) is not None) and not re.search(
         r"://|==|[?&]\w+=|\w\(\w+=|[;{]$", sentence
     )
+
+
+def _concluded(text: str, begin: int, left: int, right: int) -> Span | None:
+    """Return the only quantity in the part of a sentence that concludes from two numbers: ", so each gets 45 cents"."""
+    last = None
+    for found in _CONSEQUENCE.finditer(text, left, right):
+        last = found
+    counted = _TAIL_TOTAL.search(text, left, right)
+    if last is None and counted is not None:
+        for found in _PART.finditer(text, left, right):
+            last = found
+    if last is None or len(_COUNT.findall(text[begin : last.start()])) < 2:
+        return None
+    weak = last[0].strip(" ,，").lower() in {"making", "or", "giving", "was", "macht"}
+    if weak and counted is None and _ARITHMETIC.search(text, begin, last.start()) is None and len(text) > _LONGEST_SUM:
+        return None
+    span = quantity(text, last.end(), right, most=2)
+    return None if span is None or _YEAR.fullmatch(text, *span) is not None else span
+
+
+def _restated(text: str, begin: int, left: int, right: int) -> Span | None:
+    """Return the number of a sentence that restates the result of a calculation before it, with its unit."""
+    results = list(_RESULT.finditer(text, begin, right))
+    if not results:
+        return None
+    result = results[-1]
+    unit = rf"(?:\s(?!{_NO_UNIT}\b)[^\s\d.,;:!?]+|[\u3040-\u9fff]{{1,3}}(?=[。，]|$))?"
+    again = rf"(?<![A-Za-z\d.,]){re.escape(result[1])}(?!\d){unit}"
+    found = re.compile(again).search(text, max(left, result.end()), right)
+    return None if found is None else found.span()
+
+
+def _worded(text: str, left: int, right: int) -> Span | None:
+    """Return the result of a calculation in words: "9:40 plus 35 minutes is 10:15"."""
+    found = _WORDED.search(text, left, right)
+    return None if found is None else found.span(1)
 
 
 def _short(text: str, left: int, right: int) -> Span:
@@ -187,6 +263,8 @@ def whole(original: str, text: str, end: int) -> Found:
         (letter := choice(original, *narrow)) is not None and narrow[1] - narrow[0] <= 2
     ):
         return Found(*letter, "whole")
+    if (reasoned := _REASONED_LETTER.match(original, left, right)) is not None:
+        return Found(*reasoned.span(1), "whole")
     if (
         named := re.fullmatch(
             r"(?:Option|Choice|Antwort|Réponse|Opción|选项?)\s?\(?([A-H])\)?", original[slice(*narrow)]

@@ -318,6 +318,8 @@ def test_mangled_logs_are_rows_problems_or_refused(tmp_path: Path, name: str, da
         ("ANSWER: A, C", "owl, crow"),
         ("ANSWER: a bird", "ANSWER: a bird"),
         ("ANSWER: D", "ANSWER: D"),
+        ("Owls hunt at night, so the answer is (A).", "owl"),
+        ("It is not A. Only C fits.", "crow"),
         ("", ""),
     ],
 )

@@ -31,6 +31,7 @@ from gradewire import (
 )
 from gradewire.integrations.evaluation import AnswerEvaluator, Evaluation, close_connections
 from gradewire.integrations.evaluation.evaluator import shared_client
+from gradewire.rewards import Extraction
 
 LINE = "correctness/2?model=m"
 PROVENANCE = Provenance(name="correctness", version=2, model="m", model_digest="a" * 64, line=LINE)
@@ -141,6 +142,32 @@ def test_one_reference_may_be_a_text(small_server: SmallServer) -> None:
     evaluator_of(small_server).evaluate(references="cat", answer="cat")
 
     assert list(small_server.script.requests[0].items[0].references) == ["cat"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("extraction", "graded"),
+    [
+        (None, "<think>A dog?</think> No, it is not a dog. The answer is **a cat**."),
+        ("auto", "a cat"),
+        ("whole", "No, it is not a dog. The answer is **a cat**."),
+        ("boxed", ""),
+    ],
+)
+def test_the_final_answer_of_a_completion_is_graded_if_asked_for(
+    small_server: SmallServer, extraction: Extraction | None, graded: str
+) -> None:
+    completion = "<think>A dog?</think> No, it is not a dog. The answer is **a cat**."
+    evaluator = AnswerEvaluator("exact_match", small_server.address, extraction=extraction)
+    evaluator.evaluate(references="cat", answer=completion)
+    evaluator.evaluate_all([{"references": ["cat"], "prediction": completion}])
+
+    sent = [item.prediction for request in small_server.script.requests for item in request.items]  # type: ignore[union-attr]
+    assert sent == [graded, graded]
+
+
+def test_an_unknown_extraction_is_refused_at_once() -> None:
+    with pytest.raises(InvalidRequest, match="extraction='last': give one of auto, boxed"):
+        AnswerEvaluator(extraction="last")  # type: ignore[arg-type]
 
 
 def test_a_list_is_one_call_and_keeps_its_order(small_server: SmallServer) -> None:

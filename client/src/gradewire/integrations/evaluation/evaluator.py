@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Self, TypeAlias, Unpack
 
 from gradewire.api import EMBEDDED_DEADLINE_S, Client, embedded_transport
@@ -13,6 +13,7 @@ from gradewire.items import Item, ItemLike
 from gradewire.metrics.choice import MetricDefaults, MetricsLike, choose_metrics
 from gradewire.options import CallOptions, ScoreOptions
 from gradewire.results import MetricScore, Provenance, ScoreReport, ScoreWarning, Status
+from gradewire.rewards.answer import Extraction, check_extraction, extract_answer
 
 ADDRESS_VARIABLE: Final = "GRADEWIRE_SERVER"
 TOKEN_VARIABLE: Final = "GRADEWIRE_TOKEN"  # noqa: S105 - a variable's name, not a token
@@ -223,17 +224,22 @@ class AnswerEvaluator:
             GRADEWIRE_SERVER, or 127.0.0.1:50051 if it is not set.
         token: The bearer token. None means the environment variable GRADEWIRE_TOKEN, or no token if it is not set.
         deadline_s: Deadline of a call, in seconds; None means the client's default (30 s, or an hour with a judge).
+        extraction: None grades answers as they are; "auto" grades the final answers that `extract_answer` finds in
+            them, as for rewards. An answer without a final answer is graded as a blank one.
 
     Raises:
-        InvalidRequest: The metric is malformed, or several metrics are given.
+        InvalidRequest: The metric or extraction is malformed, or several metrics are given.
     """
 
     metric: str = METRIC
     address: str | None = None
     token: str | None = field(default=None, repr=False)
     deadline_s: float | None = None
+    extraction: Extraction | None = None
 
     def __post_init__(self) -> None:
+        if self.extraction is not None:
+            check_extraction(self.extraction)
         choose_metrics({self.metric: self.metric}, MetricDefaults())
 
     def evaluate(self, *, references: str | Sequence[str], answer: str, question: str = "") -> Evaluation:
@@ -262,7 +268,7 @@ class AnswerEvaluator:
             items: See `Client.score`. An item that cannot be sent gets an evaluation without a value.
         """
         try:
-            report = self._client.score(list(items), self._named, **self._options)
+            report = self._client.score(self._graded(items), self._named, **self._options)
         except TransportError as error:
             return self._unanswered(items, error)
         return self._read(report)
@@ -270,10 +276,16 @@ class AnswerEvaluator:
     async def evaluate_all_async(self, items: Sequence[ItemLike]) -> list[Evaluation]:
         """Grade many answers like `evaluate_all`, but asynchronously, on any asyncio event loop."""
         try:
-            report = await self._client.score_soon(list(items), self._named, **self._options)
+            report = await self._client.score_soon(self._graded(items), self._named, **self._options)
         except TransportError as error:
             return self._unanswered(items, error)
         return self._read(report)
+
+    def _graded(self, items: Sequence[ItemLike]) -> list[ItemLike]:
+        """Return the items with the answers to grade."""
+        if self.extraction is None:
+            return list(items)
+        return [_with_final_answer(item, self.extraction) for item in items]
 
     @property
     def _client(self) -> SharedClient:
@@ -299,3 +311,10 @@ class AnswerEvaluator:
 def _item(references: str | Sequence[str], answer: str, question: str) -> Item:
     right = [references] if isinstance(references, str) else list(references)
     return Item(question=question, references=right, prediction=answer)
+
+
+def _with_final_answer(item: ItemLike, extraction: Extraction) -> ItemLike:
+    if isinstance(item, Item):
+        return replace(item, prediction=extract_answer(item.prediction, extraction).text)
+    answer = item.get("prediction")
+    return {**item, "prediction": extract_answer(answer, extraction).text} if isinstance(answer, str) else item

@@ -20,6 +20,7 @@ from typing import Any, Final
 from gradewire.errors import needed_by
 from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
 from gradewire.results import Status
+from gradewire.rewards.answer import Extraction
 
 with needed_by("gradewire.integrations.evaluation.inspect_ai"):
     from inspect_ai import scorer as inspect
@@ -37,19 +38,33 @@ _Scorer = Callable[[TaskState, inspect.Target], Awaitable[inspect.Score]]
 
 
 @inspect.scorer(metrics=[inspect.mean(), inspect.stderr()])
-def gradewire_score(metric: str = METRIC, address: str | None = None, deadline_s: float | None = None) -> _Scorer:
+def gradewire_score(
+    metric: str = METRIC,
+    address: str | None = None,
+    deadline_s: float | None = None,
+    extraction: Extraction | None = None,
+) -> _Scorer:
     """Score each sample's completion against its targets; each target is a right answer.
 
     Args:
         metric: One metric; see `Client.score`.
         address: See `AnswerEvaluator`. Set the token in GRADEWIRE_TOKEN, because Inspect logs arguments.
         deadline_s: See `AnswerEvaluator`.
+        extraction: See `AnswerEvaluator`.
     """
-    return _scorer(AnswerEvaluator(metric, address, deadline_s=deadline_s), lambda evaluation: evaluation.value)
+    return _scorer(
+        AnswerEvaluator(metric, address, deadline_s=deadline_s, extraction=extraction),
+        lambda evaluation: evaluation.value,
+    )
 
 
 @inspect.scorer(metrics=[inspect.accuracy(), inspect.stderr()])
-def gradewire_verdict(metric: str = METRIC, address: str | None = None, deadline_s: float | None = None) -> _Scorer:
+def gradewire_verdict(
+    metric: str = METRIC,
+    address: str | None = None,
+    deadline_s: float | None = None,
+    extraction: Extraction | None = None,
+) -> _Scorer:
     """Return the metric's verdict, C or I, for each sample, even if the verdict is uncertain (label "uncertain").
 
     The arguments are the same as for `gradewire_score`.
@@ -58,7 +73,7 @@ def gradewire_verdict(metric: str = METRIC, address: str | None = None, deadline
     def verdict(evaluation: Evaluation) -> str | None:
         return None if evaluation.correct is None else inspect.CORRECT if evaluation.correct else inspect.INCORRECT
 
-    return _scorer(AnswerEvaluator(metric, address, deadline_s=deadline_s), verdict)
+    return _scorer(AnswerEvaluator(metric, address, deadline_s=deadline_s, extraction=extraction), verdict)
 
 
 def _scorer(evaluator: AnswerEvaluator, value_of: Callable[[Evaluation], str | float | None]) -> _Scorer:

@@ -15,6 +15,7 @@ from typing import Any
 
 from gradewire.errors import needed_by
 from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.rewards.answer import Extraction
 
 with needed_by("gradewire.integrations.evaluation.lighteval"):
     from lighteval.metrics.metrics_sample import SampleLevelComputation
@@ -24,7 +25,11 @@ with needed_by("gradewire.integrations.evaluation.lighteval"):
 
 
 def gradewire_metric(
-    metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
+    metric: str = METRIC,
+    name: str = "gradewire",
+    address: str | None = None,
+    deadline_s: float | None = None,
+    extraction: Extraction | None = None,
 ) -> SampleLevelMetric:
     """Return a metric that grades all of a task's answers in one call. Averages ignore unscored samples (NaN).
 
@@ -33,12 +38,15 @@ def gradewire_metric(
         name: The metric's name in lighteval.
         address: See `AnswerEvaluator`.
         deadline_s: Deadline for all of a task's answers; see `AnswerEvaluator`.
+        extraction: See `AnswerEvaluator`.
     """
     return SampleLevelMetric(
         metric_name=name,
         higher_is_better=True,
         category=SamplingMethod.GENERATIVE,
-        sample_level_fn=GradewireComputation(AnswerEvaluator(metric, address, deadline_s=deadline_s)),
+        sample_level_fn=GradewireComputation(
+            AnswerEvaluator(metric, address, deadline_s=deadline_s, extraction=extraction)
+        ),
         corpus_level_fn=mean_of_scored,
         batched_compute=True,
     )

@@ -64,7 +64,7 @@ def gradewire(
         references: The target.
         predictions: The answer. If the filter has already graded it, the filter's evaluation is used.
         gradewire_metric: One metric; see `Client.score`. The metric gets no question, because lm-eval passes none.
-        **connection: `address` and `deadline_s`; see `AnswerEvaluator`.
+        **connection: `address`, `deadline_s` and `extraction`; see `AnswerEvaluator`.
     """
     (reference,), (answer,) = references, predictions
     evaluation = answer.evaluation if isinstance(answer, GradedAnswer) else None
@@ -83,7 +83,7 @@ def results_function(
         question: The field with the question; "" if there is no question.
         references: The field with one or more right answers.
         metric: One metric; see `Client.score`.
-        **connection: `address` and `deadline_s`; see `AnswerEvaluator`.
+        **connection: `address`, `deadline_s` and `extraction`; see `AnswerEvaluator`.
     """
     evaluator = AnswerEvaluator(metric, **connection)
 

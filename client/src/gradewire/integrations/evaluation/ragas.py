@@ -33,7 +33,7 @@ class GradewireMetric(SimpleBaseMetric):
     Args:
         metric: One metric; see `Client.score`.
         name: The metric's name in ragas.
-        **connection: `address`, `token` and `deadline_s`; see `AnswerEvaluator`.
+        **connection: `address`, `token`, `deadline_s` and `extraction`; see `AnswerEvaluator`.
     """
 
     def __init__(self, metric: str = METRIC, name: str = "gradewire", **connection: Any) -> None:

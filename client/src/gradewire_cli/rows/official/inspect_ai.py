@@ -27,6 +27,7 @@ from gradewire_cli.rows.official.harness import (
     open_zip,
     row_id,
 )
+from gradewire_proto import final_answer
 
 MAX_MEMBER_BYTES: Final = 1 << 28
 """Maximum size of an archive member. A sample with all its events needs a few MB."""
@@ -202,8 +203,8 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
     elif target not in (None, "", []):
         row["references"] = target
     answers = [mapping(score).get("answer") for score in mapping(sample.get("scores")).values()]
-    # Without scores, the last "ANSWER:" line contains the answer.
-    said = _FINAL_ANSWER.findall(completion) or [completion]
+    # Without scores, the last "ANSWER:" line contains the answer, or else the final answer is the letter of a choice.
+    said = _FINAL_ANSWER.findall(completion) or [final_answer.find_final_answer(completion).text]
     given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
     if named := next(filter(None, (_choices_if_all_known(letters, texts) for letters in given)), None):
         row["prediction"] = ", ".join(named)

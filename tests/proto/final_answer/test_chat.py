@@ -1,0 +1,47 @@
+"""Sentences that only address the reader."""
+
+import pytest
+
+from gradewire_proto.final_answer import find_final_answer
+from gradewire_proto.final_answer.chat import without_closers
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("Great choice of topic! Bees have five eyes. Let me know if you want more facts!", "Bees have five eyes"),
+        ("Hey! That'd be 42. 😊", "42"),
+        ("I'd be glad to help. It's spelled \"necessary\".", "necessary"),
+        ("Ha, nice one! It's an umbrella.", "an umbrella"),
+        ("Let me answer that for you: the Pacific Ocean.", "the Pacific Ocean"),
+        ("Hello! Thanks for reaching out. The museum opens at 9 a.m. Let me know if you need more.", "opens at 9 a.m."),
+        ("Das kann ich dir sagen: Er heißt Emil.", "Emil"),
+        ("Bien sûr, voici : 1789.", "1789"),
+        ("¡Qué interesante! Es el colibrí. ¡Espero haberte ayudado!", "el colibrí"),
+        ("您好！这是大熊猫。还有其他问题吗？", "大熊猫"),
+        ("いい質問ですね！富士山です。", "富士山"),
+    ],
+)
+def test_openers_and_closers_are_left_out(completion: str, answer: str) -> None:
+    found = find_final_answer(completion).text
+    assert found == answer or (answer.startswith("opens") and found == f"The museum {answer}")
+
+
+@pytest.mark.parametrize(
+    "title", ["Hello, Dolly!", "Good Morning, Vietnam", "Help!", "Sure-footed", "Oslo 🎉", "Yes, 16 people came."]
+)
+def test_a_title_that_begins_like_an_opener_stays_whole(title: str) -> None:
+    assert find_final_answer(title).text == title
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("It is Oslo. Can I help you with anything else?", "It is Oslo."),
+        ("É a Bolívia. Quer dizer, o Paraguai.", "É a Bolívia. Quer dizer, o Paraguai."),
+        ("Who wrote it? Was it Brontë?", "Who wrote it? Was it Brontë?"),
+        ("It is Oslo. 👍", "It is Oslo."),
+    ],
+)
+def test_the_text_ends_before_sentences_that_close_it(text: str, rest: str) -> None:
+    assert text[: without_closers(text)] == rest
