@@ -62,7 +62,7 @@ async def test_a_task_asks_the_judge_itself(small_server: SmallServer) -> None:
     await task.score(right)
     await task.score(wrong)
     assert (right.rewards["right"].score, wrong.rewards["right"].score) == (1.0, 0.0)
-    assert right.info["gradewire"]["gradewire_line"] == "exact_match/1"
+    assert right.info["gradewire"]["gradewire_line"] == "exact_match/1?answer=whole"
 
 
 @pytest.mark.parametrize("reply", ["", "<think>it could be"])

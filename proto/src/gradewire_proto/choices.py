@@ -10,6 +10,7 @@ __all__ = [
     "Corpus",
     "Demonstrations",
     "GradeStyle",
+    "GradedAnswer",
     "JudgeGuard",
     "LabelValue",
     "LaveMode",
@@ -42,6 +43,13 @@ class SyntheticMode(StrEnum):
     NONE = auto()
     INLINE = auto()
     PREPARED = auto()
+
+
+class GradedAnswer(StrEnum):
+    """Parts of a prediction that a metric can grade."""
+
+    WHOLE = auto()
+    FINAL = auto()
 
 
 class Corpus(StrEnum):

@@ -137,12 +137,44 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
         ),
     ),
     "exact_match": (
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
+        ),
     ),
     "easy_match": (
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
+        ),
     ),
     "lexical_match": (
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
+        ),
     ),
     "value_match": (
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
+        ),
     ),
     "vqa_accuracy": (
         ParameterInfo(
@@ -165,6 +197,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "the challenge's program; always: normalise unanimous answers too.",
             "official",
             "official, always",
+        ),
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
         ),
     ),
     "soft_vqa_accuracy": (
@@ -189,6 +229,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "official",
             "official, always",
         ),
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
+        ),
     ),
     "rouge_l": (
         ParameterInfo(
@@ -203,6 +251,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "false",
             "false, true",
         ),
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
+        ),
     ),
     "bleu": (
         ParameterInfo(
@@ -210,6 +266,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "Longest n-gram, in words.",
             "4",
             "1 to 4",
+        ),
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
         ),
     ),
     "meteor": (
@@ -238,6 +302,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "0.5",
             "0 to 1",
         ),
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
+        ),
     ),
     "cider": (
         ParameterInfo(
@@ -247,6 +319,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "reference set.",
             "request",
             "request, prepared",
+        ),
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
         ),
     ),
     "correctness": (

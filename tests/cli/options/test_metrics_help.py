@@ -17,5 +17,5 @@ def test_the_help_says_all_there_is_to_write(command: Command) -> None:
 
 def test_the_help_offers_nothing_that_is_always_refused(command: Command) -> None:
     shown = " ".join(command("score", "--help").stdout.split())
-    assert "cider corpus=request|prepared " in shown
+    assert "cider answer=whole|final corpus=request|prepared " in shown
     assert "idf=none|request|prepared" in shown

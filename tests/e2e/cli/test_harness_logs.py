@@ -88,7 +88,7 @@ def test_a_dry_run_reckons(name: str) -> None:
 def test_the_summary_names_the_command_that_does_the_same(score: Any, name: str) -> None:
     done, _, _ = score(LOGS / RUNS[name][0], "--from", name)
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("reproduce: "))
-    assert f"--from {name} --metrics exact_match/1" in line
+    assert f"--from {name} --metrics 'exact_match/1?answer=whole'" in line
 
 
 @pytest.mark.parametrize("name", RUNS)

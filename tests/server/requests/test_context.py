@@ -1,15 +1,19 @@
 """The operator's own prompt files: known by name after the start, or the server says what is wrong and ends."""
 
+import sys
+import threading
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from gradewire_proto.v1 import types_pb2
 from gradewire_server.app import run
 from gradewire_server.backends import open_handlers
 from gradewire_server.metrics.prompts.library import PACKAGE_PROMPTS
-from gradewire_server.requests.context import PromptDirectoryError, open_prompts
+from gradewire_server.requests import context
+from gradewire_server.requests.context import PromptDirectoryError, open_prompts, read_ahead
 from gradewire_server.settings.server import Settings
 
 LAVE = (files("gradewire_server.metrics.prompts") / "lave-2.toml").read_text()
@@ -71,3 +75,22 @@ def test_a_server_with_a_bad_file_does_not_start(directory: Path, tmp_path: Path
         http_port=0,
     )
     assert run(settings) == 1
+
+
+async def test_what_finds_final_answers_is_imported_on_a_thread_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported: list[str] = []
+
+    def import_module(name: str) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        imported.append(name)
+        monkeypatch.setitem(sys.modules, name, sys)
+
+    monkeypatch.setattr(context, "import_module", import_module)
+    monkeypatch.delitem(sys.modules, "gradewire_proto.final_answer.find", raising=False)
+    whole = types_pb2.MetricSpec(bleu=types_pb2.BleuParameters(answer=types_pb2.GRADED_ANSWER_WHOLE))
+    final = types_pb2.MetricSpec(bleu=types_pb2.BleuParameters(answer=types_pb2.GRADED_ANSWER_FINAL))
+    others = types_pb2.MetricSpec(), types_pb2.MetricSpec(lave=types_pb2.LaveParameters())
+    await read_ahead(PACKAGE_PROMPTS, (whole, *others))
+    assert imported == []
+    await read_ahead(PACKAGE_PROMPTS, (final, final))
+    assert imported == ["gradewire_proto.final_answer.find"]

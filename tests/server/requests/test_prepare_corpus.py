@@ -50,14 +50,14 @@ async def test_a_unary_call_is_its_own_corpus(wire: Wire) -> None:
     assert [result.score for result in results] == pytest.approx([5, 5, 5, 2.5])
     assert results[0].cider.corpus.startswith("request:4:")
     assert sum(results[0].cider.by_order) / 4 == pytest.approx(results[0].score)
-    assert reply.provenance[0].line == "cider/1?corpus=request"
+    assert reply.provenance[0].line == "cider/1?answer=whole&corpus=request"
     assert reply.provenance[0].metric.cider.corpus == types_pb2.CORPUS_REQUEST
 
 
 async def test_a_prepared_set_scores_calls_and_streams_alike(wire: Wire) -> None:
     assert (await prepare(wire, *REFERENCES[:2], reference_set="animals")).reference_set == "animals"
     last = await prepare(wire, *REFERENCES[2:], reference_set="animals")
-    line = "cider/1?corpus=prepared&reference_set=animals"
+    line = "cider/1?answer=whole&corpus=prepared&reference_set=animals"
     assert last.provenance[0].line == line
     asked = request(*ITEMS, metrics=(PREPARED,))
     asked.reference_set = "animals"

@@ -104,7 +104,7 @@ def _value(line: str, name: str, key: str, text: str) -> Any:
 
 
 def _listed(name: str) -> str:
-    return ", ".join(f"{key}=…" for key in parameter_names(name)) or "none"
+    return ", ".join(f"{key}=…" for key in parameter_names(name))
 
 
 MetricsLike = str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric]

@@ -21,6 +21,7 @@ __all__ = [
     "EasyMatch",
     "ExactMatch",
     "GradeStyle",
+    "GradedAnswer",
     "Grader",
     "JudgeGrade",
     "JudgeGuard",
@@ -51,6 +52,7 @@ __all__ = [
 
 SmilePreset = Literal["v1", "fast", "one_pass", "whole", "paper", "reference_code"]
 SyntheticMode = Literal["none", "inline", "prepared"]
+GradedAnswer = Literal["whole", "final"]
 Corpus = Literal["none", "request", "prepared"]
 Measure = Literal["f1", "precision", "recall"]
 VqaConsensus = Literal["leave_one_out", "direct", "single"]
@@ -177,9 +179,15 @@ class ExactMatch(Metric):
     """A score of 1 if the prediction equals a reference after SQuAD normalisation, otherwise 0.
 
     The normalisation ignores case, punctuation, articles and white space. Range: 0 or 1.
+
+    Attributes:
+        answer: Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, which
+            the server finds as rewards do. A completion without a final answer is EMPTY_PREDICTION. Allowed: whole,
+            final. Default: whole.
     """
 
     name: ClassVar[Literal["exact_match"]] = "exact_match"
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,9 +195,13 @@ class EasyMatch(Metric):
     """A score of 1 if a reference occurs in the prediction as consecutive whole words, otherwise 0.
 
     SMILE's normalisation is applied first. Range: 0 or 1.
+
+    Attributes:
+        answer: Same as in `ExactMatch`.
     """
 
     name: ClassVar[Literal["easy_match"]] = "easy_match"
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,9 +209,13 @@ class LexicalMatch(Metric):
     """A score of 1 if a reference occurs in the prediction by KNVQA-Eval's matching rules, otherwise 0.
 
     Range: 0 or 1.
+
+    Attributes:
+        answer: Same as in `ExactMatch`.
     """
 
     name: ClassVar[Literal["lexical_match"]] = "lexical_match"
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,10 +224,14 @@ class ValueMatch(Metric):
 
     The score is 0 if the prediction contradicts a value. If no reference contains a value, the item is INVALID_INPUT.
     Range: 0 to 1.
+
+    Attributes:
+        answer: Same as in `ExactMatch`.
     """
 
     name: ClassVar[Literal["value_match"]] = "value_match"
     needs_values: ClassVar[bool] = True
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +249,7 @@ class VqaAccuracy(Metric):
         normalise: Normalisation of unanimous answers. official: compare unanimous answers without normalisation, like
             the challenge's program; always: normalise unanimous answers too. Allowed: official, always. Default:
             official.
+        answer: Same as in `ExactMatch`.
     """
 
     name: ClassVar[Literal["vqa_accuracy"]] = "vqa_accuracy"
@@ -236,6 +257,7 @@ class VqaAccuracy(Metric):
     consensus: VqaConsensus | None = None
     verdict_cut: float | None = None
     normalise: VqaNormalise | None = None
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +270,7 @@ class SoftVqaAccuracy(Metric):
         consensus: Same as in `VqaAccuracy`.
         verdict_cut: Lowest score of a right answer. If unset, there is no verdict. Allowed: above 0 to 1.
         normalise: Same as in `VqaAccuracy`.
+        answer: Same as in `ExactMatch`.
     """
 
     name: ClassVar[Literal["soft_vqa_accuracy"]] = "soft_vqa_accuracy"
@@ -255,6 +278,7 @@ class SoftVqaAccuracy(Metric):
     consensus: VqaConsensus | None = None
     verdict_cut: float | None = None
     normalise: VqaNormalise | None = None
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,11 +290,13 @@ class RougeL(Metric):
     Attributes:
         measure: Same as in `Bertscore`.
         stem: Compare words of four or more letters by their stems (Porter). Default: false.
+        answer: Same as in `ExactMatch`.
     """
 
     name: ClassVar[Literal["rouge_l"]] = "rouge_l"
     measure: Measure | None = None
     stem: bool | None = None
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,10 +307,12 @@ class Bleu(Metric):
 
     Attributes:
         max_ngram: Longest n-gram, in words. Allowed: 1 to 4. Default: 4.
+        answer: Same as in `ExactMatch`.
     """
 
     name: ClassVar[Literal["bleu"]] = "bleu"
     max_ngram: int | None = None
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +327,7 @@ class Meteor(Metric):
         alpha: Weight of precision against recall. Allowed: 0 to 1. Default: 0.9.
         beta: Exponent of the penalty. Allowed: 0 to 100. Default: 3.0.
         gamma: Weight of the penalty. Allowed: 0 to 1. Default: 0.5.
+        answer: Same as in `ExactMatch`.
     """
 
     name: ClassVar[Literal["meteor"]] = "meteor"
@@ -306,6 +335,7 @@ class Meteor(Metric):
     alpha: float | None = None
     beta: float | None = None
     gamma: float | None = None
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +348,7 @@ class Cider(Metric):
         corpus: References in which n-grams are counted for the weights. request: the request's references, not
             available in a stream; prepared: the references that `prepare` received for the call's reference set.
             Allowed: request, prepared. Default: request.
+        answer: Same as in `ExactMatch`.
         reference_set: Name of a reference set; implies corpus=prepared. None means the call's set. A call uses only one
             set.
     """
@@ -325,6 +356,7 @@ class Cider(Metric):
     name: ClassVar[Literal["cider"]] = "cider"
     needs_corpus: ClassVar[bool] = True
     corpus: Literal["request", "prepared"] | None = None
+    answer: GradedAnswer | None = None
     reference_set: str | None = None
 
 

@@ -32,7 +32,7 @@ class _StatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Status.ValueTy
     or it is too large.
     """
     STATUS_EMPTY_PREDICTION: _Status.ValueType  # 3
-    """The prediction is empty or blank."""
+    """The prediction is empty or blank, or, with `answer=final`, it has no final answer."""
     STATUS_INVALID_PARAMETER: _Status.ValueType  # 4
     """A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
     STATUS_MODEL_UNAVAILABLE: _Status.ValueType  # 5
@@ -62,7 +62,7 @@ STATUS_INVALID_INPUT: Status.ValueType  # 2
 or it is too large.
 """
 STATUS_EMPTY_PREDICTION: Status.ValueType  # 3
-"""The prediction is empty or blank."""
+"""The prediction is empty or blank, or, with `answer=final`, it has no final answer."""
 STATUS_INVALID_PARAMETER: Status.ValueType  # 4
 """A parameter of this metric is out of range. The metric fails for all items; other metrics are scored."""
 STATUS_MODEL_UNAVAILABLE: Status.ValueType  # 5
@@ -192,6 +192,28 @@ SYNTHETIC_MODE_INLINE: SyntheticMode.ValueType  # 2
 SYNTHETIC_MODE_PREPARED: SyntheticMode.ValueType  # 3
 """Compare the prediction with the answers that References.Prepare stored under ScoreRequest.reference_set."""
 Global___SyntheticMode: _TypeAlias = SyntheticMode  # noqa: Y015
+
+class _GradedAnswer:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GradedAnswerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GradedAnswer.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GRADED_ANSWER_UNSPECIFIED: _GradedAnswer.ValueType  # 0
+    GRADED_ANSWER_WHOLE: _GradedAnswer.ValueType  # 1
+    """The whole prediction. The default."""
+    GRADED_ANSWER_FINAL: _GradedAnswer.ValueType  # 2
+    """The final answer, which the server finds in the prediction as rewards do."""
+
+class GradedAnswer(_GradedAnswer, metaclass=_GradedAnswerEnumTypeWrapper):
+    """Parts of a prediction that a metric can grade."""
+
+GRADED_ANSWER_UNSPECIFIED: GradedAnswer.ValueType  # 0
+GRADED_ANSWER_WHOLE: GradedAnswer.ValueType  # 1
+"""The whole prediction. The default."""
+GRADED_ANSWER_FINAL: GradedAnswer.ValueType  # 2
+"""The final answer, which the server finds in the prediction as rewards do."""
+Global___GradedAnswer: _TypeAlias = GradedAnswer  # noqa: Y015
 
 class _Corpus:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -916,12 +938,20 @@ class ExactMatchParameters(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    ANSWER_FIELD_NUMBER: _builtins.int
+    answer: Global___GradedAnswer.ValueType
+    """Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, which the server
+    finds as rewards do. A completion without a final answer is STATUS_EMPTY_PREDICTION.
+    Default: whole.
+    """
     def __init__(
         self,
+        *,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -937,12 +967,17 @@ class EasyMatchParameters(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    ANSWER_FIELD_NUMBER: _builtins.int
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
     def __init__(
         self,
+        *,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -960,12 +995,17 @@ class ValueMatchParameters(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    ANSWER_FIELD_NUMBER: _builtins.int
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
     def __init__(
         self,
+        *,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1120,6 +1160,7 @@ class VqaAccuracyParameters(_message.Message):
     CONSENSUS_FIELD_NUMBER: _builtins.int
     VERDICT_CUT_FIELD_NUMBER: _builtins.int
     NORMALISE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
     consensus: Global___VqaConsensus.ValueType
     """Rule that turns agreeing annotators into a score. leave_one_out: for each annotator, min(1, agreeing other
     annotators / 3), then the mean (requires two references); direct: min(1, agreeing annotators / 3); single: 1 if any
@@ -1135,16 +1176,19 @@ class VqaAccuracyParameters(_message.Message):
     program; always: normalise unanimous answers too.
     Default: official.
     """
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
     def __init__(
         self,
         *,
         consensus: Global___VqaConsensus.ValueType = ...,
         verdict_cut: _builtins.float | None = ...,
         normalise: Global___VqaNormalise.ValueType = ...,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "verdict_cut", b"verdict_cut"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "consensus", b"consensus", "normalise", b"normalise", "verdict_cut", b"verdict_cut"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "answer", b"answer", "consensus", b"consensus", "normalise", b"normalise", "verdict_cut", b"verdict_cut"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__verdict_cut: _TypeAlias = _typing.Literal["verdict_cut"]  # noqa: Y015
     _WhichOneofArgType__verdict_cut: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut"]  # noqa: Y015
@@ -1166,6 +1210,7 @@ class SoftVqaAccuracyParameters(_message.Message):
     CONSENSUS_FIELD_NUMBER: _builtins.int
     VERDICT_CUT_FIELD_NUMBER: _builtins.int
     NORMALISE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
     consensus: Global___VqaConsensus.ValueType
     """Same as VqaAccuracyParameters.consensus."""
     verdict_cut: _builtins.float
@@ -1174,16 +1219,19 @@ class SoftVqaAccuracyParameters(_message.Message):
     """
     normalise: Global___VqaNormalise.ValueType
     """Same as VqaAccuracyParameters.normalise."""
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
     def __init__(
         self,
         *,
         consensus: Global___VqaConsensus.ValueType = ...,
         verdict_cut: _builtins.float | None = ...,
         normalise: Global___VqaNormalise.ValueType = ...,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "verdict_cut", b"verdict_cut"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "consensus", b"consensus", "normalise", b"normalise", "verdict_cut", b"verdict_cut"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut", "answer", b"answer", "consensus", b"consensus", "normalise", b"normalise", "verdict_cut", b"verdict_cut"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__verdict_cut: _TypeAlias = _typing.Literal["verdict_cut"]  # noqa: Y015
     _WhichOneofArgType__verdict_cut: _TypeAlias = _typing.Literal["_verdict_cut", b"_verdict_cut"]  # noqa: Y015
@@ -1200,12 +1248,17 @@ class LexicalMatchParameters(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    ANSWER_FIELD_NUMBER: _builtins.int
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
     def __init__(
         self,
+        *,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1221,19 +1274,23 @@ class RougeLParameters(_message.Message):
 
     MEASURE_FIELD_NUMBER: _builtins.int
     STEM_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
     measure: Global___Measure.ValueType
     """Same as BertscoreParameters.measure."""
     stem: _builtins.bool
     """Compare words of four or more letters by their stems (Porter)."""
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
     def __init__(
         self,
         *,
         measure: Global___Measure.ValueType = ...,
         stem: _builtins.bool = ...,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["measure", b"measure", "stem", b"stem"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "measure", b"measure", "stem", b"stem"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1248,19 +1305,23 @@ class BleuParameters(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MAX_NGRAM_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
     max_ngram: _builtins.int
     """Longest n-gram, in words.
     Default: 4.
     Allowed: 1 to 4.
     """
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
     def __init__(
         self,
         *,
         max_ngram: _builtins.int | None = ...,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_ngram", b"_max_ngram", "max_ngram", b"max_ngram"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_ngram", b"_max_ngram", "max_ngram", b"max_ngram"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_ngram", b"_max_ngram", "answer", b"answer", "max_ngram", b"max_ngram"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_ngram: _TypeAlias = _typing.Literal["max_ngram"]  # noqa: Y015
     _WhichOneofArgType__max_ngram: _TypeAlias = _typing.Literal["_max_ngram", b"_max_ngram"]  # noqa: Y015
@@ -1281,6 +1342,7 @@ class MeteorParameters(_message.Message):
     ALPHA_FIELD_NUMBER: _builtins.int
     BETA_FIELD_NUMBER: _builtins.int
     GAMMA_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
     synonyms: Global___MeteorSynonyms.ValueType
     """Source of synonyms. wordnet: requires WordNet's files on the server; none: match only words and stems, with lower
     scores.
@@ -1301,6 +1363,8 @@ class MeteorParameters(_message.Message):
     Default: 0.5.
     Allowed: 0 to 1.
     """
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
     def __init__(
         self,
         *,
@@ -1308,10 +1372,11 @@ class MeteorParameters(_message.Message):
         alpha: _builtins.float | None = ...,
         beta: _builtins.float | None = ...,
         gamma: _builtins.float | None = ...,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_beta", b"_beta", "_gamma", b"_gamma", "alpha", b"alpha", "beta", b"beta", "gamma", b"gamma"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_beta", b"_beta", "_gamma", b"_gamma", "alpha", b"alpha", "beta", b"beta", "gamma", b"gamma", "synonyms", b"synonyms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_beta", b"_beta", "_gamma", b"_gamma", "alpha", b"alpha", "answer", b"answer", "beta", b"beta", "gamma", b"gamma", "synonyms", b"synonyms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
@@ -1339,20 +1404,24 @@ class CiderParameters(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CORPUS_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
     corpus: Global___Corpus.ValueType
     """References in which n-grams are counted for the weights. request: the request's references, not available in a
     stream; prepared: the references that References.Prepare received for the call's reference set.
     Default: request.
     Allowed: request, prepared.
     """
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
     def __init__(
         self,
         *,
         corpus: Global___Corpus.ValueType = ...,
+        answer: Global___GradedAnswer.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["corpus", b"corpus"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "corpus", b"corpus"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

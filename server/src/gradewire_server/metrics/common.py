@@ -4,7 +4,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import wraps
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from gradewire_proto import final_answer
+from gradewire_proto.choices import GradedAnswer
+from gradewire_proto.wire_rules import TooManyMarksError, nfc
 from gradewire_server.domain.items import (
     Failure,
     Item,
@@ -29,7 +32,7 @@ from gradewire_server.domain.needs import Embed, Need, Preparation, Program, Rou
 from gradewire_server.metrics.text.folding import BLANK_PATTERN, FILLERS
 
 T = TypeVar("T")
-P = TypeVar("P", bound=Parameters)
+P = TypeVar("P", bound="AnswerParameters")
 A = ParamSpec("A")
 
 TIE = 1e-6
@@ -85,11 +88,13 @@ def check_item(item: Item) -> Failure | None:
     """Return a failure if the references are invalid or the prediction is blank."""
     failure = check_references(item.references)
     if failure is None and is_blank(item.prediction):
-        return Failure(
-            Status.EMPTY_PREDICTION,
-            "prediction: is blank. Summaries count this item as wrong, except in the mean of scored items",
-        )
+        return _empty_prediction("is blank")
     return failure
+
+
+def _empty_prediction(why: str) -> Failure:
+    message = f"prediction: {why}. Summaries count this item as wrong, except in the mean of scored items"
+    return Failure(Status.EMPTY_PREDICTION, message)
 
 
 def check_question(
@@ -195,16 +200,14 @@ def take_choices(parameters: Parameters) -> None:
     Raises:
         ParameterError: A value is not in the field's enum.
     """
-    for field in fields(parameters):
-        if isinstance(field.default, StrEnum):
-            kind = type(field.default)
-            value = getattr(parameters, field.name)
+    for each in fields(parameters):
+        if isinstance(each.default, StrEnum):
+            kind = type(each.default)
+            value = getattr(parameters, each.name)
             try:
-                object.__setattr__(parameters, field.name, kind(value))
+                object.__setattr__(parameters, each.name, kind(value))
             except ValueError:
-                raise ParameterError(
-                    field.name, f"must be one of {', '.join(kind)}, not {quoted(str(value))}"
-                ) from None
+                raise ParameterError(each.name, f"must be one of {', '.join(kind)}, not {quoted(str(value))}") from None
 
 
 def check_readable(metadata: ModelMetadata) -> None:
@@ -251,6 +254,40 @@ class EncoderParameters(Parameters):
         return self if found is None else replace(self, threshold=found.threshold, calibration=found.described)
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerParameters(Parameters):
+    """The parameters of a metric that needs no model, and the base class of other metrics' parameters.
+
+    Raises:
+        ParameterError: A choice is unknown.
+    """
+
+    answer: GradedAnswer = field(default=GradedAnswer.WHOLE, kw_only=True)
+
+    def __post_init__(self) -> None:
+        take_choices(self)
+
+
+def with_graded_answer(item: Item, answer: GradedAnswer) -> Item:
+    """Return the item with only the part of its prediction that the metric grades.
+
+    Raises:
+        FailureError: The final answer is to be graded, but the prediction has none.
+    """
+    if answer is GradedAnswer.WHOLE:
+        return item
+    final = final_answer.find_final_answer(item.prediction)  # imported now: it is slow to import
+    if final.position == "nothing":
+        raise FailureError(_empty_prediction(f"has no final answer, because {final.reason}"))
+    try:
+        text = nfc(final.text)  # JSON's escapes can stand for text that is not NFC
+    except TooManyMarksError as error:
+        raise FailureError(Failure(Status.INVALID_INPUT, f"prediction: the final answer has {error}")) from None
+    if is_blank(text):
+        raise FailureError(_empty_prediction("has a blank final answer"))
+    return replace(item, prediction=text)
+
+
 class NothingToPrepare:
     """The base class of metrics that need no preparation."""
 
@@ -269,20 +306,20 @@ class TextMetric(NothingToPrepare, ABC, Generic[P]):
         """Grade an item without requesting anything."""
         del metadata
         yield from ()
-        return self.grade(item, parameters)
+        return self.grade(with_graded_answer(item, parameters.answer), parameters)
 
     @abstractmethod
     def grade(self, item: Item, parameters: P) -> MetricResult:
-        """Grade an item that passes `check_item`; may raise FailureError."""
+        """Grade an item that passes `check_item`, by all of its prediction; may raise FailureError."""
 
 
-class MatchMetric(TextMetric[Parameters]):
-    """The base class of metrics without parameters. The score is 1 if a reference matches, otherwise 0."""
+class MatchMetric(TextMetric[AnswerParameters]):
+    """The base class of metrics without further parameters. The score is 1 if a reference matches, otherwise 0."""
 
-    parameters_type = Parameters
+    parameters_type = AnswerParameters
 
     @override
-    def grade(self, item: Item, parameters: Parameters) -> MetricResult:
+    def grade(self, item: Item, parameters: AnswerParameters) -> MetricResult:
         del parameters
         found = next((index for index, matches in enumerate(self.matches(item)) if matches), None)
         return MetricResult(float(found is not None), matched_reference=found, correct=found is not None)

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
@@ -32,14 +34,23 @@ CountSynthetic: TypeAlias = Callable[[int, int], None]
 
 _THREAD_LENGTHS: Final = range(1025, MAX_PROMPT_BYTES + 1)
 """Prompts with these numbers of characters are parsed on a thread. Longer prompts are refused."""
+_FINAL_ANSWERS: Final = "gradewire_proto.final_answer.find"
+"""The module that finds final answers. Its import takes a third of a second."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
-    """Parse and cache all long prompts on a thread. Ignore errors: planning will raise them."""
+    """Parse and cache all long prompts on a thread. Ignore errors: planning will raise them.
+
+    If a metric grades final answers, also import what finds them on a thread.
+    """
     for spec in specs:
         metric = spec.WhichOneof("metric")
         if metric:
-            await read_prompt_ahead(prompts, metric, getattr(getattr(spec, metric), "prompt", ""))
+            parameters = getattr(spec, metric)
+            await read_prompt_ahead(prompts, metric, getattr(parameters, "prompt", ""))
+            graded = getattr(parameters, "answer", types_pb2.GRADED_ANSWER_UNSPECIFIED)
+            if graded == types_pb2.GRADED_ANSWER_FINAL and _FINAL_ANSWERS not in sys.modules:
+                await asyncio.to_thread(import_module, _FINAL_ANSWERS)
 
 
 async def read_prompt_ahead(prompts: PromptLibrary, metric: str, prompt: str) -> None:

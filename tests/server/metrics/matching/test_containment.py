@@ -6,13 +6,14 @@ import pytest
 from tests.support.engines.programs import Table
 
 from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry, Status
-from gradewire_server.domain.metric import NO_MODEL, Parameters
+from gradewire_server.domain.metric import NO_MODEL
+from gradewire_server.metrics.common import AnswerParameters
 from gradewire_server.metrics.matching.containment import EasyMatch, contained
 from gradewire_server.metrics.text.normalise import normalise
 
 
 def grade(prediction: str, *references: str) -> Any:
-    return Table().run(EasyMatch().score(Item("1", "", references, prediction), Parameters(), NO_MODEL))
+    return Table().run(EasyMatch().score(Item("1", "", references, prediction), AnswerParameters(), NO_MODEL))
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,6 @@ def test_bad_items_have_a_status_and_no_score() -> None:
 
 def test_prepare_needs_nothing_but_references() -> None:
     table = Table()
-    assert table.run(EasyMatch().prepare(ReferenceEntry("", ("x",)), Parameters())) is None
-    assert table.run(EasyMatch().prepare(ReferenceEntry("", ()), Parameters())).status is Status.INVALID_INPUT
+    assert table.run(EasyMatch().prepare(ReferenceEntry("", ("x",)), AnswerParameters())) is None
+    assert table.run(EasyMatch().prepare(ReferenceEntry("", ()), AnswerParameters())).status is Status.INVALID_INPUT
     assert table.rounds == []

@@ -6,12 +6,13 @@ import pytest
 from tests.support.engines.programs import Table
 
 from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry, Status
-from gradewire_server.domain.metric import NO_MODEL, Parameters
+from gradewire_server.domain.metric import NO_MODEL
+from gradewire_server.metrics.common import AnswerParameters
 from gradewire_server.metrics.matching.containment import LexicalMatch
 
 
 def grade(prediction: str, *references: str) -> Any:
-    return Table().run(LexicalMatch().score(Item("1", "", references, prediction), Parameters(), NO_MODEL))
+    return Table().run(LexicalMatch().score(Item("1", "", references, prediction), AnswerParameters(), NO_MODEL))
 
 
 @pytest.mark.parametrize(
@@ -45,5 +46,5 @@ def test_bad_items_have_a_status_and_no_score() -> None:
     assert grade("cat").status is Status.INVALID_INPUT
     assert grade("cat", "dog", "\t").message.startswith("references[1]")
     assert grade(" \n", "dog").status is Status.EMPTY_PREDICTION
-    failure = Table().run(LexicalMatch().prepare(ReferenceEntry("", ("",)), Parameters()))
+    failure = Table().run(LexicalMatch().prepare(ReferenceEntry("", ("",)), AnswerParameters()))
     assert failure.status is Status.INVALID_INPUT

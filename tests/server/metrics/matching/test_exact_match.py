@@ -6,12 +6,13 @@ import pytest
 from tests.support.engines.programs import Table
 
 from gradewire_server.domain.items import Item, MetricResult, ReferenceEntry, Status
-from gradewire_server.domain.metric import NO_MODEL, Parameters
+from gradewire_server.domain.metric import NO_MODEL
+from gradewire_server.metrics.common import AnswerParameters
 from gradewire_server.metrics.matching.exact_match import ExactMatch
 
 
 def grade(prediction: str, *references: str) -> Any:
-    return Table().run(ExactMatch().score(Item("1", "", references, prediction), Parameters(), NO_MODEL))
+    return Table().run(ExactMatch().score(Item("1", "", references, prediction), AnswerParameters(), NO_MODEL))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_bad_items_have_a_status_and_no_score() -> None:
 
 def test_prepare_needs_nothing_but_references() -> None:
     table = Table()
-    assert table.run(ExactMatch().prepare(ReferenceEntry("", ("x",)), Parameters())) is None
-    failure = table.run(ExactMatch().prepare(ReferenceEntry("", ("x", "")), Parameters()))
+    assert table.run(ExactMatch().prepare(ReferenceEntry("", ("x",)), AnswerParameters())) is None
+    failure = table.run(ExactMatch().prepare(ReferenceEntry("", ("x", "")), AnswerParameters()))
     assert failure.status is Status.INVALID_INPUT
     assert table.rounds == []

@@ -7,13 +7,14 @@ from tests.support.engines.programs import Table
 
 from gradewire_proto.parts import ValueMatchParts
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
-from gradewire_server.domain.metric import NO_MODEL, Parameters
+from gradewire_server.domain.metric import NO_MODEL
+from gradewire_server.metrics.common import AnswerParameters
 from gradewire_server.metrics.matching.value_match import ValueMatchMetric
 
 
 def grade(prediction: str, *references: str, question: str = "") -> Any:
     item = Item("1", question, references, prediction)
-    return Table().run(ValueMatchMetric().score(item, Parameters(), NO_MODEL))
+    return Table().run(ValueMatchMetric().score(item, AnswerParameters(), NO_MODEL))
 
 
 def test_the_share_of_the_values_that_are_found() -> None:
@@ -83,7 +84,7 @@ def test_blank_texts_are_checked_first() -> None:
 
 
 def test_prepare_asks_for_nothing_and_checks_references() -> None:
-    assert Table().run(ValueMatchMetric().prepare(ReferenceEntry("", ("1912",)), Parameters())) is None
-    failure = Table().run(ValueMatchMetric().prepare(ReferenceEntry("", ("",)), Parameters()))
+    assert Table().run(ValueMatchMetric().prepare(ReferenceEntry("", ("1912",)), AnswerParameters())) is None
+    failure = Table().run(ValueMatchMetric().prepare(ReferenceEntry("", ("",)), AnswerParameters()))
     assert isinstance(failure, Failure)
     assert failure.status is Status.INVALID_INPUT

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from gradewire_proto.parts import ValueMatchParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
-from gradewire_server.domain.metric import MetricInfo, Parameters
-from gradewire_server.metrics.common import FailureError, TextMetric, cut_warning
+from gradewire_server.domain.metric import MetricInfo
+from gradewire_server.metrics.common import AnswerParameters, FailureError, TextMetric, cut_warning
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
 
@@ -29,7 +29,7 @@ _SOME_WITHOUT: Final = Failure(
 )
 
 
-class ValueMatchMetric(TextMetric[Parameters]):
+class ValueMatchMetric(TextMetric[AnswerParameters]):
     """The share of the best reference's values in the prediction, or 0 if the prediction contradicts a value.
 
     Among equally good references, the first counts. The status is INVALID_INPUT if no reference contains values, or if
@@ -43,10 +43,10 @@ class ValueMatchMetric(TextMetric[Parameters]):
         "notation; 0 if the prediction contradicts one of them.",
         citation="gradewire's own; see docs/reference/metrics.md",
     )
-    parameters_type = Parameters
+    parameters_type = AnswerParameters
 
     @override
-    def grade(self, item: Item, parameters: Parameters) -> MetricResult:
+    def grade(self, item: Item, parameters: AnswerParameters) -> MetricResult:
         del parameters
         matches, references_cut = _matches(item)
         named = [index for index, match in enumerate(matches) if match.wanted]

@@ -12,8 +12,8 @@ from typing_extensions import override
 from gradewire_proto.choices import VqaConsensus, VqaNormalise
 from gradewire_proto.parts import VqaParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
-from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
-from gradewire_server.metrics.common import FailureError, TextMetric, cut_warning, take_choices
+from gradewire_server.domain.metric import MetricInfo, ParameterError
+from gradewire_server.metrics.common import AnswerParameters, FailureError, TextMetric, cut_warning, take_choices
 from gradewire_server.metrics.text.words import translated
 from gradewire_server.metrics.values.numerals import SMALL
 
@@ -74,7 +74,7 @@ MAX_CHARACTERS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class VqaAccuracyParameters(Parameters):
+class VqaAccuracyParameters(AnswerParameters):
     """The parameters of `vqa_accuracy` and `soft_vqa_accuracy` (see types.proto).
 
     `verdict_cut` is above 0 and at most 1. Without a cut, `vqa_accuracy` is correct if any annotator agrees, and

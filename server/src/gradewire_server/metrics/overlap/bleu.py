@@ -16,8 +16,8 @@ from typing_extensions import override
 
 from gradewire_proto.parts import BleuParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
-from gradewire_server.domain.metric import MetricInfo, ParameterError, Parameters
-from gradewire_server.metrics.common import FailureError, TextMetric, cut_warning
+from gradewire_server.domain.metric import MetricInfo, ParameterError
+from gradewire_server.metrics.common import AnswerParameters, FailureError, TextMetric, cut_warning, take_choices
 from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
 
 _LONGEST_NGRAM: Final = 4
@@ -25,16 +25,17 @@ MAX_CHARACTERS: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class BleuParameters(Parameters):
+class BleuParameters(AnswerParameters):
     """The parameters of `bleu`: `max_ngram` is the length of the longest n-gram in words.
 
     Raises:
-        ParameterError: `max_ngram` is not 1 to 4.
+        ParameterError: `max_ngram` is not 1 to 4, or a choice is unknown.
     """
 
     max_ngram: int = _LONGEST_NGRAM
 
     def __post_init__(self) -> None:
+        take_choices(self)
         if not 1 <= self.max_ngram <= _LONGEST_NGRAM:
             raise ParameterError("max_ngram", f"must be 1 to {_LONGEST_NGRAM}, not {self.max_ngram}")
 

@@ -16,9 +16,10 @@ import numpy as np
 from gradewire_proto.choices import Corpus
 from gradewire_proto.parts import CiderParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status, shortened
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import CorpusStatistics, DocumentFrequencies, Program, Terms, ask
 from gradewire_server.metrics.common import (
+    AnswerParameters,
     FailureError,
     NothingToPrepare,
     cut_warning,
@@ -26,6 +27,7 @@ from gradewire_server.metrics.common import (
     scoring,
     stop_at,
     take_choices,
+    with_graded_answer,
 )
 from gradewire_server.metrics.text.normalise import bare_words
 from gradewire_server.metrics.text.words import MAX_WORDS, words_of_references
@@ -80,11 +82,11 @@ def _occurrences(words: Sequence[str]) -> Iterator[Ngram]:
 
 
 @dataclass(frozen=True, slots=True)
-class CiderParameters(Parameters):
+class CiderParameters(AnswerParameters):
     """The parameters of `cider`.
 
     Raises:
-        ParameterError: `corpus` is not a known choice, or is NONE.
+        ParameterError: A choice is unknown, or `corpus` is NONE.
     """
 
     corpus: Corpus = Corpus.REQUEST
@@ -118,6 +120,7 @@ class Cider(NothingToPrepare):
     def score(self, item: Item, parameters: CiderParameters, metadata: ModelMetadata) -> Program:
         """Request the corpus's document frequencies in one round, then grade."""
         del metadata
+        item = with_graded_answer(item, parameters.answer)
         corpus = yield from expect(ask(CorpusStatistics(parameters.corpus, Terms.NGRAMS)))
         stop_at(_too_small(corpus))
         return _grade(item, corpus)

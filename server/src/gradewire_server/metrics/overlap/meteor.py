@@ -17,15 +17,17 @@ import numpy as np
 from gradewire_proto.choices import MeteorSynonyms
 from gradewire_proto.parts import MeteorParts
 from gradewire_server.domain.items import Item, MetricResult
-from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError
 from gradewire_server.domain.needs import FindSynonyms, Program, Synonyms, ask
 from gradewire_server.metrics.common import (
+    AnswerParameters,
     NothingToPrepare,
     cut_warning,
     expect,
     first_of_the_highest,
     scoring,
     take_choices,
+    with_graded_answer,
 )
 from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
@@ -144,11 +146,11 @@ def count_chunks(pairs: Sequence[Pair]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class MeteorParameters(Parameters):
+class MeteorParameters(AnswerParameters):
     """The parameters of `meteor` (see types.proto).
 
     Raises:
-        ParameterError: A value is out of range, or `synonyms` is not a known choice.
+        ParameterError: A value is out of range, or a choice is unknown.
     """
 
     synonyms: MeteorSynonyms = MeteorSynonyms.WORDNET
@@ -198,6 +200,7 @@ class Meteor(NothingToPrepare):
     def score(self, item: Item, parameters: MeteorParameters, metadata: ModelMetadata) -> Program:
         """Request synonyms and grade. Missing synonym files are noticed even if all words match."""
         del metadata
+        item = with_graded_answer(item, parameters.answer)
         words, prediction_cut = first_words(item.prediction)
         references, references_cut = words_of_references(item.references, first_words)
         prediction = IndexedWords.of(words)

@@ -13,8 +13,8 @@ from typing_extensions import override
 from gradewire_proto.choices import Measure
 from gradewire_proto.parts import RougeLParts
 from gradewire_server.domain.items import Item, MetricResult
-from gradewire_server.domain.metric import MetricInfo, Parameters
-from gradewire_server.metrics.common import TIE, TextMetric, cut_warning, take_choices
+from gradewire_server.domain.metric import MetricInfo
+from gradewire_server.metrics.common import TIE, AnswerParameters, TextMetric, cut_warning
 from gradewire_server.metrics.text.stems import stem
 from gradewire_server.metrics.text.words import first_words, words_of_references
 
@@ -22,18 +22,15 @@ _MAX_UNSTEMMED_CHARACTERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class RougeLParameters(Parameters):
+class RougeLParameters(AnswerParameters):
     """The parameters of `rouge_l` (see types.proto).
 
     Raises:
-        ParameterError: `measure` is not a known choice.
+        ParameterError: A choice is unknown.
     """
 
     measure: Measure = Measure.F1
     stem: bool = False
-
-    def __post_init__(self) -> None:
-        take_choices(self)
 
 
 def _words(text: str, *, stemmed: bool) -> tuple[list[str], bool]:
