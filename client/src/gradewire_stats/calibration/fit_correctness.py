@@ -62,7 +62,7 @@ LEAST_RAMP: Final = 0.01
 """Minimum distance between near and far, ten times the server's minimum. With a smaller distance, a small change could
 turn a near item into a far item.
 """
-TRANSFER_WEIGHT: Final = 0.25
+TRANSFER_WEIGHT: Final = 0.1
 """Weight of a row held out by source, relative to the same row held out by question."""
 NEAR, FAR, ALL_NEAR = 50.0, 95.0, 99.0
 """Percentiles of held-out rows' distances. Rows are held out by question and, with several sources, also by source. The

@@ -20,6 +20,8 @@ _RANGE: Final = 2.0**64
 CONFIDENCE_OF_FITS: Final = 0.5
 """The confidence that `auto` requests from `correctness`. At 0.5, UNCERTAIN marks only denials ("It is not Paris")."""
 _EXACT_MATCH: Final = ExactMatch()
+_LONGEST_SYMBOL: Final = 3
+_AROUND: Final = " .!\"'`*"
 
 
 def is_sampled(item: Item, share: float, seed: int) -> bool:
@@ -70,7 +72,7 @@ class Auto:
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {found}"))
         fit, band = found[0], found[0].band(parameters)
         matched = yield from _EXACT_MATCH.score(item, ExactMatch.parameters_type(), NO_MODEL)
-        if matched.correct:
+        if matched.correct and _is_literal(item, matched):
             cheap = _Cheap("exact_match", matched, EXACT)
         else:
             own = CorrectnessParameters(parameters.model, CONFIDENCE_OF_FITS)
@@ -88,6 +90,19 @@ class Auto:
         """Check the question, and request what `correctness` needs."""
         failure = check_question(entry.question)
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
+
+
+def _is_literal(item: Item, matched: MetricResult) -> bool:
+    """Return True if an exact match needs no second look.
+
+    The normal form of `exact_match` drops signs, points, slashes and case, which mean something in numbers, codes and
+    symbols: "-5", "3.14", "CO". For these, the texts must be equal apart from blanks, quotes and a final full stop.
+    """
+    reference = item.references[matched.matched_reference or 0]
+    if sum(map(str.isalpha, reference)) > _LONGEST_SYMBOL and not any(map(str.isdigit, reference)):
+        return True
+    said, wanted = (" ".join(text.split()).strip(_AROUND) for text in (item.prediction, reference))
+    return said == wanted
 
 
 def confidence(said: MetricResult) -> float:
