@@ -16,6 +16,11 @@ claim in 22.
 """
 _LONGEST: Final = max(_MOST_WORDS.values())
 _ANNOUNCED: Final = re.compile(any_of("answer"), re.IGNORECASE)
+_DOLLARS_OF_LATEX: Final = 2
+_DOLLAR: Final = "\ue000"
+_DEGREES: Final = re.compile(r"\s?\^\{?\\circ\}?")
+_TEXT: Final = re.compile(r"\\(?:text|mathrm|textbf|mathbf)\{([^{}\n]{0,200})\}")
+_MATHS: Final = re.compile(r"(?<![\w$])\$\$?([^$\n]{1,400}?[^$\s])\$\$?(?![\w$])|\\\((.{1,400}?)\\\)")
 _MARKS: Final = ("\\boxed", "\\fbox", "<", "{", "####", "[/")
 _MAY_BE_CUT: Final = re.compile(
     r"[=?!*_`~#→✗✘❌✓\n\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0400-\u04ff\u0600-\u06ff]|[:\u2013\u2014](?=\s)|n['\u2019]t\b"
@@ -53,6 +58,7 @@ def claim_of(prediction: str) -> Claim:
     The claim is the final answer if a box, a tag, a JSON value or "the answer is" marks it, or if the answer is short.
     Otherwise the claim is the whole text without special tokens, thinking, emphasis and courtesies.
     """
+    prediction = _without_latex(prediction)
     if not _may_be_cut(prediction):
         return Claim(prediction, cut=False)
     found = find_final_answer(prediction)
@@ -65,6 +71,16 @@ def claim_of(prediction: str) -> Claim:
         return Claim(found.text, cut=True)
     short = len(prediction.split(None, _MOST_WORDS[found.position])) <= _MOST_WORDS[found.position]
     return Claim(found.text, cut=True) if short else Claim(prediction, cut=False)
+
+
+def _without_latex(text: str) -> str:
+    """Return a text without the marks that LaTeX needs in numbers and units: "$9{,}500$" is "9,500"."""
+    if "\\" not in text and "{,}" not in text and text.count("$") < _DOLLARS_OF_LATEX:
+        return text
+    plain = text.replace("{,}", ",").replace("\\$", _DOLLAR).replace("\\%", "%").replace("\\,", "")
+    plain = _DEGREES.sub("\u00b0", _TEXT.sub(r"\1", plain))
+    plain = _MATHS.sub(lambda match: match[1] or match[2], plain)
+    return plain.replace(_DOLLAR, "$")
 
 
 def _may_be_cut(prediction: str) -> bool:

@@ -17,10 +17,12 @@ from gradewire_server.metrics.correctness.claims import claim_of
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives
 from gradewire_server.metrics.correctness.mentions import mention_features
+from gradewire_server.metrics.correctness.outcomes import frame_altered, outcome_reversed
 from gradewire_server.metrics.correctness.refusals import refusal_features
 from gradewire_server.metrics.correctness.relations import relation_features
 from gradewire_server.metrics.correctness.results import result_conflict
 from gradewire_server.metrics.correctness.subjects import subject_features
+from gradewire_server.metrics.correctness.symbols import symbol_altered
 from gradewire_server.metrics.correctness.value_readings import value_doubts
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
@@ -281,6 +283,9 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         **missing_features(best, parts, said, asked),
         **relation_features(references, answer, asked),
         **subject_features(question, references, answer),
+        "symbol_altered": symbol_altered(references, answer),
+        "outcome_reversed": outcome_reversed(question, references, answer),
+        "frame_altered": frame_altered(references, answer, asked),
         **verdict_features(question, references, answer),
         **refusal_features(question, references, answer),
         **mention_features(question, references, answer),

@@ -71,6 +71,8 @@ _AFTER: Final = {
     ),
     "quoted": re.compile(rf"[\"']?\s(?:{_any('places')})"),
 }
+_FROM: Final = re.compile(r"\b(?:from|von|aus|de)\s+(?:the\s+)?$")
+_TO: Final = re.compile(r"\s*,?\s*(?:to|nach|a|vers)\s")
 _WITHIN: Final = {"conditional": re.compile(_any("conditions")), "hedged": re.compile(_any("hedges"))}
 _NOT_REJECTED: Final = re.compile(_any("no_rejections"))
 STANCES: Final = ("retracted", "questioned", "contrasted", "related", "quoted", "rejected", "conditional", "hedged")
@@ -187,7 +189,9 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
         "conditional": _has_new(_WITHIN["conditional"], text[start:end], own),
         "hedged": _has_new(_WITHIN["hedged"], around, own),
         **{
-            name: pattern.search(before) is not None or (name in _AFTER and _AFTER[name].match(after) is not None)
+            name: (name == "related" and _FROM.search(before) is not None and _TO.match(after) is not None)
+            or pattern.search(before) is not None
+            or (name in _AFTER and _AFTER[name].match(after) is not None)
             for name, pattern in _BEFORE.items()
         },
     }
