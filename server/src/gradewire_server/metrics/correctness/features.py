@@ -17,7 +17,7 @@ from gradewire_server.metrics.correctness.claims import claim_of
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives
 from gradewire_server.metrics.correctness.mentions import mention_features
-from gradewire_server.metrics.correctness.outcomes import frame_altered, outcome_reversed
+from gradewire_server.metrics.correctness.outcomes import outcome_reversed
 from gradewire_server.metrics.correctness.refusals import refusal_features
 from gradewire_server.metrics.correctness.relations import relation_features
 from gradewire_server.metrics.correctness.results import result_conflict
@@ -28,6 +28,7 @@ from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
     MAX_REFERENCE_CHARACTERS,
     MAX_WORDS,
+    NOBODY,
     STOP_WORDS,
     VOCABULARY,
     FeatureText,
@@ -252,9 +253,16 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
         "exact": inputs.terms.exact,
         **_word_features(question, references, answer),
         **values.features(),
+        **_no_amount(references[0], answer),
         "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
+
+
+def _no_amount(reference: FeatureText, answer: FeatureText) -> dict[str, float]:
+    """Return the features of values for an answer such as "No cats" if the reference is 0."""
+    matched = reference.words == ("0",) and not NOBODY.isdisjoint(answer.distinct)
+    return {"value_recall": 1.0, "value_conflict": 0.0} if matched else {}
 
 
 def _read_references(inputs: CorrectnessInputs) -> list[FeatureText]:
@@ -285,7 +293,6 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         **subject_features(question, references, answer),
         "symbol_altered": symbol_altered(references, answer),
         "outcome_reversed": outcome_reversed(question, references, answer),
-        "frame_altered": frame_altered(references, answer, asked),
         **verdict_features(question, references, answer),
         **refusal_features(question, references, answer),
         **mention_features(question, references, answer),

@@ -29,6 +29,7 @@ _CLAIMS: Final = frozenset({"answer", "so", "fact", "therefore", "thus", "hence"
 _BEFORE_VERB: Final = re.compile(r"\s+(?:is|was|are|were|has|had|won|wrote|\w+ed|\w+[^s\W]s)\b")
 _STEM_LETTERS: Final = 5
 _MAX_WORDS_BEFORE_VERB: Final = 16
+_ASKS_AMOUNT: Final = re.compile(r"\bhow (?:many|much)\b", re.IGNORECASE)
 _PASSIVE: Final = re.compile(r"(?:^|(?:ed|en|un|ung|own|ade|ilt|ld|\bis|\bwas))\s+by\b", re.IGNORECASE)
 _TAKES_BACK: Final = re.compile(r"\b(?:wait|sorry|actually|rather|mistaken?|wrong|correction|i mean)\b", re.IGNORECASE)
 _MIN_SHARE: Final = 0.25
@@ -145,7 +146,15 @@ def subject_features(question: FeatureText, references: Sequence[FeatureText], a
         for place, clause in enumerate(clauses)
         if words <= frozenset(clause.words)
     ]
-    return {"other_subject": float(bool(found) and all(found))}
+    split = _ASKS_AMOUNT.search(question.raw) is not None and _numbers_in_parts(references, answer)
+    return {"other_subject": float((bool(found) and all(found)) or split)}
+
+
+def _numbers_in_parts(references: Sequence[FeatureText], answer: FeatureText) -> bool:
+    """Return True if a semicolon separates the reference's number from another number: either may be the answer."""
+    parts = [frozenset(filter(str.isdecimal, folded_words(part))) for part in answer.raw.split(";") if part.strip()]
+    wanted = frozenset[str]().union(*(filter(str.isdecimal, reference.words) for reference in references))
+    return len(parts) > 1 and any(part & wanted for part in parts) and any(part and not part & wanted for part in parts)
 
 
 def _clauses(text: str) -> list[Clause]:

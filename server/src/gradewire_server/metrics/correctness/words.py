@@ -40,7 +40,8 @@ _ORDINAL_DIGITS: Final = re.compile(r"(?<!\d)(\d{1,4})(?:st|nd|rd|th)\b")
 
 _MAX_CACHED_TEXTS: Final = 64
 """Maximum number of texts with cached words, which take at most 12 MB."""
-_NONE: Final = frozenset({"no", "none", "nobody", "nothing", "zero"})
+NOBODY: Final = frozenset({"no", "none", "nobody", "nothing", "zero"})
+"""Words that mean the number 0 of something."""
 _MOST_EXPANSION: Final = 4
 _STOP_WEIGHT: Final = 0.05
 _SHORT_WEIGHT: Final = 0.6
@@ -212,7 +213,7 @@ def found_forms(references: Sequence[FeatureText], answer: FeatureText) -> froze
         return said
     glued = frozenset(one + other for one, other in pairwise(answer.words) if _can_be_glued(one, other))
     initials, names = _written_initials(answer.raw), frozenset(_initials_of_names(answer))
-    if "0" not in said and not said.isdisjoint(_NONE):
+    if "0" not in said and not said.isdisjoint(NOBODY):
         more.add("0")
     for reference in references:
         words = missing.get(reference.raw, [])
