@@ -85,10 +85,13 @@ def main() -> None:
     # The shipped `correctness` fit used both halves, so each row uses a fit without its question. The features were
     # chosen on the finer folds, whose results are too good, so bands use coarser folds.
     sets = (*scored_sets(options), *other_sets(options))
-    everything, coarse = (read_cheap(data, scores, _held_out(sets, parts)) for parts in (FOLDS, BAND_FOLDS))
     if options.bands_only:
-        _refit_bands(coarse, options)
+        held_out = _held_out(sets, BAND_FOLDS)
+        flips = options.results / "flips.jsonl"
+        flip_scores = score_rows(flips, CHEAP, options.judge_results / "cascade-flips")
+        _refit_bands(read_cheap(data, scores, held_out), read_cheap(flips, flip_scores, held_out), options)
         return
+    everything, coarse = (read_cheap(data, scores, _held_out(sets, parts)) for parts in (FOLDS, BAND_FOLDS))
     judged = _text_rows(data, everything, names, options.judge_results)
     document = options.document
     head = f"{len(judged[names[0]])} rows; 2 cores, load {load:.1f} before."
@@ -119,9 +122,9 @@ def _text_rows(data: Path, everything: CheapRows, names: list[str], results: Pat
 
 
 def _held_out(sets: tuple[ScoredRows, ...], parts: int) -> dict[str, float]:
-    """Return P(right) of EVOUNA's rows by ID, from fits without the row's question."""
+    """Return P(right) of all rows by ID, from fits without the row's question."""
     found = held_out_probabilities(together(*sets), parts=parts)
-    return dict(zip((row["id"] for row in sets[0].rows), found.tolist(), strict=False))
+    return dict(zip((row["id"] for part in sets for row in part.rows), found.tolist(), strict=True))
 
 
 def _unjudged(rows: CheapRows) -> CascadeRows:
@@ -157,7 +160,9 @@ def _fit_block(everything: CheapRows, coarse: CheapRows, options: argparse.Names
     )
 
 
-def _refit_bands(coarse: CheapRows, options: argparse.Namespace) -> None:
+def _refit_bands(evouna: CheapRows, flips: CheapRows, options: argparse.Namespace) -> None:
+    """Fit the bands on as many of EVOUNA's rows as there are flips, so that the risk holds for small changes too."""
+    coarse = evouna.where(np.arange(len(evouna)) % max(1, len(evouna) // len(flips)) == 0).beside(flips)
     before = json.loads(options.write_fit.read_text("utf-8"))
     kept = {name: before[name] for name in ("asked_below", "gains", "judge", "judge_model")}
     kept |= {name: before[name] for name in ("judge_digest", "prompt_digest")}

@@ -72,6 +72,12 @@ class CheapRows:
         columns = (self.exact[kept], self.probability[kept], self.denied[kept])
         return CheapRows(rows, *columns, self.fit, self.encoder)
 
+    def beside(self, other: CheapRows) -> CheapRows:
+        """Return these rows and the other rows, which have the same fit."""
+        pairs = ((self.exact, other.exact), (self.probability, other.probability), (self.denied, other.denied))
+        columns = (np.concatenate(pair) for pair in pairs)
+        return CheapRows([*self.rows, *other.rows], *columns, self.fit, self.encoder)
+
 
 def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = None) -> CheapRows:
     """Read labelled rows and their scores from `gradewire score` for CHEAP.

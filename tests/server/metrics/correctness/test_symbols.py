@@ -1,0 +1,59 @@
+"""Structures and letters that must be the same sign for sign."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradewire_server.metrics.correctness.symbols import symbol_altered
+from gradewire_server.metrics.correctness.words import FeatureText
+
+ALTERED = [
+    ("(0, 1)", "(0, 1.5)"),
+    ("(0, 1)", "The solution is the interval [0, 1]."),
+    ("[2,5]", "(2,5)"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&3\\2&4\end{pmatrix}"),
+    ("[[1,2],[3,4]]", "[[1,3],[2,4]]"),
+    (r"\left(3, -1\right)", "(3, 1)"),
+    ("Vitamin A", "a vitamin"),
+    ("A", "She got a B."),
+    ("I", "I think C."),
+    ("B", "Blood group AB"),
+]
+KEPT = [
+    ("(0, 1)", "The interval is (0,1)."),
+    ("[[1,2],[3,4]]", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}"),
+    (r"\left(3, -1\right)", "(3, -1)"),
+    ("Vitamin A", "vitamin a"),
+    ("Vitamin A", "It is vitamin A."),
+    ("A", "Option A"),
+    ("a", "a"),
+    ("John F. Kennedy", "John Kennedy"),
+    ("A dog", "a dog"),
+    ("G major", "g major"),
+    ("Paris (France)", "Paris (in France, I think)"),
+]
+
+
+def altered(reference: str, answer: str) -> float:
+    return symbol_altered([FeatureText.of(reference)], FeatureText.of(answer))
+
+
+@pytest.mark.parametrize(("reference", "answer"), ALTERED)
+def test_another_structure_or_letter_is_found(reference: str, answer: str) -> None:
+    assert altered(reference, answer) == 1.0
+
+
+@pytest.mark.parametrize(("reference", "answer"), KEPT)
+def test_the_same_in_another_notation_is_left_alone(reference: str, answer: str) -> None:
+    assert altered(reference, answer) == 0.0
+
+
+def test_one_reference_that_matches_is_enough() -> None:
+    references = [FeatureText.of(text) for text in ("(0, 1)", "[0, 1]")]
+    assert symbol_altered(references, FeatureText.of("[0, 1]")) == 0.0
+
+
+@given(st.text(alphabet="([{<>}]),;&\\ABIa1 .begin{pmatrix}", min_size=1, max_size=3000).filter(str.strip))
+def test_any_text_is_read(text: str) -> None:
+    assert altered("(0, 1)", text) in {0.0, 1.0}
+    assert altered(text, text) == 0.0 or len(FeatureText.of(text, 512).raw) < len(text.strip())
