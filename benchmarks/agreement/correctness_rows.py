@@ -240,5 +240,8 @@ def fitted(parts: tuple[ScoredRows, ...], recipe: Recipe, half: str, *, figures:
         form, warnings = found.fit, found.warnings
     else:
         form = fitted_form(rows, provenance)
-    known = [Feature(column.name, column.monotone, column.width, column.rules_out, column.doubts) for column in parts[0].columns]
+    known = [
+        Feature(column.name, column.monotone, column.width, column.rules_out, column.doubts)
+        for column in parts[0].columns
+    ]
     return Fitted(form, warnings, read_fit(json.dumps(form), known, version=VERSION))

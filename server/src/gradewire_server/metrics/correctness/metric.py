@@ -41,7 +41,7 @@ from gradewire_server.metrics.correctness.fit import VERDICT, CorrectnessFit, ca
 from gradewire_server.metrics.encoder.grader import graded_texts, is_shortened
 from gradewire_server.metrics.text.normalise import lemmatizer, normalise
 
-VERSION: Final = 2
+VERSION: Final = 3
 _REMEDY: Final = "fit one with `gradewire calibrate FILE --metric correctness`"
 MAX_REFERENCES: Final = 3
 """Maximum number of references for a grader."""
