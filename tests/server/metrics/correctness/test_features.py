@@ -1,6 +1,8 @@
 """Features of `correctness`, worked out by hand; what more of a reference in an answer never lowers; hostile items."""
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,24 @@ def test_every_feature_has_a_name_of_its_own_and_a_direction() -> None:
     assert len(set(NAMES)) == len(NAMES)
     assert {feature.monotone for feature in FEATURES} == {-1, 0, 1}
     assert all((feature.width > 0) == (feature.name in {"sentence", "keyword"}) for feature in FEATURES)
+
+
+PAGE = (Path(__file__).parents[4] / "docs/reference/correctness.md").read_text(encoding="utf-8")
+
+
+def first_cells(section: str) -> list[tuple[str, str]]:
+    """Each feature that a section's table names in its first cells, and its second cell."""
+    lines = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0].splitlines()
+    rows = [line.split("|") for line in lines if line.startswith("| `")]
+    return [(name, row[2].strip()) for row in rows for name in re.findall(r"`(\w+)`", row[1])]
+
+
+def test_the_reference_page_has_every_feature_in_order_with_its_direction() -> None:
+    arrows = {1: "\u2191", -1: "\u2193", 0: ""}
+    assert first_cells("Features") == [(feature.name, arrows[feature.monotone]) for feature in FEATURES]
+    assert f"{len(FEATURES)} numbers from the texts" in PAGE
+    assert [name for name, _ in first_cells("Doubts")] == [feature.name for feature in FEATURES if feature.doubts]
+    assert {name for name, _ in first_cells("Rules")} == {feature.name for feature in FEATURES if feature.rules_out}
 
 
 def test_smiles_terms_are_passed_on() -> None:
