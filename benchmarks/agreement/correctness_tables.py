@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.agreement.correctness_rows import COLUMNS, SMILE_CUT, ScoredRows, together
 from benchmarks.common.rows import HEADLINE_MODELS
 
+from gradewire_server.metrics.correctness.mentions import STANCES
 from gradewire_stats.agreement.report import agreement
 from gradewire_stats.agreement.rows import JudgedRows
 from gradewire_stats.agreement.statistics import auc
@@ -32,11 +33,15 @@ if TYPE_CHECKING:
 GROUPS = {
     "SMILE's terms": ("sentence", "keyword", "exact"),
     "words": ("contained", "recall", "last_word", "new_recall"),
-    "what is missing": ("head_recall", "modifier_recall", "name_recall", "member_recall", "parts_least"),
+    "what is missing": ("head_recall", "modifier_recall", "name_recall", "member_recall"),
     "spelling": ("spelling_least", "spelling_begin", "spelling_within"),
     "values": ("value_recall", "value_conflict", "values_beside"),
-    "what contradicts": ("swapped", "opposite", "verdict", "verdict_conflict"),
-    "what the question says": ("echo",),
+    "doubts about values": ("value_altered", "value_compared", "result_conflict", "identifier_conflict"),
+    "yes and no": ("verdict", "verdict_unread", "verdict_doubt", "verdict_conflict"),
+    "statements": ("negated", "antonym", "exchanged", "other_subject"),
+    "mentions": (*STANCES, "stances"),
+    "new words": ("new_words", "new_share", "new_beside"),
+    "members of lists": ("members_beside", "members_missing"),
     "names in references": ("reference_names",),
     "refusals, denials and candidates": ("refusals", "refused", "denied", "alternatives"),
 }

@@ -210,7 +210,8 @@ class CorrectnessParts:
             answer's quality. Absent if the fit does not describe its rows.
         uncertain_reason: Reason why the verdict is uncertain; empty if the verdict is certain. "band": the probability
             lies inside the band. "unlike": the probability lies only inside the wider band for items unlike the fit's
-            rows. "rule": a rule calls the answer wrong, but the other features call it right.
+            rows. "rule": a rule calls the answer wrong, but the other features call it right. "mention": the answer
+            mentions a reference, but may not state it.
     """
 
     smile: float

@@ -159,7 +159,7 @@ def test_a_probability_is_fitted_and_served(
     assert after.score < 0.1
     assert after.provenance.line.endswith(f"&model={NAME}@{stored.model_digest[:12]}")
     assert after.provenance.calibration == stored.described
-    assert "fitted for correctness/2: a probability; user: fitted on" in remarks[0]
+    assert "fitted for correctness/3: a probability; user: fitted on" in remarks[0]
     assert scored(built, "smile")[0].warnings == (ScoreWarning.UNCALIBRATED,)
     # Scores with the probability have the features and SMILE's score, too.
     arguments = ["score", rows, "--metrics", "smile,correctness", "--model", NAME, "--disk-directory", built / "cache"]

@@ -60,7 +60,7 @@ async def test_the_provenance_asks_for_the_same_again(wire: Wire) -> None:
     (told,) = reply.provenance
     assert told.metric.correctness.fit == fit_id(text)
     assert told.line == (
-        f"correctness/2?confidence=0.8&features_only=false&fit={fit_id(text)}&model=hash@{wire.engine.digests['hash'][:12]}"
+        f"correctness/3?confidence=0.8&features_only=false&fit={fit_id(text)}&model=hash@{wire.engine.digests['hash'][:12]}"
     )
     assert told.calibration == "user: fitted on ten rows"
     again = await score(wire, told.metric)
@@ -179,5 +179,33 @@ async def test_what_was_fitted_for_another_version_is_told_and_does_not_count(wi
     give_fit(wire)
     wire.engine.versions["correctness"] = 9
     (model, *_) = (await wire.models.List(models_pb2.ListModelsRequest())).models
-    assert "the calibration for correctness/9 is not used, because this server has correctness/2" in model.remarks[0]
+    assert "the calibration for correctness/9 is not used, because this server has correctness/3" in model.remarks[0]
     assert "correctness" in model.without_metrics
+
+
+async def test_a_claim_is_read_and_what_is_only_mentioned_is_uncertain(wire: Wire) -> None:
+    """This fit says "right" wherever the reference's words are there, and its band is narrow: the doubts decide."""
+    narrow = {"count": 999, "ranks": [1], "values": [0.5]}
+    give_fit(wire, conformal={"right": narrow, "wrong": narrow})
+    said = {
+        "It is Canberra.": (True, ""),
+        "Sydney? No, it is Canberra.": (True, ""),
+        "Canberra? No, it is Sydney.": (False, ""),
+        "Canberra, or so I think; wait, it is Sydney": (False, ""),
+        "<think>Canberra?</think>Sydney": (False, ""),
+        "Unlike Canberra, it is no capital": (False, ""),
+        "Canberra, espera, Sydney": (False, ""),
+        "maybe Canberra": (True, "mention"),
+        "Canberra and Sydney": (True, "mention"),
+        "a town north of Canberra": (True, "mention"),
+        "Canberra? Canberra?": (True, "mention"),
+    }
+    items = [item(prediction, "Canberra") for prediction in said]
+    for spec_ in (spec(confidence=0.5), spec(confidence=0.99)):
+        reply: scoring_pb2.ScoreResponse = await wire.scoring.Score(request(*items, metrics=(spec_,)))
+        for prediction, each in zip(said, reply.items, strict=True):
+            result, (correct, reason) = each.results[0], said[prediction]
+            found = (result.correct, result.correctness.uncertain_reason)
+            assert found == (correct, reason), (prediction, result)
+            assert (types_pb2.WARNING_UNCERTAIN in result.warnings) is bool(reason), prediction
+            assert result.correctness.uncertain is bool(reason), prediction

@@ -1,11 +1,15 @@
-"""Distances from fitted rows: worked out on paper, and as a server computes them."""
+"""Distances from fitted rows, rules and doubts: worked out on paper, and as a server computes them."""
+
+import json
 
 import numpy as np
 import pytest
+from tests.support.engines.correctness_fits import FORM
 
-from gradewire_server.metrics.correctness.features import INPUT_KIND
+from gradewire_server.metrics.correctness.features import INPUT_KIND, Feature
+from gradewire_server.metrics.correctness.fit import read_fit
 from gradewire_server.metrics.correctness.fit_form import DistanceForm
-from gradewire_stats.calibration.evaluate_fit import distances, ramp
+from gradewire_stats.calibration.evaluate_fit import distances, doubted, overruled, probabilities, ramp
 from gradewire_stats.calibration.serialise_fit import KEPT_ROWS, neighbourhood, scales
 
 
@@ -45,3 +49,24 @@ def test_a_server_computes_the_same() -> None:
     mine = distances(kept, others)
     assert mine == pytest.approx([served.distance(each) for each in others], abs=1e-6)
     assert ramp(mine, 0.5, 2.0) == pytest.approx([served.far_share(each) for each in mine], abs=1e-6)
+
+
+def test_a_server_rules_and_doubts_the_same() -> None:
+    """On random rows; the metric has the features in another order, and one more."""
+    flagged = [{"name": "denied", "rules_out": True}, {"name": "retracted", "doubts": True}]
+    flagged += [{"name": "contrasted", "doubts": True}]
+    more = [{"monotone": -1, "width": 0.0} | each for each in flagged]
+    form = FORM | {"features": [*FORM["features"], *more]}
+    known = [Feature("unread", 0), *(Feature(**each) for each in reversed(form["features"]))]
+    served = read_fit(json.dumps(form), known, version=FORM["metric_version"])
+    draw = np.random.default_rng(4)
+    rows = np.column_stack([draw.uniform(0.6, 1, 400), draw.uniform(size=400), draw.uniform(0, 2, (400, 3)) ** 2])
+    rows[draw.uniform(size=rows.shape) < 0.2] = np.nan
+    theirs = np.column_stack([np.zeros(400), rows[:, ::-1]])
+    found = probabilities(form, rows)
+    assert found == pytest.approx([served(row) for row in theirs], abs=1e-9)
+    mine = doubted(form, rows, found)
+    assert mine.tolist() == [served.doubted(row, each) for row, each in zip(theirs, found, strict=True)]
+    assert overruled(form, rows).tolist() == [served.overruled(row) for row in theirs]
+    assert 20 < mine.sum() < 380
+    assert not mine[found < 0.5].any()

@@ -112,7 +112,7 @@ def test_many_rows_of_one_source_do_not_decide_alone() -> None:
     between = np.array([[0.5, 0.5]])
     shapes = np.zeros((1, 2))
     of_one = replace(rows, sources=["a"] * len(rows.right))
-    assert probabilities(fitted_form(of_one), between, shapes)[0] > 0.65
+    assert probabilities(fitted_form(of_one), between, shapes)[0] > 0.6
     assert probabilities(fitted_form(rows), between, shapes)[0] == pytest.approx(0.5, abs=0.12)
 
 
@@ -230,6 +230,41 @@ def test_rows_that_a_rule_overrules_are_uncertain_as_they_are_when_served(monkey
     of_a, of_b = transfer_statistics(rows, fitted_form)
     assert rules.sum() > 10
     assert (of_a.uncertain, of_b.uncertain) == (0, pytest.approx(rules.sum() / 300))
+
+
+def test_doubted_rows_are_uncertain_as_they_are_when_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the second source best matches are doubted, of the first one nothing is, so that no fit learns of it."""
+    rows = joined(source("a", 300, cut=0.5, kind=0), source("b", 300, cut=0.5, kind=0, seed=5))
+    doubts = np.where((rows.values[:, 0] > 0.9) & rows.of_source("b"), 1.0, 0.0)
+    doubted = FittedFeature("doubted", -1, 0.0, doubts=True)
+    rows = replace(rows, features=(*FEATURES, doubted), values=np.column_stack([rows.values, doubts]))
+    monkeypatch.setattr(quality, "uncertain", lambda _, found, *__: np.zeros(len(found), np.bool_))
+    of_a, of_b = transfer_statistics(rows, fitted_form)
+    assert doubts.sum() > 10
+    assert rows.doubts.tolist() == (doubts == 1).tolist()
+    assert (of_a.uncertain, of_b.uncertain) == (0, pytest.approx(doubts.sum() / 300))
+
+
+def test_a_band_leaves_doubted_rows_to_the_doubts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three in ten of the best matches are wrong, and doubted. The fit must not learn of it, so the band would have to.
+
+    Where nothing doubts them, the band holds their probabilities.
+    """
+    rows = source("a", 600, cut=0.4, kind=0)
+    doubts = (rows.values[:, 0] > 0.7) & (np.random.default_rng(8).uniform(size=600) < 0.3)
+    feature = FittedFeature("doubted", -1, 0.0, doubts=True)
+    values = np.column_stack([rows.values, doubts.astype(float)])
+    rows = replace(rows, features=(*FEATURES, feature), values=values, right=rows.right & ~doubts)
+    fit_model = probability.fitted_model
+    ignorant = np.array([1.0, 1.0, 0.0])
+    monkeypatch.setattr(
+        probability, "fitted_model", lambda found: fit_model(replace(found, values=found.values * ignorant))
+    )
+    undoubted = replace(rows, features=(*FEATURES, replace(feature, doubts=False)))
+    narrow, wide = (fitted_form(each, PROVENANCE)["conformal"] for each in (rows, undoubted))
+    assert narrow["right"] == wide["right"]
+    assert narrow["wrong"]["values"][5] < wide["wrong"]["values"][5] - 0.1
+    assert max(wide["wrong"]["values"]) > 0.6
 
 
 def test_more_sources_than_can_be_left_out_are_an_error_that_says_what_to_do() -> None:

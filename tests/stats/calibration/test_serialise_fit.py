@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, fit_
 ROWS = 1500
 DIRECTIONS = (1, -1, 0, 0)
 NAMES = ("up", "down", "count", "rare")
+BASIC = {"name", "monotone", "width"}
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,13 @@ def test_with_steps_it_is_scikit_learns_own_prediction(rows: Any, models: Any) -
     everything = np.concatenate((rows, absent, edges, np.nextafter(edges, np.inf), np.full((1, len(NAMES)), np.nan)))
     mine = 1 / (1 + np.exp(-log_odds(form, everything)))
     assert np.abs(mine - models[0].predict_proba(everything)[:, 1]).max() < 1e-8
+
+
+def test_rules_and_doubts_are_stored_where_there_are_some(models: Any) -> None:
+    plain, down, rule, doubt = columns(0.0)
+    stored = tree_form(models, [plain, down, replace(rule, rules_out=True), replace(doubt, doubts=True)])["features"]
+    flags = [{name: value for name, value in each.items() if name not in BASIC} for each in stored]
+    assert flags == [{}, {}, {"rules_out": True}, {"doubts": True}]
 
 
 def test_several_models_are_averaged_as_log_odds(rows: Any, models: Any) -> None:

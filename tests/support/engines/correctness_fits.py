@@ -5,11 +5,12 @@ import json
 from typing import Any
 
 from gradewire_server.domain.metric import Calibration
+from gradewire_server.metrics.correctness.metric import VERSION
 
 DIGEST = "5" * 64
 FORM: dict[str, Any] = {
     "format": 1,
-    "metric_version": 2,
+    "metric_version": VERSION,
     "model": "hash",
     "model_digest": DIGEST,
     "features": [{"name": "keyword", "monotone": 1, "width": 0.1}, {"name": "exact", "monotone": 1, "width": 0.0}],
@@ -49,6 +50,6 @@ def fit_text(**changes: Any) -> str:
     return json.dumps(FORM | changes)
 
 
-def stored_fit(text: str, *, version: int = 2) -> tuple[Calibration, ...]:
+def stored_fit(text: str, *, version: int = VERSION) -> tuple[Calibration, ...]:
     """A fit as a model's metadata hold it."""
     return (Calibration("correctness", version, (), None, described="user: fitted on ten rows", fit=text),)

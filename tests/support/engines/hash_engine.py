@@ -26,6 +26,7 @@ from gradewire_server.domain.needs import (
     TokenVectors,
 )
 from gradewire_server.domain.ports import EmbedReply, GradeReply, JudgeReply, ModelStatus, Ports, TokensReply
+from gradewire_server.metrics.correctness.metric import VERSION
 
 if TYPE_CHECKING:
     from gradewire_server.domain.metric import Calibration
@@ -322,7 +323,7 @@ class HashEngine:
                     calibrations=(
                         *self.auto.get(name, ()),
                         *(
-                            stored_fit(self.correctness[name], version=self.versions.get("correctness", 2))
+                            stored_fit(self.correctness[name], version=self.versions.get("correctness", VERSION))
                             if name in self.correctness
                             else ()
                         ),

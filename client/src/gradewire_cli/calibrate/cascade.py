@@ -29,7 +29,7 @@ HeldOut = Mapping[str, "tuple[HeldRisk, ...]"]
 VERSION = 1
 _EXACT = "exact_match"
 _CHEAP = Correctness(confidence=0.5)
-"""A metric with the confidence that `auto` expects. With this confidence, only denials are UNCERTAIN."""
+"""A metric with the confidence that `auto` expects. With it, only what a rule or a doubt finds is UNCERTAIN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -26,8 +26,8 @@ class CascadeRows:
     Attributes:
         exact: bool[rows], verdicts by `exact_match`.
         probability: float64[rows], probabilities from `correctness`.
-        denied: bool[rows], True if `correctness?confidence=0.5` gives the warning UNCERTAIN because the answer contains
-            a denial.
+        denied: bool[rows], True if `correctness?confidence=0.5` gives the warning UNCERTAIN because of a rule or a
+            doubt.
         right: bool[rows], human labels.
         judge_verdicts: float64[rows]: 1 (right), 0 (wrong) or NaN (the judge was not called or failed).
         judge_scores: float64[rows], the judge's scores, NaN without a score.

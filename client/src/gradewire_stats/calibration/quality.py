@@ -85,7 +85,8 @@ class TransferStatistics:
         auc: Area under the ROC curve, or NaN if labels are all equal.
         ece: Expected calibration error over 15 bins of equal mass.
         at_coverage: Accuracy on the most certain share of rows, for each share in COVERAGES.
-        uncertain: Share of rows that are UNCERTAIN at the confidence 0.9, because they are in the band, overruled or doubted.
+        uncertain: Share of rows that are UNCERTAIN at the confidence 0.9, because they are in the band, overruled or
+            doubted.
         accuracy_certain: Accuracy on the rows that are not UNCERTAIN, or NaN without such rows.
         held: Share of the wrong verdicts that are UNCERTAIN, or NaN without wrong verdicts.
     """

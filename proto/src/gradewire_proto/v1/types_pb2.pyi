@@ -2588,7 +2588,7 @@ class CorrectnessParts(_message.Message):
     uncertain_reason: _builtins.str
     """Reason why the verdict is uncertain; empty if the verdict is certain. "band": the probability lies inside the band.
     "unlike": the probability lies only inside the wider band for items unlike the fit's rows. "rule": a rule calls the
-    answer wrong, but the other features call it right.
+    answer wrong, but the other features call it right. "mention": the answer mentions a reference, but may not state it.
     """
     @_builtins.property
     def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:

@@ -20,13 +20,14 @@ from gradewire_server.metrics.correctness.fit import (
     fit_id,
     read_fit,
 )
+from gradewire_server.metrics.correctness.metric import VERSION
 
 # The metric has more features than the fit reads, in another order.
 KNOWN = (Feature("exact", 1), Feature("unread", 0), Feature("keyword", 1, 0.05))
 
 
 def read(form: dict[str, Any] | None = None) -> CorrectnessFit:
-    return read_fit(json.dumps(form or FORM), KNOWN, version=2)
+    return read_fit(json.dumps(form or FORM), KNOWN, version=VERSION)
 
 
 def item(*, keyword: float, exact: float) -> Any:
@@ -89,10 +90,37 @@ def test_a_rule_calls_wrong_what_no_labels_teach(
     *, exact: float, rule: float, probability: float, overruled: bool
 ) -> None:
     known = (*KNOWN, Feature("denied", -1, rules_out=True))
-    fit = read_fit(json.dumps(FORM), known, version=2)
+    fit = read_fit(json.dumps(FORM), known, version=VERSION)
     features = np.array([exact, math.nan, 1.0 if exact else 0.5, rule])
     assert fit(features) == pytest.approx(probability, abs=1e-12)
     assert fit.overruled(features) is overruled
+
+
+@pytest.mark.parametrize(
+    ("exact", "doubt", "doubted"),
+    [
+        (1.0, 1.0, True),
+        (1.0, 3.0, True),
+        (1.0, 0.5, False),
+        (1.0, math.nan, False),
+        (1.0, 0.0, False),
+        (0.0, 1.0, False),  # wrong: there is no verdict "right" to doubt
+    ],
+)
+def test_a_doubt_leaves_the_probability_as_it_is(*, exact: float, doubt: float, doubted: bool) -> None:
+    fit = read_fit(json.dumps(FORM), (*KNOWN, Feature("retracted", -1, doubts=True)), version=VERSION)
+    features = np.array([exact, math.nan, 1.0 if exact else 0.5, doubt])
+    probability = fit(features)
+    assert probability == fit(np.array([*features[:-1], 0.0]))
+    assert fit.doubted(features, probability) is doubted
+    assert not fit.overruled(features)
+
+
+def test_a_rule_wins_over_a_doubt() -> None:
+    known = (*KNOWN, Feature("denied", -1, rules_out=True), Feature("retracted", -1, doubts=True))
+    fit = read_fit(json.dumps(FORM), known, version=VERSION)
+    features = np.array([1.0, math.nan, 1.0, 1.0, 1.0])
+    assert (fit(features), fit.overruled(features), fit.doubted(features, fit(features))) == (RULED_OUT, True, False)
 
 
 @given(st.floats(0.5, 0.999), st.floats(0.5, 0.999))
@@ -127,8 +155,8 @@ def test_verdicts_outside_the_band_keep_their_promise_on_rows_like_the_held_out_
 
 def test_the_identity_is_that_of_the_text() -> None:
     text = fit_text()
-    assert read_fit(text, KNOWN, version=2).identity == fit_id(text)
-    assert read_fit(text + " ", KNOWN, version=2).identity != fit_id(text)
+    assert read_fit(text, KNOWN, version=VERSION).identity == fit_id(text)
+    assert read_fit(text + " ", KNOWN, version=VERSION).identity != fit_id(text)
     assert (len(fit_id(text)), read().form.model_digest) == (12, DIGEST)
 
 
@@ -136,7 +164,7 @@ def test_the_identity_is_that_of_the_text() -> None:
     ("path", "value", "said"),
     [
         ("format", 2, "format"),
-        ("metric_version", 3, "version 3 of the metric, but this server has 2"),
+        ("metric_version", VERSION + 1, f"version {VERSION + 1} of the metric, but this server has {VERSION}"),
         ("model_digest", "xyz", "model_digest"),
         ("features.0.name", "unknown", "has no feature 'unknown'"),
         ("features.1.name", "keyword", "twice"),
@@ -175,7 +203,7 @@ def test_what_cannot_be_relied_on_is_refused_by_name(path: str, value: Any, said
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 1', "\x00", "9" * 5000, "[" * 100_000])
 def test_what_is_no_fit_at_all_is_refused(text: str) -> None:
     with pytest.raises(FitError):
-        read_fit(text, KNOWN, version=2)
+        read_fit(text, KNOWN, version=VERSION)
 
 
 @given(
@@ -184,7 +212,7 @@ def test_what_is_no_fit_at_all_is_refused(text: str) -> None:
 def test_any_value_in_any_place_is_read_or_refused(value: Any) -> None:
     for key in FORM:
         try:
-            fit = read_fit(json.dumps(FORM | {key: value}), KNOWN, version=2)
+            fit = read_fit(json.dumps(FORM | {key: value}), KNOWN, version=VERSION)
         except FitError:
             continue
         assert 0 <= fit(item(keyword=0.5, exact=0.5)) <= 1

@@ -141,4 +141,4 @@ def test_words_of_denials_that_deny_nothing(prediction: str, reference: str) -> 
 
 def test_a_negation_of_the_question_denies_nothing() -> None:
     found = of("He did not win the French Open", "French Open", question="Which did he not win?")
-    assert (found["denied"], found["opposite"]) == (0.0, 0.0)
+    assert (found["denied"], found["negated"]) == (0.0, 0.0)

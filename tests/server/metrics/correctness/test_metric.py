@@ -271,6 +271,32 @@ def test_a_right_word_is_surely_right() -> None:
     assert (result.correct, result.parts.uncertain) == (True, False)
 
 
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.99])
+@pytest.mark.parametrize(("prediction", "mentioned"), [("it is red", False), ("older than red", True)])
+def test_what_is_only_mentioned_is_uncertain_at_any_confidence(
+    *, confidence: float, prediction: str, mentioned: bool
+) -> None:
+    """The band holds 0.5 alone. P(right) is that of the fit: only the warning is added."""
+    narrow = {"count": 999, "ranks": [1], "values": [0.5]}
+    text = fit_text(conformal={"right": narrow, "wrong": narrow})
+    result = graded(
+        prediction,
+        "red",
+        table=table_of({prediction: at(0), "red": at(0)}),
+        parameters=CorrectnessParameters(model=MODEL, confidence=confidence),
+        metadata=replace(METADATA_METRIC, calibrations=stored_fit(text)),
+    )
+    assert (result.score, result.correct) == (pytest.approx(0.95), True)
+    assert result.parts.features["related"] == float(mentioned)
+    assert (result.parts.uncertain, result.parts.uncertain_reason) == (mentioned, "mention" if mentioned else "")
+    assert result.warnings == ((ResultWarning.UNCERTAIN,) if mentioned else ())
+
+
+def test_the_claim_is_what_smile_and_the_features_read() -> None:
+    whole, claim = (graded(text, "red", table=table_of({"red": at(0)})) for text in ("Blue? No, red.", "red"))
+    assert (whole.score, whole.parts) == (claim.score, claim.parts)
+
+
 @pytest.mark.parametrize("references", [("dog",), ("dog", "cat"), ("red cat", "dog")])
 def test_what_smile_asks_for_is_asked_for_and_nothing_else(references: tuple[str, ...]) -> None:
     mine, smiles = table_of(VECTORS), table_of(VECTORS)

@@ -1,6 +1,8 @@
 """Rules and values through a whole metric: numbers by the fits that ship, denials whatever the fit."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +15,15 @@ from tests.support.engines.correctness_fits import DIGEST
 from tests.support.engines.programs import Table, at
 from tests.support.examples import example_count
 
+from gradewire import Correctness as CorrectnessMetric
+from gradewire import Scorer
 from gradewire_models.catalog.loading import base_models, load_catalog
 from gradewire_server.domain.items import (
     Item,
     ResultWarning,
 )
-from gradewire_server.metrics.correctness.features import FEATURES, RULED_OUT, features, features_of
-from gradewire_server.metrics.correctness.fit import CorrectnessFit, ItemPosition, read_fit
+from gradewire_server.metrics.correctness.features import FEATURES, INPUT_KIND, RULED_OUT, features, features_of
+from gradewire_server.metrics.correctness.fit import VERDICT, CorrectnessFit, ItemPosition, read_fit
 from gradewire_server.metrics.correctness.metric import VERSION, Correctness, CorrectnessParameters
 
 
@@ -122,3 +126,33 @@ def test_what_has_nothing_is_wrong_and_what_has_all_is_right(fit_shipped: Correc
 def test_its_bands_are_there(fit_shipped: CorrectnessFit, confidence: float) -> None:
     band = fit_shipped.band(confidence)
     assert 0 <= band.lower <= 0.5 <= band.upper <= 1
+
+
+@pytest.fixture(scope="module")
+def pairs(minilm: Path) -> list[tuple[Any, bool]]:
+    """What the sample pairs' answers look like to a fit, and whether they are right; MiniLM takes 8 s for them."""
+    sample = Path(__file__).parents[4] / "examples/flips/development.jsonl"
+    rows = [json.loads(line) for line in sample.read_text(encoding="utf-8").splitlines()]
+    said = [(row, row[key], label) for row in rows for key, label in (("answer", 1), ("changed", row["label"]))]
+    items = [
+        {"question": row["question"], "references": row["references"], "prediction": each} for row, each, _ in said
+    ]
+    metric = CorrectnessMetric(model="all-MiniLM-L6-v2", features_only=True)
+    with Scorer.embedded(model_repository=minilm, disk_directory="", workers=1) as scorer:
+        (found,) = zip(*(each.scores.values() for each in scorer.score(items, metric)), strict=True)
+    return [(each.parts.features, label == 1) for each, (_, _, label) in zip(found, said, strict=True)]
+
+
+def test_few_answers_of_the_sample_pairs_are_judged_wrongly_without_a_warning(pairs: list[tuple[Any, bool]]) -> None:
+    fit = read_fit(FITS["all-MiniLM-L6-v2", ""].fit, FEATURES, version=VERSION)
+    silent: dict[bool, list[bool]] = {True: [], False: []}
+    for named, right in pairs:
+        values = np.array([named.get(feature.name, np.nan) for feature in FEATURES])
+        place = fit.position_of(np.array([named[name] for name in INPUT_KIND]))
+        probability = fit(values, place)
+        warned = fit.band(0.9, place).holds(probability) or fit.overruled(values, place)
+        warned |= fit.doubted(values, probability)
+        silent[right].append(not warned and (probability >= VERDICT) is not right)
+    assert (len(silent[True]), len(silent[False])) == (1480, 882)
+    assert np.mean(silent[False]) <= 0.08
+    assert np.mean(silent[True]) <= 0.05

@@ -3,6 +3,8 @@
 import pytest
 from tests.server.metrics.correctness.test_features import of
 
+from gradewire_server.metrics.correctness.words import clause_words
+
 
 @pytest.mark.parametrize(
     ("prediction", "reference"),
@@ -51,3 +53,17 @@ def test_words_that_only_look_like_them_are_not(prediction: str, reference: str)
 )
 def test_a_word_is_not_misspelt_into_another_word(prediction: str, reference: str, near: bool) -> None:  # noqa: FBT001 - a case's outcome
     assert (of(prediction, reference)["spelling_least"] > 0.6) is near
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It isn't hot", ("it", "be", "not", "hot")),
+        ("They don\u2019t", ("they", "do", "not")),
+        ("I can't, I cannot", ("i", "ca", "not", "i", "ca", "not")),
+        ("It won't", ("it", "wo", "not")),
+        ("  ", ()),
+    ],
+)
+def test_a_negation_in_a_verb_is_a_word_of_its_own(text: str, words: tuple[str, ...]) -> None:
+    assert clause_words(text) == words

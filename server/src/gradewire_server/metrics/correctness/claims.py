@@ -41,7 +41,7 @@ _LEAST_KEPT: Final = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an answer claims.
+    """The part of an answer that is read.
 
     Attributes:
         text: The part to read; never blank for an answer that is not blank.

@@ -38,7 +38,7 @@ _LISTS: Final[Mapping[str, str]] = VOCABULARY["mentions"]
 
 
 def _any(name: str) -> str:
-    return expression(tuple(phrase.strip() for phrase in _LISTS[name].split("|")))
+    return expression(tuple(phrase.strip().casefold() for phrase in _LISTS[name].split("|")))
 
 
 _ARTICLES: Final = (

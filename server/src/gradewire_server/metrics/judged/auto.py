@@ -18,7 +18,7 @@ from gradewire_server.metrics.matching.exact_match import ExactMatch
 _RANGE: Final = 2.0**64
 
 CONFIDENCE_OF_FITS: Final = 0.5
-"""The confidence that `auto` requests from `correctness`. At 0.5, UNCERTAIN marks only denials ("It is not Paris")."""
+"""The confidence that `auto` requests from `correctness`. At 0.5, only a rule or a doubt gives UNCERTAIN."""
 _EXACT_MATCH: Final = ExactMatch()
 _LONGEST_SYMBOL: Final = 3
 _AROUND: Final = " .!\"'`*"
@@ -106,7 +106,7 @@ def _is_literal(item: Item, matched: MetricResult) -> bool:
 
 
 def confidence(said: MetricResult) -> float:
-    """Return the confidence of `correctness` in its verdict: the verdict's probability, but 0.5 for a denial."""
+    """Return the confidence of `correctness` in its verdict: the verdict's probability, but 0.5 for UNCERTAIN."""
     probability = said.score or 0.0
     denied = ResultWarning.UNCERTAIN in said.warnings
     return CONFIDENCE_OF_FITS if denied else max(probability, 1 - probability)

@@ -2207,7 +2207,7 @@ export type CorrectnessParts = Message<"gradewire.v1.CorrectnessParts"> & {
   /**
    * Reason why the verdict is uncertain; empty if the verdict is certain. "band": the probability lies inside the band.
    * "unlike": the probability lies only inside the wider band for items unlike the fit's rows. "rule": a rule calls the
-   * answer wrong, but the other features call it right.
+   * answer wrong, but the other features call it right. "mention": the answer mentions a reference, but may not state it.
    *
    * @generated from field: string uncertain_reason = 12;
    */

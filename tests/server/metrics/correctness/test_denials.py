@@ -1,0 +1,67 @@
+"""Yes and no of answers and references: where they agree, contradict each other, or cannot be read."""
+
+import math
+
+import pytest
+from tests.server.metrics.correctness.test_features import of
+
+from gradewire_server.metrics.correctness.denials import led_verdict
+
+
+@pytest.mark.parametrize("prediction", ["It was not founded until 1912.", "It did not open until 1912"])
+def test_what_was_not_until_then_was_then(prediction: str) -> None:
+    assert of(prediction, "1912", question="When was it founded?")["negated"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("Yes, because the air was heated", True),
+        ("yes because it was", True),
+        ("No, it does not conduct", False),
+        ("The answer is no.", False),
+        ("False. The sun is a star.", False),
+        ("yes", True),
+        ("No one knows", None),
+        ("No water is lost", None),
+        ("Yes Minister", None),
+        ("True love", None),
+        ("It is hot", None),
+        ("", None),
+    ],
+)
+def test_how_a_text_begins(text: str, verdict: bool | None) -> None:  # noqa: FBT001 - a case's outcome
+    assert led_verdict(text) is verdict
+
+
+def test_the_same_and_the_other_verdict() -> None:
+    same = of("Yes, because it rained.", "Yes, it rained all day")
+    other = of("No, it rained.", "Yes, it rained all day")
+    assert (same["verdict"], same["verdict_conflict"]) == (1.0, 0.0)
+    assert (other["verdict"], other["verdict_conflict"]) == (0.0, 1.0)
+
+
+def test_a_negation_says_no_where_yes_or_no_is_asked() -> None:
+    found = of("It never conducts.", "Yes, it conducts", question="Does it conduct?")
+    assert (found["verdict"], found["verdict_conflict"]) == (0.0, 0.0)
+    assert of("It doesn't conduct", "No, it does not", question="Does it conduct?")["verdict"] == 1.0
+
+
+def test_elsewhere_nothing_is_said() -> None:
+    assert math.isnan(of("It never conducts.", "Yes, it conducts", question="Why?")["verdict"])
+    assert math.isnan(of("No one", "Nobody")["verdict"])
+    assert math.isnan(of("It is not hot", "It is cold", question="Is it hot or cold?")["verdict"])
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference", "unread"),
+    [
+        ("Hard to say from here", "yes", 1.0),
+        ("It rained", "No", 1.0),
+        ("Yes, it rained", "yes", 0.0),
+        ("It rained", "Yes, it rained", 0.0),  # the sentence can be compared
+        ("It rained", "rain", 0.0),
+    ],
+)
+def test_a_verdict_that_cannot_be_read(prediction: str, reference: str, unread: float) -> None:
+    assert of(prediction, reference, question="Was the match cancelled?")["verdict_unread"] == unread

@@ -1,0 +1,228 @@
+"""How a short answer mentions a reference: each stance, answers that state the reference, new words, and lists."""
+
+import math
+from typing import Final
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.examples import example_count
+
+from gradewire_server.metrics.correctness.features import FEATURES
+from gradewire_server.metrics.correctness.mentions import STANCES, mention_features
+from gradewire_server.metrics.correctness.words import FeatureText
+
+ASKED: Final = "Which city is the capital?"
+DOUBTS: Final = frozenset(feature.name for feature in FEATURES if feature.doubts)
+
+
+def mentioned(claim: str, *references: str, question: str = ASKED) -> dict[str, float]:
+    texts = [FeatureText.of(reference) for reference in references or ("Canberra",)]
+    return mention_features(FeatureText.of(question), texts, FeatureText.of(claim))
+
+
+def stances(claim: str, *references: str, question: str = ASKED) -> set[str]:
+    found = mentioned(claim, *references, question=question)
+    named = {name for name in STANCES if found[name] == 1}
+    assert found["stances"] == len(named)
+    return named
+
+
+@pytest.mark.parametrize(
+    ("stance", "claims"),
+    [
+        (
+            "retracted",
+            [
+                *("Canberra, no wait, Sydney", "Canberra -> Sydney", "Canberra \u2013 correction: Sydney"),
+                *("Canberra, ich meine Sydney", "Canberra, pardon, Sydney", "Canberra, espera, Sydney"),
+                "Canberra\uff0c不对\uff0c是悉尼",
+            ],
+        ),
+        ("questioned", ["Canberra? It's Sydney", "Is it Canberra?", "«Canberra»? Sydney", "Canberra\uff1f悉尼"]),
+        (
+            "contrasted",
+            [
+                *("Unlike Canberra, it is Sydney", "Sydney rather than Canberra", "At first glance Canberra"),
+                *("Most people think it is Canberra", "A common wrong answer is Canberra"),
+                *("Canberra is just a decoy", "Canberra isn't it", "Canberra, but really Sydney"),
+                *("Sydney statt Canberra", "Außer Canberra alle", "Sydney plutôt que Canberra"),
+                "Sydney en lugar de Canberra",
+            ],
+        ),
+        (
+            "related",
+            [
+                *("north of Canberra", "older than Canberra", "halfway between Canberra and Sydney"),
+                *("Canberra or later", "two days after Canberra", "größer als Canberra", "avant Canberra"),
+                "antes de Canberra",
+            ],
+        ),
+        ("quoted", ["Some say Canberra", "the so-called Canberra", "Hotel Canberra", "the Canberra School"]),
+        (
+            "rejected",
+            [
+                "not Canberra",
+                "It can't be Canberra",
+                "neither Canberra nor Sydney",
+                "nicht Canberra",
+                "jamais Canberra",
+            ],
+        ),
+        (
+            "conditional",
+            ["Canberra if it rains", "Canberra, provided that it is true", "Canberra, wenn es regnet", "only Canberra"],
+        ),
+        (
+            "hedged",
+            ["maybe Canberra", "Canberra, I guess", "vielleicht Canberra", "peut-être Canberra", "quizás Canberra"],
+        ),
+    ],
+)
+def test_a_stance(stance: str, claims: list[str]) -> None:
+    assert [claim for claim in claims if stance not in stances(claim)] == []
+
+
+@pytest.mark.parametrize(
+    ("stance", "claim"),
+    [("related", "大于堪培拉"), ("rejected", "不是堪培拉"), ("hedged", "可能是堪培拉"), ("questioned", "堪培拉?")],
+)
+def test_a_stance_without_blanks(stance: str, claim: str) -> None:
+    assert stance in stances(claim, "堪培拉")
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        *("Canberra", "It is Canberra.", "in Canberra", "the city of Canberra", "Canberra!", "Es ist Canberra."),
+        *("Canberra rather than Sydney", "Canberra, unlike Sydney, is the capital", "Canberra, not Sydney"),
+        *("Wait, it is Canberra", "Which city? Canberra", "No doubt Canberra", "Canberra, I'm sure"),
+        *("Canberra in May", "First Canberra was founded", "Canberra has schools", "C'est Canberra", "Es Canberra"),
+        # Of two mentions the plainer one counts.
+        "It is Canberra. Unlike Canberra, Sydney is big.",
+        # Nothing follows what would take it back.
+        "Canberra, no wait",
+    ],
+)
+def test_an_answer_that_states_the_reference(claim: str) -> None:
+    assert stances(claim) == set()
+
+
+def test_a_phrase_of_the_question_or_a_reference_is_not_the_answers() -> None:
+    assert stances("Maybe Canberra", "maybe Canberra") == set()
+    assert stances("Canberra if it rains", question="Which city, if it rains?") == set()
+    assert stances("Canberra if it rains") == {"conditional"}
+
+
+def test_not_only_rejects_nothing() -> None:
+    assert "rejected" not in stances("not only Canberra")
+    assert "rejected" not in stances("none other than Canberra")
+
+
+def test_a_claim_without_the_reference_has_no_stance() -> None:
+    found = mentioned("It is Sydney, or so they say")
+    assert all(math.isnan(found[name]) for name in (*STANCES, "stances", "new_beside"))
+
+
+@pytest.mark.parametrize(("words", "read"), [(39, True), (40, False)])
+def test_longer_claims_are_not_read(words: int, read: bool) -> None:  # noqa: FBT001 - a case's outcome
+    found = mentioned("Canberra " + "word " * words)
+    assert math.isnan(found["stances"]) is not read
+    assert math.isfinite(found["new_words"])
+
+
+def test_new_words_are_neither_the_questions_nor_the_references() -> None:
+    """Of "city", "sydney" and "river" (small words left out) two are new, and one of them is in the sentence."""
+    found = mentioned("The city Canberra is on the river. It has trees", question="Which city?")
+    assert found["new_words"] == pytest.approx(math.log(3))
+    assert found["new_share"] == pytest.approx(2 / 4)
+    assert found["new_beside"] == 1
+    assert mentioned("Canberra")["new_words"] == 0
+    assert math.isnan(mentioned("it is")["new_share"])
+
+
+@pytest.mark.parametrize(
+    ("claim", "reference", "beside"),
+    [
+        ("Paris, Lyon", "Paris", 1),
+        ("1) Lyon 2) Paris", "Paris", 1),
+        ("法国、德国", "法国", 1),
+        ("Fe und Cu", "Fe", 1),
+        ("Brazil, Colombia and Peru", "Brazil, Colombia and Ecuador", 1),
+        ("Peru; Chile; Brazil; Bolivia", "Brazil", 3),
+        ("Brazil, Colombia and Ecuador", "Brazil, Colombia and Ecuador", 0),
+        ("Ecuador, Colombia, Brazil", "Brazil, Colombia and Ecuador", 0),
+        ("Paris, not Lyon", "Paris", 0),  # a clause
+        ("Paris, the capital", "Paris", 0),  # what the question says
+        ("Lyon, Nice", "Paris", 0),  # nothing of the reference stands beside them
+    ],
+)
+def test_members_that_no_reference_has(claim: str, reference: str, beside: float) -> None:
+    assert mentioned(claim, reference)["members_beside"] == beside
+
+
+@pytest.mark.parametrize("claim", ["Paris", "Paris is where the river flows through the old town, and so on"])
+def test_what_is_no_list_has_no_members(claim: str) -> None:
+    assert math.isnan(mentioned(claim, "Paris")["members_beside"])
+
+
+@pytest.mark.parametrize(
+    ("claim", "references", "missing"),
+    [
+        ("Brazil and Ecuador", ("Brazil, Colombia and Ecuador",), 1),
+        ("Ecuador", ("Brazil, Colombia and Ecuador",), 1),
+        ("Brazil, Colombia and Ecuador", ("Brazil, Colombia and Ecuador",), 0),
+        ("They are Ecuador, Brazil, Colombia.", ("Brazil, Colombia and Ecuador",), 0),
+        ("Peru", ("Brazil, Colombia and Ecuador",), 0),  # nothing of it
+        ("Brazil", ("Brazil, Colombia and Ecuador", "Brazil"), 0),  # another reference has no list
+        ("red and white", ("red, dark green",), 1),
+        ("red and green", ("red, dark green",), 0),  # a part of a member: too unclear
+    ],
+)
+def test_members_of_the_reference_that_are_missing(claim: str, references: tuple[str, ...], missing: float) -> None:
+    assert mentioned(claim, *references)["members_missing"] == missing
+
+
+def test_which_features_doubt_an_answer() -> None:
+    assert set(STANCES) & DOUBTS == {"retracted", "questioned", "contrasted", "related", "hedged"}
+    assert {"members_beside", "members_missing"} <= DOUBTS
+
+
+PARTS: Final = st.sampled_from(
+    [
+        "Canberra",
+        " not ",
+        "? ",
+        ", ",
+        " and ",
+        " unlike ",
+        ". ",
+        " -> ",
+        "maybe ",
+        "1) ",
+        "'s",
+        "是",
+        " older than ",
+        "\u2019",
+    ]
+)
+TEXTS: Final = st.lists(PARTS | st.text(max_size=8), min_size=1, max_size=20).map("".join).filter(str.strip)
+
+
+@settings(max_examples=example_count(200))
+@given(TEXTS, st.lists(TEXTS | st.just("Canberra"), min_size=1, max_size=4), st.text(max_size=20))
+def test_any_text_has_finite_features_or_none(claim: str, references: list[str], question: str) -> None:
+    found = mentioned(claim, *references, question=question)
+    values = np.array(list(found.values()))
+    assert not np.isinf(values).any()
+    assert (np.isnan(values) | (values >= 0)).all()
+    named = [found[name] for name in STANCES]
+    assert found["stances"] == sum(named) or (math.isnan(found["stances"]) and all(map(math.isnan, named)))
+
+
+@pytest.mark.parametrize("part", ["Canberra", "not", "?!", ",", "(", "'", "unlikeCanberra", "\n", "是", "1)"])
+def test_few_words_of_any_length_are_read_in_bounded_time(part: str) -> None:
+    """Quadratic work on these would take minutes, and the suite would not end."""
+    claim = " ".join([part * (16_384 // len(part) // 8)] * 8)
+    assert not np.isinf(list(mentioned(claim, "Canberra", part * 100).values())).any()
