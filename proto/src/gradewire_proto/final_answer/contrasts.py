@@ -21,7 +21,7 @@ _WRONG: Final = re.compile(
 _FIRST: Final = re.compile(any_of("first"), re.IGNORECASE)
 _SUPPOSED: Final = re.compile(
     r"\b(?:many|most|some|peop\w+|students|children|(?:a )?beginners?|(?:a )?novices?|readers|everyone|everybody|"
-    r"anyone)\s(?!of )(?:\w+\s){0,3}?"
+    r"anyone)\s(?!of )(?:(?!to\s)\w+\s){0,3}?"
     r"(?:thinks?|says?|assumes?|guess|believes?|expects?|answers?|picks?|chooses?|confuses?|calls?|reach|"
     r"imagines?|pictures?|associates?|writes?|repl(?:y|ies)|respond|jump|bets?|supposes?|"
     r"go for|opts? for|mistakes?)\b|"
@@ -32,7 +32,8 @@ _SUPPOSED: Final = re.compile(
     r"estimate|impression|hunch|thought|reaction|idea|assumption)\b|\bit(?:['’]s| is| seems| would be) (?:natural|"
     r"tempting|easy|common) to|"
     r"\b(?:if|when) you (?:said|thought|guessed|picked|answered)\b|\bthe (?:intuitive|naive|tempting|obvious|natural|"
-    r"usual|expected) \w+ |"
+    r"usual|expected) (?:\w+ )?(?:answer|guess|reply|response|choice|pick|reading|suspect|candidate|thing|assumption|"
+    r"idea|conclusion|thought|mistake|impression|belief|solution)\b|"
     r"\b(?:viele|manche|die meisten|alle|fast jeder|jeder|man)\s(?:\w+\s){0,4}?(?:denk|glaub|meint?|sag|tipp|rät|"
     r"nenn|hält|halten|vermut|"
     r"erwart|antwort|verwechsel)\w*|\bnaheliegend (?:wäre|ist|war)|"
@@ -55,14 +56,14 @@ _BELIEF: Final = re.compile(
     r"\b(?:sa(?:y|id|ys)|sound|th(?:ink|ought)|guess|expect|appear|look|seem|tempt|believ|belief|answer|wrong|"
     r"mistake|instinct|"
     r"convinced|wrote|assum|suspect|"
-    r"mistook|intuit|used to|had the better|confus|had in mind|idea|impression|candidate|glance|started with|"
+    r"mistook|intuit|(?<!was )(?<!is )(?<!were )(?<!are )(?<!be )used to|had the better|confus|had in mind|idea|impression|candidate|glance|started with|"
     r"began with|pick|cho(?:o|ose|sen?)\b|read\b|regard|consider|repl(?:y|ies)|respon|to mind|suggest|recko|put\b|"
     r"intend|"
     r"bauchgefühl|gilt|gelten|verwechsel|schreiben|geschrieben|rat(?:en|e)\b|"
     r"dach|denk|glaub|mein|sag|halt|hielt|tipp|schein|vermut|blick|gedanke|hätt|früher|nenn|wirk|"
-    r"pens|croi|croy|cru|di[ts]|dir|sembl|répond|vue|idée|faill|autrefois|hésit|premier abord|intuition|cite|not[eé]|"
-    r"parec|cre[ey]|cre[ií]a|dic|ocurr|pon(?:er|ía)|escrib|intuic|contest|respond|vista|antes|casi|supus|idea|"
-    r"cred|sembr|primo|dett|ach|diz|diss|lijk|leek|dacht|zeg|gezicht|myśl|wyda|mów|rzut|думал|каз|каж|говор|счита|"
+    r"pens|croi|croy|cru\b|di[ts]\b|dir(?:ai|ait|ais)\b|sembl|répond|vue|idée|faill|autrefois|hésit|premier abord|intuition|cite|not[eé]|"
+    r"parec|cre[ey]|cre[ií]a|dic(?:e|en|ho)\b|dir(?:ía|ei|ebbe)|ocurr|pon(?:er|ía)|escrib|intuic|contest|respond|vista|antes|casi|supus|idea|"
+    r"cred(?!it)|sembr|primo|dett|ach|diz|diss|lijk|leek|dacht|zeg|gezicht|myśl|wyda|mów|rzut|думал|каз|каж|говор|счита|"
     r"мысл|взгляд|ошиб)|"
     r"以为|觉得|认为|会答|会说|直观|想到|看|猜|选|写|答|想|思|見|생각|보|直觉|反应|误|曾|以前|ظن|وهلة|يعتقد",
     re.IGNORECASE,
@@ -75,7 +76,11 @@ _BUT: Final = re.compile(
 _NEXT: Final = re.compile(r"[;；.。!！]\s{0,4}(?=\S)|[,，]\s?(?=\S)")
 _FULL_STOP: Final = re.compile(r"[;；.。!！]\s{0,4}(?=[^\s\d])|[;；.。!！]\s{1,4}(?=\S)")
 _STOP: Final = re.compile(r"[;.。]\s{0,4}(?=[^\s\d])|[;.。]\s{1,4}(?=\S)")
-_INSTEAD: Final = re.compile(rf"(?:{any_of('instead')})\s([^,，]{{1,80}})[,，]\s?", re.IGNORECASE)
+_INSTEAD: Final = re.compile(
+    rf"(?:^|[.!?;:,\n][\s“\"]{{1,4}}|[。，；\n])(?:(?:so|and|but|then|also|und|et|y)\s)?"
+    rf"(?:{any_of('instead')})\s?([^,，.;!?\n]{{1,80}})[,，]\s?",
+    re.IGNORECASE,
+)
 _INSTEAD_IS: Final = re.compile(
     rf"(?:{any_of('instead')})\s[^,，.;]{{1,60}}?\s(?:ist|sind|war|waren|kostet|kosten|beträgt|is|are|was|were|es|son|"
     rf"est|sont|è|sono|é|são)\s"
@@ -97,10 +102,9 @@ _LINKED: Final = re.compile(r"\s(?:is|was|are|were|ist|war|sind|est|sont|es|son|
 _NEITHER: Final = re.compile(r"\b(?:neither|weder|ni|né|nem|noch|ani)\b[^:;.]{1,120}[:;]\s{0,4}(?=\S)", re.IGNORECASE)
 
 _NEGATION: Final = (
-    r"(?:(?:is|are|was|were|do|does|did|has|have|would|can|could|should)(?:n['’]t|\s(?:\w+ly\s)?not)|['’]s\snot|"
-    r"['’]re\snot|nicht|kein\w{0,2}|"
-    r"(?:n['’]|ne\s)\w+\spas|non\s(?:è|sono|era)|\bno\s(?:es|son|era|fue|está)|não\s(?:é|são|era|foi)|niet|geen|nie|не|"
-    r"不是|并不是|并非|不叫|不在)"
+    r"(?:(?<!\w)(?:(?:is|are|was|were|do|does|did|has|have|would|can|could|should)(?:n['’]t|\s(?:\w+ly\s)?not)|"
+    r"nicht|kein\w{0,2}|(?:n['’]|ne\s)\w+\spas|non\s(?:è|sono|era)|no\s(?:es|son|era|fue|está)|não\s(?:é|são|era|foi)|"
+    r"niet|geen|nie|не)(?!\w)|['’](?:s|re)\snot(?!\w)|不是|并不是|并非|不叫|不在)"
 )
 _NOT_THEN: Final = re.compile(
     rf"{_NEGATION}(?!\s(?:only|nur|solo|seulement|"

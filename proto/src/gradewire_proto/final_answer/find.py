@@ -35,6 +35,8 @@ _EMPHASIS: Final = re.compile(
 )
 _ARITHMETIC: Final = re.compile(r"[($€£\d][\d.,]*\s?[-+*/×·÷−^][^=\n]{1,200}=")
 _LAYERS: Final = 3
+_MOST_CONTRASTED: Final = 4
+"""Sentences of a text that are searched for a contrast. In a longer text only its last two contrast an answer."""
 _MOST_PLAIN: Final = 5_000
 """Characters at the end of a text in which emphasis is looked for; phrases and corrections need fewer."""
 _MOST_READ_INSIDE: Final = 1_500
@@ -251,5 +253,7 @@ def _corrected(original: str, text: str, statement: Statement | None) -> Found |
     if not listed or len(listed) > 12:
         return None
     begin = listed[-3][0] if len(listed) > 3 else listed[0][0]
+    if len(listed) > _MOST_CONTRASTED:
+        begin = listed[-2][0]
     found = contrast(text, begin, len(text))
     return None if found is None else asserted(original, text, *found)

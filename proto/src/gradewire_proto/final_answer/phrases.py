@@ -61,7 +61,7 @@ _CORRECT: Final = re.compile(
     r"korrekte|bonne|bon|"
     r"correcta|correcto|corretta|corretto|giusta|giusto|certa|certo|juiste|правильный|правильная|правильное)|正确的?|正確的?)"
     rf"(?:\s(?!(?:{any_of('because')}|that|when|and|but|"
-    rf"as)\b)[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[^\W\d\s]{{0,4}}?){_COPULA}",
+    rf"as)\b)[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[\u3040-\u9fff]{{0,4}}?){_COPULA}",
     re.IGNORECASE,
 )
 _HASHES: Final = re.compile(r"^[ \t]{0,4}####[ \t]{0,8}(?=\S)", re.MULTILINE)

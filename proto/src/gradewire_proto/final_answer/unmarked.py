@@ -14,7 +14,7 @@ from gradewire_proto.final_answer.words import any_of
 _MOST_READ: Final = 1200
 _LETTER: Final = re.compile(r"[A-J][.)]?")
 _REASONED_LETTER: Final = re.compile(
-    rf"[*_]{{0,3}}([A-H])[*_]{{0,3}}(?:[,，]?\s?(?:{any_of('because')})(?!\w)|,\s(?:{any_of('aside')})\s|"
+    rf"[*_]{{0,3}}((?-i:[A-H]))[*_]{{0,3}}(?:[,，]?\s?(?:{any_of('because')})(?!\w)|,\s(?:{any_of('aside')})\s|"
     rf"\s[—–-]\s\S+\s\S)",
     re.IGNORECASE,
 )
@@ -65,10 +65,11 @@ _SO: Final = re.compile(
     re.IGNORECASE,
 )
 _CALLED: Final = re.compile(
-    r"\s(?:is|are|was) (?:called|known as|named|termed)\s|\sheißt\s|\s(?:nennt man|wird) (?=[^.]{1,40} genannt)|"
+    r"\s(?:is|are) (?:called|known as|termed)\s|\sheißt\s|\s(?:nennt man|wird) (?=[^.]{1,40} genannt)|"
     r"\ss['’]appelle\s|\sse llama\s|\ssi chiama\s|(?:叫做|称为|被称为|叫作)",
     re.IGNORECASE,
 )
+_SPACED: Final = re.compile(r"\s")
 _MAKES: Final = re.compile(
     r"(?:that makes|that is|that gives|this makes|gives|makes|macht zusammen|macht|ergibt|cela fait|ça fait|"
     r"cela donne|font|"
@@ -95,7 +96,8 @@ def lone_line(original: str, text: str, end: int) -> Found | None:
         return Found(*letter, "line")
     apart = "\n" in text[len(before) : start].replace("\n", "", 1)
     prose = before[-1] in ".!?。！？:：)" or before.endswith("---")
-    return finish(original, left, right, "line") if apart and prose and _is_short(line) else None
+    headed = line.rstrip("*_ ").endswith((":", "："))
+    return finish(original, left, right, "line") if apart and prose and not headed and _is_short(line) else None
 
 
 def _is_short(line: str) -> bool:
@@ -228,7 +230,12 @@ def _conclusion(original: str, text: str, end: int) -> Found | None:
         return asserted(original, text, last.end(), right, "line")
     for found in _CALLED.finditer(text, left, right):
         last = found
-    if last is not None and len(text[last.end() : right].split()) <= 5 and len(listed) > 1:
+    if (
+        last is not None
+        and len(listed) > 1
+        and len(text[last.end() : right].split()) <= 5
+        and (len(text[left : last.start()].split()) >= 5 or _SPACED.search(text, left, last.start()) is None)
+    ):
         return finish(original, *first_clause(text, last.end(), right), "line")
     return None
 
