@@ -13,6 +13,11 @@ from gradewire_proto.final_answer.words import any_of
 _CLOSER: Final = re.compile(
     rf"[\s(*_¡¿\"-]{{0,8}}(?:{any_of('closer')})(?!\w|['’])|[\s(]{{0,4}}(?:{any_of('closer')})", re.IGNORECASE
 )
+_IF_YOU: Final = re.compile(r"if you(?:['’](?:d|ve|re))?(?!\w)", re.IGNORECASE)
+_IF_ANSWERED: Final = re.compile(
+    rf"if you[^.!?\n]{{0,8}} (?:mean|referr|are referr|are talking|are asking|meant)[^\n]{{1,160}}?,\s(?:{any_of('it_is')}|the )",
+    re.IGNORECASE,
+)
 _OPENER: Final = re.compile(
     rf"[¡\s]{{0,4}}(?:{any_of('opener')})(?:[,，]\s?(?:{any_of('opener')})){{0,2}}(?:[^.!?:。！,，]{{0,24}}[.!。！:：]|"
     rf"[,，:：]|\s[—–-](?=\s))\s{{0,4}}(?:👋\s?)?",
@@ -90,6 +95,8 @@ def without_closers(text: str) -> int:
 
 def _closes(text: str, left: int, right: int) -> bool:
     """Return True if a sentence addresses the reader: it begins with a closing word, or offers further help."""
+    if _IF_YOU.match(text, left, right) is not None:
+        return _IF_ANSWERED.match(text, left, right) is None
     if _CLOSER.match(text, left, right) is not None:
         return not retracts(text, left, right)
     return text[right - 1] in "?？" and right - left <= 80 and _FURTHER.search(text, left, right) is not None

@@ -52,6 +52,18 @@ _SUPPOSED: Final = re.compile(
     re.IGNORECASE,
 )
 """A common belief, or an earlier one of the speaker."""
+_HISTORICAL: Final = re.compile(
+    r"originally|initially|ursprünglich|zunächst|à l['’]origine|originariamente|originalmente",
+    re.IGNORECASE,
+)
+"""First thoughts if somebody has them; otherwise history: "it was originally sung by …"."""
+_APPEARS: Final = re.compile(r"(?:it )?appears(?: to (?:be|have))?(?!\w)", re.IGNORECASE)
+_SOMEBODY: Final = re.compile(
+    r"(?<!\w)(?:i|my|we|people|many|most|one|everyone|you|ich|mein\w?|wir|man|viele|je|j|mon|ma|on|yo|mi|io|mio|eu)"
+    r"(?!\w)",
+    re.IGNORECASE,
+)
+_QUOTATION: Final = re.compile(r"“[^”\n]{8,200}”|„[^“”\n]{8,200}[“”]|\"[^\"\n]{8,200}\"|«[^»\n]{8,200}»")
 _BELIEF: Final = re.compile(
     r"\b(?:sa(?:y|id|ys)|sound|th(?:ink|ought)|guess|expect|appear|look|seem|tempt|believ|belief|answer|wrong|"
     r"mistake|instinct|"
@@ -117,6 +129,16 @@ _NOT_THEN: Final = re.compile(
     r"\S{1,60}\s(?:did|does|was|is|were)\.)",
     re.IGNORECASE,
 )
+_PARTICIPLE: Final = re.compile(
+    r"(?:it|he|she|they) (?:is|was|are|were) (?:\w+ly\s)?(\w+ed|made|held|shown|known|seen|written|sung)\s(?:in|on|at|as|by|"
+    r"to|for|from|with|a|the)\s",
+    re.IGNORECASE,
+)
+_HAS: Final = re.compile(
+    r"(?:it|he|she|they) (?:has|have|contains?|takes?)(?!\w)",
+    re.IGNORECASE,
+)
+_OWNED: Final = re.compile(r"(?:his|her|its|their) (?:\w+ )?\w+ (?:is|was)(?!\w)", re.IGNORECASE)
 _NOT_ONLY: Final = re.compile(
     r"(?:only|nur|solo|seulement|merely|simply|just|sólo|solamente|только|仅|只)\b", re.IGNORECASE
 )
@@ -275,7 +297,15 @@ def _not_but(text: str, left: int) -> Span | None:
 
 def _not_then(text: str, left: int) -> Span | None:
     found = _last(_NOT_THEN, text, left)
-    return None if found is None else trimmed(text, *found.span("next"))
+    if found is None:
+        return None
+    span = trimmed(text, *found.span("next"))
+    negated = text[found.start() : found.start("next")]
+    participle = _PARTICIPLE.match(text, *span)
+    other_verb = participle is not None and re.search(rf"\s{participle[1]}(?!\w)", negated) is None
+    has = _HAS.match(text, *span) is not None and re.match(r"(?:is|are|was|were)(?!\w)", negated, re.IGNORECASE)
+    owned = _OWNED.match(text, *span) is not None and re.match(r"(?:do|does|did)(?!\w)", negated, re.IGNORECASE)
+    return None if other_verb or has or owned else span
 
 
 def _is_wrong(text: str, left: int) -> Span | None:
@@ -294,14 +324,22 @@ def _neither(text: str, left: int) -> Span | None:
 
 
 def _first_thought(text: str, left: int) -> Span | None:
+    text = _QUOTATION.sub(lambda quoted: "_" * len(quoted[0]), text)
     supposed = _SUPPOSED.search(text, left)
     thought = supposed or _FIRST.search(text, left)
     if thought is None or text[left : thought.start()].count(".") > 2:
         return None
     if supposed is None and _BELIEF.search(text, left, min(len(text), thought.end() + 160)) is None:
         return None
+    if supposed is None and _HISTORICAL.match(thought[0]) is not None:
+        stop = _FULL_STOP.search(text, thought.end())
+        begun = _last(_FULL_STOP, text[: thought.start()], left)
+        if _SOMEBODY.search(text, begun.end() if begun else left, stop.start() if stop else len(text)) is None:
+            return None
     conceded = _conceded(text, left, thought.end())
     turn = conceded or _last(_BUT, text, thought.end())
+    if supposed is None and _APPEARS.match(text, thought.start()) is not None and turn is None:
+        return None
     if turn is None:
         turn = _last(_FULL_STOP, text, thought.end()) or _last(_NEXT, text, thought.end())
         if turn is None:

@@ -15,7 +15,7 @@ from gradewire_proto.final_answer.words import any_of
 _NUMBER: Final = r"(?:\s?(?:\d{1,3}|\#\d{1,3}|(?-i:[A-H])|\([ivx\da-h]{1,4}\))(?=\s?[:：=]))?"
 _ASIDE: Final = r"(?:\s?[(（][^()（）\n]{0,80}[)）])?"
 _WORD: Final = (
-    r"(?!(?:not|isn|aren|wasn|no|non|nicht|pas|n|niet|nie|не|is|are|ist|est|es|era|kein|keine|cannot|"
+    r"(?!(?:it|he|she|they|not|isn|aren|wasn|no|non|nicht|pas|n|niet|nie|не|is|are|ist|est|es|era|kein|keine|cannot|"
     r"never)\b)[^\W\d_][\w'’-]*"
 )
 _QUALIFIED: Final = rf"(?:[ \t]{{1,4}}{_WORD}){{0,6}}?"
@@ -103,7 +103,16 @@ _VAGUE: Final = re.compile(
     r"at)\b))",
     re.IGNORECASE,
 )
-_PASSIVE: Final = re.compile(r"[a-z]+ed\s(?:for|by|in|to|with|at|on|as|from|until|into)\b")
+_FINAL: Final = re.compile(r"final\s(?!(?:is|was|answer)(?!\w))[^\W_]", re.IGNORECASE)
+_SIDE: Final = re.compile(
+    r"(?:the )?right (?:side|hand|arm|foot|leg|eye|ear|half|wing|bank|ventricle|atrium|lung|kidney|shoulder|edge|corner)"
+    r"(?!\w)",
+    re.IGNORECASE,
+)
+_ACTUAL: Final = re.compile(r"(?:the |das |der |die )?(?:actual|exact|true|best)(?!\w)", re.IGNORECASE)
+_PASSIVE: Final = re.compile(
+    r"(?:(?:today|now|also|still|often|\w+ly)\s)?(?:[a-z]+ed|broadcast|known|made|held|shown|seen|built)\s(?:for|by|in|to|with|at|on|as|from|until|into)\b"
+)
 _NEGATED: Final = re.compile(
     r"(?:definitely\s|certainly\s|clearly\s|actually\s)?(?:not|n't|nicht|kein\w{0,3}|pas|niet|geen|不是|不)\b|不",
     re.IGNORECASE,
@@ -308,8 +317,20 @@ def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
         return None
     if copula and (_VAGUE.match(text, end) or (_PASSIVE.match(text, end) and force == 1)):
         return None
+    if _described(text, match, end):
+        return None
     content = _content(text, end)
     return None if content is None else Statement(match.start(), *content, "phrase", force)
+
+
+def _described(text: str, match: re.Match[str], end: int) -> bool:
+    """Return True if a phrase only describes a thing: "the final score of", "the right side is", "the actual X is"."""
+    if _FINAL.match(text, match.start(), match.end()) is not None:
+        announced = text[end - 1 : end] in ":：" or text[match.start() : match.end()].rstrip()[-1:] in ":：=>→"
+        return not announced and (match["is"] is None or re.match(r"[-−$€£]?\d", text[end : end + 2]) is None)
+    return _SIDE.match(text, match.start(), match.end()) is not None or (
+        _ACTUAL.match(text, match.start(), match.end()) is not None and _PASSIVE.match(text, end) is not None
+    )
 
 
 def _content(text: str, left: int) -> Span | None:

@@ -61,6 +61,8 @@ _COUNT: Final = re.compile(r"\d[\d.,]*")
 _EQUATION: Final = re.compile(r"\$?[a-zA-Z]\s?[=≈]\s?[^=≈\n]{1,40}")
 _SO: Final = re.compile(
     rf"(?:^|(?<=[,;，；.。—–\n])\s?|(?<=[,;.—–\n]\s))(?:(?:and|und|et|y)\s)?(?:(?:{any_of('so')})[,，:：]?\s{{0,2}}){{1,2}}"
+    r"(?!\s{0,2}it (?:is|was) (?:\w+ly\s)?(?:also|best|common|difficult|hard|important|impossible|necessary|often|possible|"
+    r"typically|generally|usually|considered|recommended|not|\w+ed)(?!\w))"
     rf"(?=(?P<equation>[a-zA-Z]\s?=)|(?:{any_of('it_is')})(?!\w)|(?:about\s)?[-−$€£]?\d)",
     re.IGNORECASE,
 )
@@ -71,7 +73,7 @@ _CALLED: Final = re.compile(
 )
 _SPACED: Final = re.compile(r"\s")
 _MAKES: Final = re.compile(
-    r"(?:that makes|that is|that gives|this makes|gives|makes|macht zusammen|macht|ergibt|cela fait|ça fait|"
+    r"(?<![a-zà-ÿ])(?:that makes|that is|that gives|this makes|gives|makes|macht zusammen|macht|ergibt|cela fait|ça fait|"
     r"cela donne|font|"
     r"eso da|eso hace|son|dan|fanno|fa|isso dá|dá|在一共是|一共是|一共有|总共是|总共有|共有|共是|left with|in total|"
     r"en total|"
@@ -186,7 +188,7 @@ def _restated(text: str, begin: int, left: int, right: int) -> Span | None:
         return None
     result = results[-1]
     unit = rf"(?:\s(?!{_NO_UNIT}\b)[^\s\d.,;:!?]+|[\u3040-\u9fff]{{1,3}}(?=[。，]|$))?"
-    again = rf"(?<![A-Za-z\d.,]){re.escape(result[1])}(?!\d){unit}"
+    again = rf"(?<![A-Za-z\d.,−-]){re.escape(result[1])}(?!\d){unit}"
     found = re.compile(again).search(text, max(left, result.end()), right)
     return None if found is None else found.span()
 
