@@ -37,7 +37,7 @@ _CONCLUDES: Final = re.compile(
 )
 _COLON: Final = re.compile(r"(?:：|:(?!\d))\s{0,4}(?=\S)")
 _CLEFT: Final = re.compile(
-    r"\s(?:that|who|which|qui|que|dont|che)\s|\squ['’](?=il|elle|on|ils)|,\s(?:der|die|das|den|qui|que|che)\s|"
+    r"(?<!\sin)(?<!\son)(?<!\sat)(?<!\sof)(?<!\sby)(?<!\sto)(?<!\sfor)(?<!\sfrom)(?<!\swith)\s(?:that|who|which|qui|que|dont|che)\s|\squ['’](?=il|elle|on|ils)|,\s(?:der|die|das|den|qui|que|che)\s|"
     r"\s(?:in Python|here)(?=\s|$)",
     re.IGNORECASE,
 )
@@ -53,6 +53,16 @@ _TRAILING: Final = re.compile(
     r"\s(?:instead|after all|though|altogether|in all|in total|insgesamt|zusammen|en tout|en total|it is|ist es|"
     r"that was)\s?[.]?$"
 )
+_REASON_FIRST: Final = re.compile(
+    r"(?:since|because|as|given that|da|weil|como|ya que|puisque|comme|poiché|siccome|já que)\s[^,.;:\n]{3,80},\s(?=\S)",
+    re.IGNORECASE,
+)
+_EXCUSED: Final = re.compile(rf"[,;]\s(?={any_of('excuse')})", re.IGNORECASE)
+_PSEUDO_CLEFT: Final = re.compile(
+    r"(?P<subject>(?!(?:it|that|this|here)\s)\S+(?:\s\S+){0,5}?)\s(?:is|are|was|were)\s(?:what|the ones?\s(?:that|who|which))\s",
+    re.IGNORECASE,
+)
+_SON: Final = re.compile(r"\s(?<=[^s\s]\s)son\s")
 _COUNTED: Final = re.compile(
     r"\s(?:altogether|together|in all|in total|in the end|left(?: over)?|each|remaining|insgesamt|zusammen|übrig|"
     r"en tout|ensemble|"
@@ -81,7 +91,7 @@ _EQUALS: Final = re.compile("[=≈]")
 _ANOTHER: Final = re.compile(r"\b(?:or|oder|ou|o|and|und|et|y|e)\b\s*\w{1,3}\s?$|或")
 _VARIABLE: Final = re.compile(r"(?:^|(?<!\d)[\s,，。])([a-zA-Z])\s?$")
 _RESULT: Final = re.compile(
-    rf"[=≈]\s?(-?{_NUMBER}(?:\.\.\.|…|(?:\s?(?:km/h|m/s²?|°C|cm[²³]?|m[²³]|km[²]?|kg|mm|ml|dl|cl|mg|kJ|kWh?|Wh|Hz|"
+    rf"[=≈]\s?(-?{_NUMBER}(?:\.\.\.|…|(?:\s?π)?(?:\s?(?:km/h|m/s²?|°C|cm[²³]?|m[²³]|km[²]?|kg|mm|ml|dl|cl|mg|kJ|kWh?|Wh|Hz|"
     rf"MB|GB|kN|Ω|€|%|[a-zA-ZµΩ]{{1,3}}(?=[\s.,;]|$)|[\u4e00-\u9fff]{{1,2}}(?=$|[。，])))?))"
 )
 
@@ -94,6 +104,11 @@ def asserted_answer(text: str, left: int, right: int) -> Span:
     right = min(right, left + LONGEST_SENTENCE)
     left, right = trimmed(text, left, right)
     left = _after(_LEAD, text, left, right)
+    left = _after(_REASON_FIRST, text, left, right)
+    if (cleft := _PSEUDO_CLEFT.match(text, left, right)) is not None:
+        return trimmed(text, *cleft.span("subject"))
+    if (excused := _EXCUSED.search(text, left + 1, right)) is not None:
+        right = excused.start()
     if (letter := choice(text, left, right)) is not None:
         return letter
     left, right = _concluding(text, left, right)

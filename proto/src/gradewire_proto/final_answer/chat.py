@@ -13,9 +13,9 @@ from gradewire_proto.final_answer.words import any_of
 _CLOSER: Final = re.compile(
     rf"[\s(*_¡¿\"-]{{0,8}}(?:{any_of('closer')})(?!\w|['’])|[\s(]{{0,4}}(?:{any_of('closer')})", re.IGNORECASE
 )
-_IF_YOU: Final = re.compile(r"if you(?:['’](?:d|ve|re))?(?!\w)", re.IGNORECASE)
+_IF_YOU: Final = re.compile(r"[\s(*_]{0,8}(?P<condition>if you)(?!\w)", re.IGNORECASE)
 _IF_ANSWERED: Final = re.compile(
-    rf"if you[^.!?\n]{{0,8}} (?:mean|referr|are referr|are talking|are asking|meant)[^\n]{{1,160}}?,\s(?:{any_of('it_is')}|the )",
+    rf"if you[^.!?\n]{{0,8}} (?:mean|referr|are referr|are talking|are asking|meant)[^\n]{{1,160}}?,[\"”’]?\s(?:{any_of('it_is')}|the )",
     re.IGNORECASE,
 )
 _OPENER: Final = re.compile(
@@ -54,6 +54,12 @@ _ADDRESSED: Final = re.compile(
     r"[^.!?:。！？\n]{0,40}?(?<!\w)(?:you|dir|ihnen|Ihnen|euch|te|vous|ti|lhe|вам|тебе|您|"
     r"你)(?!\w)[^.!?:。！？\n]{0,24}[:：]\s{0,4}(?=\S)"
 )
+_LONGEST_ASKED: Final = 400
+_REQUEST: Final = re.compile(
+    r"[¿¡\s]{0,4}(?:please|bitte|s['’]il (?:te|vous) plaît|por favor|per favore|пожалуйста|请|¿?me (?:puedes?|podrías?)|"
+    r"peux-tu|pouvez-vous|puoi|podes)(?!\w)",
+    re.IGNORECASE,
+)
 _EMOJI: Final = re.compile(r"[\s\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\u200d]+\Z")
 _BELIEVED: Final = re.compile(
     rf"(?=(?:i|ich|je|creo|pienso|penso|credo|acho|я)\s)(?:{any_of('it_is')})(?!\w)", re.IGNORECASE
@@ -82,7 +88,7 @@ def without_closers(text: str) -> int:
     for _ in range(8):
         paragraph = text.rfind("\n\n", 0, end)
         listed = sentences(text, max(0, end - 1200), end)
-        if (paragraph >= 0 and text[:paragraph].strip() and _CLOSER.match(text, paragraph + 2, end) is not None) or (
+        if (paragraph >= 0 and text[:paragraph].strip() and _addresses(text, paragraph + 2, end)) or (
             0 <= paragraph >= end - 200 and re.fullmatch(r"\s*(?:---+|\*\*\*+)\s*", text[paragraph:end])
         ):
             end = len(text[:paragraph].rstrip())
@@ -93,11 +99,16 @@ def without_closers(text: str) -> int:
     return end
 
 
+def _addresses(text: str, left: int, right: int) -> bool:
+    """Return True if a span begins with words that address the reader; not if it is "if you mean X, it is Y"."""
+    if (condition := _IF_YOU.match(text, left, right)) is not None:
+        return _IF_ANSWERED.match(text, condition.start("condition"), right) is None
+    return _CLOSER.match(text, left, right) is not None
+
+
 def _closes(text: str, left: int, right: int) -> bool:
     """Return True if a sentence addresses the reader: it begins with a closing word, or offers further help."""
-    if _IF_YOU.match(text, left, right) is not None:
-        return _IF_ANSWERED.match(text, left, right) is None
-    if _CLOSER.match(text, left, right) is not None:
+    if _addresses(text, left, right):
         return not retracts(text, left, right)
     return text[right - 1] in "?？" and right - left <= 80 and _FURTHER.search(text, left, right) is not None
 
@@ -138,6 +149,8 @@ def unasserted(text: str, end: int, statement: Statement | None) -> str:
         listed = sentences(whole[-1200:], 0, len(whole[-1200:]))
         if len(listed) == 1 and _YOU.search(whole[-1200:]) is not None:
             return "the completion asks a question"
+    if _only_asks(text):
+        return "the completion asks a question"
     if (
         statement is None
         and _PLANNING.match(said) is not None
@@ -146,6 +159,22 @@ def unasserted(text: str, end: int, statement: Statement | None) -> str:
     ):
         return "the completion ends before an answer"
     return ""
+
+
+def _only_asks(text: str) -> bool:
+    """Return True if a short text has several sentences, all of them questions or requests to the reader."""
+    said = text.strip()
+    if len(said) > _LONGEST_ASKED or ("?" not in said and "？" not in said):
+        return False
+    listed = sentences(said, 0, len(said))
+    asked = [said[right - 1] in "?？" for _, right in listed]
+    requested = [_REQUEST.match(said, *span) is not None for span in listed]
+    return (
+        len(listed) > 1
+        and any(asked)
+        and all(map(max, asked, requested))
+        and not (len(listed) == 2 == sum(asked) and _YOU.search(said) is None and _REQUEST.search(said) is None)
+    )
 
 
 def opened(original: str, text: str, end: int) -> Found | None:

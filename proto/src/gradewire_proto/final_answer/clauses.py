@@ -122,7 +122,7 @@ _CONDITION: Final = re.compile(
     r"sim|"
     r"não)\s"
     r"(?:for (?:the|this|these) reasons?|per|according to|when|if|once|after|provided|assuming|including|excluding|"
-    r"counting|without|using|by|wenn|sobald|ohne|mit|"
+    r"counting|without|using|by|where|whereas|as|in that|in this|on that|wenn|sobald|ohne|mit|"
     r"inklusive|si|quand|"
     r"lorsque|sans|avec|cuando|sin|con|incluyendo|contando|se|quando|senza|sem|contando|если|когда|and not|und nicht|"
     r"et non|y no|"

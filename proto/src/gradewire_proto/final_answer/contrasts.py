@@ -76,7 +76,7 @@ _BELIEF: Final = re.compile(
     r"pens|croi|croy|cru\b|di[ts]\b|dir(?:ai|ait|ais)\b|sembl|répond|vue|idée|faill|autrefois|hésit|premier abord|intuition|cite|not[eé]|"
     r"parec|cre[ey]|cre[ií]a|dic(?:e|en|ho)\b|dir(?:ía|ei|ebbe)|ocurr|pon(?:er|ía)|escrib|intuic|contest|respond|vista|antes|casi|supus|idea|"
     r"cred(?!it)|sembr|primo|dett|ach|diz|diss|lijk|leek|dacht|zeg|gezicht|myśl|wyda|mów|rzut|думал|каз|каж|говор|счита|"
-    r"мысл|взгляд|ошиб)|"
+    r"мысл|взгляд|ошиб|подумал|решил|falsch|irrtum|réflex|in mind)|"
     r"以为|觉得|认为|会答|会说|直观|想到|看|猜|选|写|答|想|思|見|생각|보|直觉|反应|误|曾|以前|ظن|وهلة|يعتقد",
     re.IGNORECASE,
 )

@@ -14,7 +14,7 @@ MOST_SEARCHED: Final = 4_000
 _MOST_CUES: Final = 8
 
 _BOUNDARY: Final = re.compile(
-    r"(?:[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]\s{0,4}|–\s{0,4})(?=[^\s.!?…;,:—–()。！？，；、-])|"
+    r"(?:[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]{1,2}\s{1,4}|\s[–-]\s{0,4}|–\s{0,4})(?=[^\s.!?…;,:—–()。！？，；、-])|"
     r"\s(?=(?:anzi|beziehungsweise|or rather|i mean)\b)",
     re.IGNORECASE,
 )

@@ -41,11 +41,12 @@ _MOST_PLAIN: Final = 5_000
 """Characters at the end of a text in which emphasis is looked for; phrases and corrections need fewer."""
 _MOST_READ_INSIDE: Final = 1_500
 """Characters at the end of a tag or value that are searched again, once for each layer."""
+_THOUGHT: Final = re.compile(r"(?<!\w)(?:i|ich|je|j['’]|yo|io|eu|я)(?!\w)|我", re.IGNORECASE)
 _QUOTES: Final = {'"': '"', "“": "”", "„": "“”", "«": "»", "「": "」", "`": "`"}
 _AND: Final = re.compile(r"\s(?:and|or|und|oder|et|ou|y|o|e)\b")
 
 _NEGATED: Final = re.compile(
-    r"(?:not|nicht|kein\w{0,2}|pas|no|non|não|niet|geen|nie|не)\s|不是|并非|[^\n.。]{1,40}(?:아니라|아닌|ではなく|じゃなく)",
+    r"(?:not|nicht|kein\w{0,2}|pas|no|non|não|niet|geen|nie|не|neither|weder|ni|né)\s|不是|并非|[^\n.。]{1,40}(?:아니라|아닌|ではなく|じゃなく)",
     re.IGNORECASE,
 )
 
@@ -255,5 +256,7 @@ def _corrected(original: str, text: str, statement: Statement | None) -> Found |
     begin = listed[-3][0] if len(listed) > 3 else listed[0][0]
     if len(listed) > _MOST_CONTRASTED:
         begin = listed[-2][0]
+    elif _THOUGHT.search(text, *listed[0]) is not None:
+        begin = listed[0][0]
     found = contrast(text, begin, len(text))
     return None if found is None else asserted(original, text, *found)

@@ -15,14 +15,15 @@ from gradewire_proto.final_answer.words import any_of
 _NUMBER: Final = r"(?:\s?(?:\d{1,3}|\#\d{1,3}|(?-i:[A-H])|\([ivx\da-h]{1,4}\))(?=\s?[:：=]))?"
 _ASIDE: Final = r"(?:\s?[(（][^()（）\n]{0,80}[)）])?"
 _WORD: Final = (
-    r"(?!(?:it|he|she|they|not|isn|aren|wasn|no|non|nicht|pas|n|niet|nie|не|is|are|ist|est|es|era|kein|keine|cannot|"
+    r"(?!(?:it|he|she|they|not|isn|aren|wasn|no|non|nicht|pas|n|niet|nie|не|is|are|ist|est|es|era|kein|keine|cannot|lautet|lauten|heißt|sind|war|"
+    r"beträgt|bleibt|sont|sera|será|son|fue|foi|was|were|remains|equals|comes|"
     r"never)\b)[^\W\d_][\w'’-]*"
 )
 _QUALIFIED: Final = rf"(?:[ \t]{{1,4}}{_WORD}){{0,6}}?"
 _UNSPACED: Final = r"(?:(?![是为為选選在不。，、：；！？])[\u3040-\u9fff\uac00-\ud7af]){0,8}?"
 _SIGN: Final = (
     r"(?:[:：]{1,2}|[-=]>|=(?!=)|(?<=\s)of(?=\s[\d$€£−-])|[→⇒➜➡]\ufe0f?|"
-    r"(?<=ans|odp|ntw)\.(?=\s)|(?<=\s)[—–-]{1,2}(?=\s)|(?<=\w)[—–](?=\w|\s))"
+    r"(?<=ans|odp|ntw)\.(?=\s)|(?<=\s)[—–-]{1,2}(?=\s)|(?<=\w)[—–](?=\w|\s)|['’]s(?=\s(?!\w+\s(?:is|are|was|were)\b)))"
 )
 _COPULA: Final = (
     rf"(?:[ \t]{{1,4}}|(?<=[^\x00-\x7f]))(?:(?P<maybe>{any_of('maybe')})|"
@@ -51,7 +52,7 @@ _NAMED: Final = re.compile(
     r"[^\n.!?:;,，。]{1,60}?)"
     r"(?:\s(?:is|must be|ist|est|es|è|é)\s"
     r"(?:therefore\s|thus\s|also\s|donc\s)?(?:the|my|die|la|mi|ma)\s(?:[^\W\d_]{1,16}\s){0,2}?|"
-    r"(?:就)?是(?:正确|最终)?的?)"
+    r"(?:就|才|便)?是(?:正确|最终)?的?)"
     rf"(?:{any_of('answer')})(?=\s?(?:[.!,;。，]|$|\n|\s(?:because|since|weil|car|porque|to)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -121,7 +122,7 @@ _NEGATED: Final = re.compile(
 _LETTER: Final = r"[(\[（]?(?P<letter>(?-i:[A-H])|[①-⑧]|(?-i:[IVX]{2,4})|(?-i:[А-Д]))[)\]）]?"
 _AFTER_LETTER: Final = (
     rf"(?=\s?(?:[.!,;:\"'”。，；、：]|项|選項|选项|$|\n|\s[—–-]\s|\s(?:{any_of('because')}|as|an|is|ist|est|"
-    rf"denn|car|da)(?!\w)))"
+    rf"denn|car|da|here|there|now|then|though|hier|ici|aquí)(?!\w)))"
 )
 _CHOSEN: Final = re.compile(
     rf"(?:{any_of('choose')})\s{{0,2}}[:：]?\s{{0,2}}(?:['’]\s?)?(?:(?:therefore|so|donc|also|daher|only|nur|just|"
@@ -157,8 +158,8 @@ _SO_LETTER: Final = re.compile(
     re.IGNORECASE,
 )
 _LETTER_END: Final = re.compile(
-    rf"\s(?:is|be|are|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:the\s|die\s|la\s|option\s|"
-    rf"letter\s)?{_LETTER}(?=\s?[.!]?\s*$)",
+    rf"\s(?:is|be|are|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:(?:under|listed as|listed under|given by|marked|labelled|unter|sous)\s)?(?:the\s|die\s|la\s|"
+    rf"option\s|letter\s)?{_LETTER}(?=\s?[.!]?\s*$)",
     re.IGNORECASE,
 )
 _ONLY_LETTER: Final = re.compile(

@@ -11,7 +11,7 @@ from gradewire_proto.final_answer.words import any_of
 _ASSISTANT: Final = (
     r"<\|im_start\|>\s?assistant|<\|start_header_id\|>assistant<\|end_header_id\|>|<start_of_turn>model|"
     r"<\|start\|>assistant(?:<\|message\|>)?|<｜Assistant｜>|<\|assistant\|>|\[/INST\]|<\|ASSISTANT\|>|"
-    r"<\|CHATBOT_TOKEN\|>|<\|start_of_role\|>assistant<\|end_of_role\|>"
+    r"<\|CHATBOT_TOKEN\|>|<\|start_of_role\|>assistant<\|end_of_role\|>|<\|START_RESPONSE\|>"
 )
 _OTHER: Final = (
     r"<\|im_start\|>\s?(?:user|system|tool)|<\|start_header_id\|>(?:user|system|ipython)<\|end_header_id\|>|"
@@ -21,7 +21,7 @@ _OTHER: Final = (
 _END: Final = (
     r"<\|im_end\|>|<\|eot_id\|>|<\|endoftext\|>|<\|end_of_text\|>|<\|end\|>|<\|eom_id\|>|</s>|<end_of_turn>|<eos>|"
     r"<\|return\|>|<\|END_OF_TURN_TOKEN\|>|<\|endofprompt\|>|<\|eos\|>|<\|im_sep\|>|"
-    r"<｜end▁of▁sentence｜>|<pad>|<\|pad\|>|<\|end_of_solution\|>|\[EOS\]|<\|fim_end\|>"
+    r"<｜end▁of▁sentence｜>|<pad>|<\|pad\|>|<\|end_of_solution\|>|\[EOS\]|<\|fim_end\|>|<\|END_RESPONSE\|>"
 )
 _TOKEN: Final = re.compile(
     rf"(?P<assistant>{_ASSISTANT})|(?P<other>{_OTHER})|(?P<end>{_END})|"
@@ -99,6 +99,6 @@ def without_next_question(text: str, left: int, right: int, is_answered: Callabl
     if asked is None:
         return right
     before = text[left : asked.start()].strip()
-    if before and (("\n" not in before and len(before) <= 60) or is_answered(before)):
+    if re.search(r"\w", before) and (("\n" not in before and len(before) <= 60) or is_answered(before)):
         return asked.start()
     return right
