@@ -23,7 +23,7 @@ _IT_IS: Final = re.compile(
     re.IGNORECASE,
 )
 _VERB: Final = re.compile(
-    rf"\s(?:{any_of('verbs', 'it_is')})(?:\s(?:actually|really|therefore|also|only|in fact|tatsächlich|aber|jedoch|"
+    rf"\s(?:{any_of('verbs', 'it_is')})(?!\sup\s)(?:\s(?:actually|really|therefore|also|only|in fact|tatsächlich|aber|jedoch|"
     rf"donc|doch|en realidad))?(?:\s{{1,4}}|\s?[:：]\s?)(?=\S)",
     re.IGNORECASE,
 )
@@ -44,10 +44,12 @@ _CLEFT: Final = re.compile(
 _BY: Final = re.compile(r"(?:\w+ed|made|given|written|built|driven|shown)\s(?:with|by|in|as|from)\s(?=\S)")
 _ABOUT: Final = re.compile(r"(?:um|jedoch um|aber um)\s(?=(?:den|die|das|ein|eine|einen)\s|[A-ZÄÖÜ])")
 _OBJECT: Final = re.compile(r"(?:you|us|me|dir|uns|ihnen|nous|vous)\s(?=\S)", re.IGNORECASE)
-_YOU_DO: Final = re.compile(r"(?:you|we|one|man|on|du)\s[^\W\d_]+\s(?=\S)", re.IGNORECASE)
+_YOU_DO: Final = re.compile(
+    r"(?:you|we|one|man|on(?!\s(?:the|an?|his|her|my|its|top)\s)|du)\s[^\W\d_]+\s(?=\S)", re.IGNORECASE
+)
 _PASSIVE: Final = re.compile(r"[^\W\d_]+(?:ed|en|é|ée|és|ido|ado|to|ta|t)\s?[.!]?$")
 _ELLIPSIS: Final = re.compile(
-    r"\s(?:(?:did|does)(?: (?:it|so|this|that|the job|the trick))?|do|was|is|were|has|had)\s?\.?$"
+    r"\s(?:(?:did|does)(?: (?:it|so|this|that|the job|the trick))?|do|was|is|are|were|has|have|had|can|could|will)\s?\.?$"
 )
 _TRAILING: Final = re.compile(
     r"\s(?:instead|after all|though|altogether|in all|in total|insgesamt|zusammen|en tout|en total|it is|ist es|"
@@ -62,7 +64,8 @@ _PSEUDO_CLEFT: Final = re.compile(
     r"(?P<subject>(?!(?:it|that|this|here)\s)\S+(?:\s\S+){0,5}?)\s(?:is|are|was|were)\s(?:what|the ones?\s(?:that|who|which))\s",
     re.IGNORECASE,
 )
-_SON: Final = re.compile(r"\s(?<=[^s\s]\s)son\s")
+_HIS: Final = re.compile(r"[^s\s]\sson\s", re.IGNORECASE)
+"""The French possessive, where the Spanish verb would follow a plural."""
 _COUNTED: Final = re.compile(
     r"\s(?:altogether|together|in all|in total|in the end|left(?: over)?|each|remaining|insgesamt|zusammen|übrig|"
     r"en tout|ensemble|"
@@ -158,6 +161,8 @@ def _after_verb(text: str, left: int, right: int) -> int:
         return _after(_IT_IS, text, it_is, right)
     bracket = text.find(" (", left, right)
     verb = _VERB.search(text, left, right if bracket < 0 else bracket + 2)
+    if verb is not None and _HIS.match(text, verb.start() - 1, right) is not None:
+        verb = None
     if _AMOUNT.match(text, left, right) is not None:
         return left
     if verb is not None and len(text[left : verb.start()].split()) <= 14:

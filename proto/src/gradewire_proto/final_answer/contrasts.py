@@ -7,12 +7,17 @@ import re
 from typing import Final
 
 from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, sentences, trimmed
+from gradewire_proto.final_answer.corrections import explains_rejected
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of, expression, pairs
 
 _LONGEST_CONTRAST: Final = 1_600
 
-_NO: Final = re.compile(rf"[?？]\s{{0,4}}(?:{any_of('no')})\s?[,.:;!—–，。：、！]\s{{0,4}}", re.IGNORECASE)
+_NO: Final = re.compile(
+    rf"[?？]\s{{0,4}}(?:(?:{any_of('no')})\s?[,.:;!—–，。：、！]\s{{0,4}}|(?:that|it|this|he|she) (?:isn['’]t|is not|wasn['’]t|was not|"
+    r"can['’]t be|cannot be)\s[^.!?\n]{0,60}[.!]\s{1,4})",
+    re.IGNORECASE,
+)
 _WRONG: Final = re.compile(
     rf"(?:\b(?:is|are|was|ist|sind|war|est|es|è|é|to)\s|是|に|は)?(?:{any_of('wrong')})(?:\s(?:here|hier|ici|aquí|"
     rf"though))?\s?[,;.:—–，；。]\s{{0,4}}",
@@ -93,6 +98,13 @@ _INSTEAD: Final = re.compile(
     rf"(?:{any_of('instead')})\s?([^,，.;!?\n]{{1,80}})[,，]\s?",
     re.IGNORECASE,
 )
+_UNLIKE: Final = re.compile(
+    r"unlike|as opposed to|in contrast|anders als|im gegensatz|contrairement|a diferencia", re.IGNORECASE
+)
+_PRO_VERB: Final = re.compile(
+    r"\s(?:(?:does|did|do|can|will)(?:\s(?:that|it|so|this))?|\w{3,}(?:s|ed)\s(?:it|that|this|them))\s?[.!]?$"
+)
+_BY_NAME: Final = re.compile(r"(?:it|he|she|they|this|that|the (?:answer|right|correct))(?!\w)", re.IGNORECASE)
 _INSTEAD_IS: Final = re.compile(
     rf"(?:{any_of('instead')})\s[^,，.;]{{1,60}}?\s(?:ist|sind|war|waren|kostet|kosten|beträgt|is|are|was|were|es|son|"
     rf"est|sont|è|sono|é|são)\s"
@@ -114,7 +126,8 @@ _LINKED: Final = re.compile(r"\s(?:is|was|are|were|ist|war|sind|est|sont|es|son|
 _NEITHER: Final = re.compile(r"\b(?:neither|weder|ni|né|nem|noch|ani)\b[^:;.]{1,120}[:;]\s{0,4}(?=\S)", re.IGNORECASE)
 
 _NEGATION: Final = (
-    r"(?:(?<!\w)(?:(?:is|are|was|were|do|does|did|has|have|would|can|could|should)(?:n['’]t|\s(?:\w+ly\s)?not)|"
+    r"(?:(?<!\w)(?:(?:is|are|was|were|do|does|did|has|have|would|can|could|should)(?:n['’]t|\s(?:\w+ly\s)?not)|can['’]t|cannot|won['’]t|"
+    r"(?:that|it|this|he|she) (?:is|was) no(?=\s\w+[,;.])|"
     r"nicht|kein\w{0,2}|(?:n['’]|ne\s)\w+\spas|non\s(?:è|sono|era)|no\s(?:es|son|era|fue|está)|não\s(?:é|são|era|foi)|"
     r"niet|geen|nie|не)(?!\w)|['’](?:s|re)\snot(?!\w)|不是|并不是|并非|不叫|不在)"
 )
@@ -126,7 +139,7 @@ _NOT_THEN: Final = re.compile(
     r"(?:它|他|她|这|那)是(?=\w)|"
     r"(?:his|her|its|their|the (?:right|correct|real|actual|true|proper)) \w+(?: \w+)? (?:is|"
     r"was))(?:(?!\w)|(?<=是))[^\n]{1,300}|"
-    r"\S{1,60}\s(?:did|does|was|is|were)\.)",
+    r"(?:only\s|but\s)?\S{1,40}(?:\s\S{1,40}){0,4}\s(?:did|does|do|was|is|are|were|can|could|will)(?=\s?[.!]?\s*$))",
     re.IGNORECASE,
 )
 _PARTICIPLE: Final = re.compile(
@@ -193,13 +206,46 @@ _DISMISSED: Final = re.compile(
     r"(?:^|(?<=[.!?\n]\s))(?:(?:forget|ignore|disregard|never mind|skip|vergiss|vergessen sie|oubliez|oublie|"
     r"olvid\w{1,4}(?:\sde)?|"
     r"dimentica|esque\w{1,4}|забудьте|忘掉|别管)(?:\s|(?<=[^\x00-\x7f]))[^\n.,:;!?—–。，]{1,40}[.,:;!—–。，]|"
-    r"(?:not|nicht|pas|не|不是)\s?[^\s\n.,:;!?—–。，]{1,20}[.;:—–。])\s{0,4}(?P<true>\S[^\n]{0,200})",
+    r"(?:no,?\s)?(?:not|nicht|pas|не|不是)\s?[^\s\n.,:;!?—–。，]{1,20}[.;:!—–。])\s{0,4}(?P<true>\S[^\n]{0,200})",
     re.IGNORECASE,
 )
+_DENIED: Final = (
+    re.compile(
+        r"^\s*(?:no[,.!:]?\s)?(?:it|that|this|he|she)\s(?:is|was)(?:n['’]t|\snot)\s[^\s.;!?\n]+(?:\s[^\s.;!?\n]+){0,3}[.;!]\s"
+        r"(?P<true>(?!(?:it|that|this|he|she|they|there|in|we|you|i|however|but|while|although)\W)[^\n.!?;]{1,80}[.]?)\s*$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\bit(?:\sis|['’]s)\s(?:false|wrong|untrue|not true|incorrect)\s(?:that|to say)\s[^.;,\n]{1,100}[.;,]\s(?P<true>\S[^\n]{0,100})$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\sit\s(?:isn['’]t|is not|wasn['’]t|was not)[,;.]\s(?:so\s|but\s)?(?P<true>(?!(?:though|however|either)\W)\S[^\n]{0,80})$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"^\s*(?:not|nicht|pas|no|non)\s(?:an?|the|eine?|der|die|das|une?|le|la|el|una|uno|il)\s[^,.;\n]{1,30},\s"
+        r"(?P<true>(?:an?|the|eine?|der|die|das|une?|le|la|el|una|uno|il)\s[^,;\n]{1,40})$",
+        re.IGNORECASE,
+    ),
+)
+"""What is true after a denial in its own clause: "It wasn't X. Y did it.", "X it isn't, so Y"."""
+_ISNT: Final = re.compile(
+    r"[;,]\s(?:but\s|and\s)?[^;.,\n]{2,50}\s(?:(?:is|are|was|were|does|did|do)(?:n['’]t|\snot))\s?[.!]?$", re.IGNORECASE
+)
+_WRONG_ASIDE: Final = re.compile(
+    rf"\s[(（](?=[^()（）]{{0,80}}(?:\bdistractor\b|{any_of('wrong')}))[^()（）]{{1,120}}[)）]\s?[.]?$", re.IGNORECASE
+)
+_CONCEDED: Final = re.compile(
+    r"(?:although|though|even though|while|whereas|despite|obwohl|auch wenn|bien que|même si|aunque|in contrast (?:to|with))\s"
+    r"[^,.;\n]{3,80},\s(?P<true>(?:it|he|she|they)\s(?:is|was|were|are)\s[^\n]{1,100})$",
+    re.IGNORECASE,
+)
+_LONGEST_FRAGMENT: Final = 4
 _REJECTED: Final = re.compile(
     r"(?:(?:[,，;；—–]\s?(?:(?:and|und|et|y|e)\s)?|\s(?:and|und|et|y|e)\s)"
-    r"(?:(?:not|nicht|pas|non|no|não|niet|nie|не|kein\w{0,2})\s|(?:而|并)?不是)|"
-    r"[,，]?\s(?:rather than|instead of|as opposed to|statt|anstatt|plutôt que|au lieu d[eu']|en vez de|en lugar de|"
+    r"(?:(?:not|never|nicht|pas|non|no|não|niet|nie|не|kein\w{0,2})\s|(?:而|并)?不是)|"
+    r"[,，]?\s(?:unlike|in contrast (?:to|with)|anders als|im gegensatz zu|contrairement à|a diferencia de|rather than|instead of|as opposed to|statt|anstatt|plutôt que|au lieu d[eu']|en vez de|en lugar de|"
     r"invece di|"
     r"anziché|em vez de)\s)(?!(?:only|just|because|when|if|by|weil|nur|to|merely|that|so|too|"
     r"very|yet)\b)(?:(?!(?:so|is|are|it|because)\s)[^\s,;，；]+\s){0,5}[^\s,;，；]+\s?$",
@@ -223,6 +269,10 @@ _CONCESSION: Final = re.compile(
     r"(?:although|though|even though|while|despite|obwohl|auch wenn|wenn auch|bien que|même si|aunque|si bien|"
     r"sebbene|anche se|embora|"
     r"хотя|虽然|尽管)(?!\w)",
+    re.IGNORECASE,
+)
+_YES: Final = re.compile(
+    r"(?:yes|no|ja|nein|oui|non|sí|no|sì|да|нет|perhaps|maybe|probably|usually|certainly|why|of course)(?!\w)",
     re.IGNORECASE,
 )
 _ARTICLE: Final = re.compile(r"(?:the|der|die|das|le|la|el|il|o|a)\s|l['’]", re.IGNORECASE)
@@ -274,7 +324,10 @@ def _replied(text: str, left: int) -> Span | None:
     found = _last(_NO, text, left)
     if found is None or not text[found.end() :].strip() or not text[left : found.start()].strip():
         return None
-    return trimmed(text, found.end(), len(text))
+    listed = sentences(text, found.end(), len(text))
+    while len(listed) > 1 and explains_rejected(text, *listed[:2]):
+        listed = listed[1:]
+    return listed[0][0], len(text.rstrip())
 
 
 def _not_but(text: str, left: int) -> Span | None:
@@ -393,9 +446,31 @@ def _rejected(text: str, left: int) -> Span | None:
     tail = _REJECTED.search(text[:end], max(begin, end - 80))
     if tail is not None and (place := _parallel(text, begin, tail)) is not None:
         return place, tail.start()
-    if tail is None or _SUBJECT_VERB.search(text, begin, tail.start()) is None:
+    if len(listed) == 1 and (denied := _ISNT.search(text, begin) or _WRONG_ASIDE.search(text, begin)) is not None:
+        return begin, denied.start()
+    if tail is None:
         return None
+    if _SUBJECT_VERB.search(text, begin, tail.start()) is None:
+        fragment = text[begin : tail.start()].split()
+        rejected = text[tail.start() : end].split()
+        short = len(listed) == 1 and len(fragment) <= _LONGEST_FRAGMENT and len(rejected) <= _LONGEST_FRAGMENT + 1
+        return (begin, tail.start()) if short and _YES.match(text, begin, tail.start()) is None else None
     return (begin, tail.start()) if len(text[begin : tail.start()].split()) <= 14 else None
+
+
+def _denied(text: str, left: int) -> Span | None:
+    best: Span | None = None
+    for pattern in _DENIED:
+        found = pattern.search(text, left)
+        if found is not None and (best is None or found.start("true") > best[0]):
+            best = trimmed(text, *found.span("true"))
+    if (
+        best is None
+        and (conceded := _CONCEDED.match(text, left)) is not None
+        and len(sentences(text, left, len(text))) == 1
+    ):
+        best = trimmed(text, *conceded.span("true"))
+    return best
 
 
 def _instead(text: str, left: int) -> Span | None:
@@ -407,7 +482,14 @@ def _instead(text: str, left: int) -> Span | None:
     span = trimmed(text, found.end(), len(text))
     if span[0] >= span[1]:
         return None
-    if _LINKED.search(text, *span) is None:
+    if _PRO_VERB.search(text, *span) is not None:
+        return span
+    if (linked := _LINKED.search(text, *span)) is not None and _UNLIKE.match(found[0].strip(' .!?;:,\n“"')) is not None:
+        subject = trimmed(text, span[0], linked.start())
+        predicate = text[linked.end() : span[1]]
+        if predicate == predicate.lower() and not re.search(r"\d", predicate) and len(predicate.split()) <= 3:
+            return span if _BY_NAME.match(text, *subject) is not None else subject
+    if linked is None:
         # Without a verb to divide at, the true part has as many words as the one that it replaces.
         count = len(found[1].split())
         tail = re.search(rf"(?:\S+\s+){{{count - 1}}}\S+$", text[span[0] : span[1]]) if count <= 4 else None
@@ -424,5 +506,17 @@ def _parallel(text: str, begin: int, tail: re.Match[str]) -> int | None:
 
 
 _FINDERS: Final = (
-    *(_replied, _not_but, _not_then, _same_verb, _dismissed, _is_wrong, _neither, _first_thought, _instead, _rejected),
+    *(
+        _replied,
+        _not_but,
+        _not_then,
+        _same_verb,
+        _dismissed,
+        _denied,
+        _is_wrong,
+        _neither,
+        _first_thought,
+        _instead,
+        _rejected,
+    ),
 )

@@ -76,6 +76,33 @@ _CONFIRMED: Final = re.compile(
     rf"the answer is\s)?(?P<again>\S.{{0,40}}?)\s?[.!。]?$",
     re.IGNORECASE,
 )
+_EXPLAINED: Final = re.compile(
+    r"(?:that|this|das|dies|c|ce|cela|ça|eso|esto|questo|isso|那|这)(?:['’]s| is| was| would be|['’]d be| isn['’]t| wasn['’]t| ist|"
+    r" war| wäre|['’]est| était| serait| es| sería| è| sarebbe| é| seria|是)(?!\w)|那是|这是|"
+    r"(?:that|it|this|he|she) (?:isn['’]t|is not|wasn['’]t|was not|can['’]t be|cannot be)(?!\w)",
+    re.IGNORECASE,
+)
+_REFERS: Final = re.compile(
+    r"(?:its|he|she|they|his|her|their|which|sie|er|ihre?|seine?|son|sa|su)(?!\w)", re.IGNORECASE
+)
+_STRUCK_OUT: Final = (
+    r"(?:crossed[ -]out|struck[ -](?:out|through|off)|scored out|rubbed out|scratched out|lined through|strikethrough|struck|"
+    r"deleted|erased|durchgestrichen|gestrichen|gelöscht|rayé|barré|biffé|supprimé|tachado|borrado|cancellato|barrato|riscado|"
+    r"зачёркнуто|зачеркнуто|划掉|删除|删去)"
+)
+_STRUCK_NOTE: Final = re.compile(
+    rf"[(\[](?:(?P<inside>[\"“‘'`]?[^()\[\]\n]{{1,40}}?)\s(?:(?:has|have) been|was|is)\s)?{_STRUCK_OUT}"
+    r"(?P<by>\sby [^()\[\]:,;\n]{1,24})?(?:[,;:]?\s(?:and )?(?:replaced by|changed to|now|new|ersetzt durch|remplacé par)?[:]?\s?"
+    r"(?P<other>[^()\[\]\n]{1,60}))?[)\]]",
+    re.IGNORECASE,
+)
+_NEW: Final = re.compile(r"\s?[(\[](?:new|neu|nouveau|nuevo|inserted|added|corrected)[)\]]\s?[.]?$", re.IGNORECASE)
+_TICKED: Final = re.compile(r"[✗✘❌×✕]\ufe0f?\s{0,4}(?P<true>[^✗✘❌✕✓✔✅\n]{1,60}?)\s?[✓✔✅]\ufe0f?\s?[.]?$")
+_READ: Final = re.compile(
+    r"[(\[](?:sic[,;:]?\s)?(?:read|recte|correctly|should be|richtig|lies|lire|lisez|léase|leggi)[:]?\s(?P<true>[^()\[\]\n]{1,60})[)\]]",
+    re.IGNORECASE,
+)
+_MOST_STRUCK_WORDS: Final = 6
 _TOKENS: Final = re.compile(r"\w+")
 _SPEAKER: Final = re.compile(r"(?:i|we|ich|wir|je|nous|yo|eu|io|ik|я)\s|j['’]|我", re.IGNORECASE)
 _IT_IS: Final = re.compile(any_of("it_is"), re.IGNORECASE)
@@ -157,6 +184,8 @@ def asserted(text: str, listed: list[Span], replaced: str) -> Span | None:
     said = [rest for span in listed if (rest := _without_excuse(text, span)) is not None]
     if not said:
         return None
+    while len(said) > 1 and explains_rejected(text, *said[:2]):
+        said = said[1:]
     frame = _TOKENS.findall(replaced.lower())[:2]
     alike = [span for span in said if len(frame) == 2 and _TOKENS.findall(text[slice(*span)].lower())[:2] == frame]
     concluding = [span for span in said[1:] if _SO.match(text, span[0])]
@@ -170,6 +199,19 @@ def asserted(text: str, listed: list[Span], replaced: str) -> Span | None:
     return first if (short and (not unspaced or first[1] - first[0] <= 16)) else said[-1]
 
 
+def explains_rejected(text: str, span: Span, following: Span) -> bool:
+    """Return True if a sentence says what a rejected answer would be, and the next one gives the answer.
+
+    "No, that's power. The ohm.": the first sentence explains the watt.
+    """
+    said = text[slice(*span)]
+    if _EXPLAINED.match(said) is None or re.search(r"\d", said) is not None:
+        return False
+    last = _TOKENS.findall(said.lower())[-1]
+    then = text[slice(*following)]
+    return last not in _TOKENS.findall(then.lower()) and _REFERS.match(then) is None
+
+
 def _without_excuse(text: str, span: Span) -> Span | None:
     """Return a sentence, without an excuse at its start if a statement follows; None if the sentence only excuses."""
     half = _LATER_HALF.search(text, *span)
@@ -181,3 +223,29 @@ def _without_excuse(text: str, span: Span) -> Span | None:
     if (stated := _STATED.search(text, *span)) is not None:
         return stated.end(), span[1]
     return span if _CONTINUES.search(text, *span) is not None else None
+
+
+def replacement(text: str) -> Span | None:
+    """Return what replaces an answer that a note calls crossed out or misread: "75% [deleted] 34% [new]".
+
+    None if there is no such note, or nothing replaces what it strikes.
+    """
+    begin = max(0, len(text) - LONGEST_SENTENCE)
+    if (named := _TICKED.search(text, begin) or _READ.search(text, begin)) is not None:
+        return named.span("true")
+    note = None
+    for note in _STRUCK_NOTE.finditer(text, begin):
+        pass
+    if note is None:
+        return None
+    line = text.rfind("\n", 0, note.start()) + 1
+    stripped = text[note.end() :].strip(" .,;:→\n")
+    other = (note["other"] or "").strip()
+    replaced = re.search(r"replaced|changed|now|new|ersetzt|remplacé", note[0], re.IGNORECASE) is not None
+    if other and replaced:
+        return note.span("other")
+    if not stripped or len(text[line : note.start()].split()) > _MOST_STRUCK_WORDS:
+        return None
+    start = text.index(stripped[0], note.end())
+    end = _NEW.search(text, start)
+    return start, end.start() if end is not None else len(text)

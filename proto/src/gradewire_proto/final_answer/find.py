@@ -8,7 +8,7 @@ from gradewire_proto.final_answer.assertions import asserted_answer, calculated
 from gradewire_proto.final_answer.chat import unasserted, without_closers
 from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
 from gradewire_proto.final_answer.contrasts import contrast
-from gradewire_proto.final_answer.corrections import retraction
+from gradewire_proto.final_answer.corrections import replacement, retraction
 from gradewire_proto.final_answer.found import Found, asserted, bold_in, finish, joined, moved
 from gradewire_proto.final_answer.marks import (
     Statement,
@@ -250,6 +250,8 @@ def _corrected(original: str, text: str, statement: Statement | None) -> Found |
         return asserted(original, text, left, right)
     if statement is not None:
         return None
+    if (replaced := replacement(text)) is not None:
+        return finish(original, *replaced, "correction")
     listed = sentences(text, max(0, len(text) - 2000), len(text))
     if not listed or len(listed) > 12:
         return None

@@ -56,6 +56,10 @@ _NAMED: Final = re.compile(
     rf"(?:{any_of('answer')})(?=\s?(?:[.!,;。，]|$|\n|\s(?:because|since|weil|car|porque|to)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
+_APPOSED: Final = re.compile(
+    rf",\s(?P<named>[^,.\n]{{1,30}}),\s(?:is|ist|est|es|è|é)\s(?:the|die|la)\s(?:{any_of('answer')})(?!\w)",
+    re.IGNORECASE,
+)
 _CORRECT: Final = re.compile(
     r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|exact|actual|true|richtige|richtiger|"
     r"richtiges|"
@@ -243,7 +247,7 @@ def _named(text: str) -> Iterator[Statement]:
     for match in _INVERTED.finditer(text):
         if (content := _content(text, match.end())) is not None:
             yield Statement(match.start(), *content, "phrase")
-    for match in _NAMED.finditer(text):
+    for match in (*_NAMED.finditer(text), *_APPOSED.finditer(text)):
         yield Statement(match.start(), *match.span("named"), "phrase")
     for match in _CORRECT_LABEL.finditer(text):
         if (content := _content(text, match.end())) is not None:
@@ -314,6 +318,8 @@ def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
         return None
     left = _SKIP.match(text, match.end())
     end = left.end() if left else match.end()
+    if "\n" in text[match.end() : end]:
+        end = text.index("\n", match.end())  # a list may follow
     if _NEGATED.match(text, end) is not None and copula:
         return None
     if copula and (_VAGUE.match(text, end) or (_PASSIVE.match(text, end) and force == 1)):
@@ -329,7 +335,8 @@ def _described(text: str, match: re.Match[str], end: int) -> bool:
     if _FINAL.match(text, match.start(), match.end()) is not None:
         announced = text[end - 1 : end] in ":：" or text[match.start() : match.end()].rstrip()[-1:] in ":：=>→"
         return not announced and (match["is"] is None or re.match(r"[-−$€£]?\d", text[end : end + 2]) is None)
-    return _SIDE.match(text, match.start(), match.end()) is not None or (
+    sided = _SIDE.match(text, match.start(), match.end()) or text[: match.start()].endswith(("on ", "to "))
+    return bool(sided) or (
         _ACTUAL.match(text, match.start(), match.end()) is not None and _PASSIVE.match(text, end) is not None
     )
 
