@@ -64,6 +64,11 @@ _PSEUDO_CLEFT: Final = re.compile(
     r"(?P<subject>(?!(?:it|that|this|here)\s)\S+(?:\s\S+){0,5}?)\s(?:is|are|was|were)\s(?:what|the ones?\s(?:that|who|which))\s",
     re.IGNORECASE,
 )
+_NAMED: Final = re.compile(
+    r"(?P<subject>(?!(?:It|That|This|The|Der|Die|Das|He|She|They|There|These|Those|We|I|You|What|Which|My|His|Her|Its|Their|A|An)"
+    r"\b)[A-ZÀ-Þ\d][^\s,.;]*(?:\s[^\s,.;]+){0,4}?)\s(?:is|was|are|were)\sthe\s[a-z][a-z\s-]{1,60}\.?"
+)
+"""A name that a sentence describes: "Liszt is the composer."."""
 _HIS: Final = re.compile(r"[^s\s]\sson\s", re.IGNORECASE)
 """The French possessive, where the Spanish verb would follow a plural."""
 _COUNTED: Final = re.compile(
@@ -108,10 +113,11 @@ def asserted_answer(text: str, left: int, right: int) -> Span:
     left, right = trimmed(text, left, right)
     left = _after(_LEAD, text, left, right)
     left = _after(_REASON_FIRST, text, left, right)
-    if (cleft := _PSEUDO_CLEFT.match(text, left, right)) is not None:
+    if (cleft := _PSEUDO_CLEFT.match(text, left, right) or _NAMED.fullmatch(text, left, right)) is not None:
         return trimmed(text, *cleft.span("subject"))
     if (excused := _EXCUSED.search(text, left + 1, right)) is not None:
-        right = excused.start()
+        restated = _COLON.search(text, excused.end(), right)
+        left, right = (restated.end(), right) if restated is not None else (left, excused.start())
     if (letter := choice(text, left, right)) is not None:
         return letter
     left, right = _concluding(text, left, right)

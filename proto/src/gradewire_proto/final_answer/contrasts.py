@@ -143,7 +143,7 @@ _NOT_THEN: Final = re.compile(
     re.IGNORECASE,
 )
 _PARTICIPLE: Final = re.compile(
-    r"(?:it|he|she|they) (?:is|was|are|were) (?:\w+ly\s)?(\w+ed|made|held|shown|known|seen|written|sung)\s(?:in|on|at|as|by|"
+    r"(?:it|he|she|they) (?:is|was|are|were) (?:\w+ly\s)?(originally|initially|later|\w+ed|made|held|shown|known|seen|written|sung)\s(?:in|on|at|as|by|"
     r"to|for|from|with|a|the)\s",
     re.IGNORECASE,
 )

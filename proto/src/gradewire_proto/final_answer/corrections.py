@@ -30,6 +30,12 @@ _DOUBT: Final = re.compile(
     rf"(?:{any_of('doubt')})(?:[,.:!?…—–;，。：！、]|\s[—–-]\s|\s(?={any_of('it_is', 'excuse', 'doubt')})|(?=是\w))",
     re.IGNORECASE,
 )
+_HEADED: Final = re.compile(r"(?:edit|update)(?!\s?[:：—–-])", re.IGNORECASE)
+"""Nouns that announce a correction before a colon only; elsewhere they are words of a list or sentence."""
+_APOLOGY: Final = re.compile(
+    r"(?:sorry|entschuldigung|désolée?|lo siento)(?:\s?\.|\s(?:that|for|about|to)\s)", re.IGNORECASE
+)
+"""An apology for what was said before or elsewhere: "Only in grey, sorry."."""
 _FAULT: Final = re.compile(
     r"(?:i|we)(?:['’]ve| have| had)? (?:\w+ly )?(?:mis\w+|confused|forgot\w*|mixed|transposed|swapped|overlooked|"
     r"missed|dropped|skipped|"
@@ -56,7 +62,11 @@ _AGAIN: Final = re.compile(
 _SAID: Final = re.compile(r"[^\s.,;:—–(-]")
 _SEPARATOR: Final = re.compile(r"[\s,.:!?—–;…，。：、！-]{0,8}")
 _EXCUSE: Final = re.compile(rf"(?:(?:da|oh|ah|well|und|and|et|y)\s)?(?:{any_of('excuse')})", re.IGNORECASE)
-_STATED: Final = re.compile(rf"[,;，；]\s?(?={any_of('it_is')}(?!\w)|(?:应该|应)?(?:是|为|选))", re.IGNORECASE)
+_STATED: Final = re.compile(
+    rf"[,;，；]\s?(?={any_of('it_is')}(?!\w)|(?:应该|应)?(?:是|为|选)|"
+    r"[^,;\n]{1,60}\s(?:does|did|is|was|are|were)\s?[.!]?$)",
+    re.IGNORECASE,
+)
 _CONTINUES: Final = re.compile(
     rf"[,，]\s?(?:{any_of('so')}|which (?:makes|gives|means|leaves)|making|giving|leaving)(?!\w)|"
     rf"[,，](?:{any_of('so')})|"
@@ -164,8 +174,12 @@ def _retracted(text: str, left: int, *, marked: bool) -> list[Span]:
         filler = _FILLER.match(text, boundary.end())
         places = {boundary.end(): None, (filler or boundary).end(): None}
         cue = next(filter(None, (cue.match(text, place) for place in places for cue in (_RETRACT, _AGAIN))), None)
+        if cue is not None and _HEADED.match(text, cue.start()) is not None:
+            cue = None
         if cue is None and boundary.start() <= near:
             cue = next(filter(None, (_DOUBT.match(text, place) for place in places)), None)
+            if cue is not None and boundary[0][0] in ",，" and _APOLOGY.match(text, cue.start()) is not None:
+                cue = None
         if cue is not None:
             cues.append((boundary.start(), cue.end()))
         elif _FAULT.match(text, boundary.end()) is not None:

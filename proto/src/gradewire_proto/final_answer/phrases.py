@@ -77,7 +77,8 @@ _HEADING: Final = re.compile(
     r"(?P<end>[ \t]{0,8}[:：]?[ \t]{0,8}\n(?:[ \t]{0,4}[=-]{3,80}[ \t]{0,4}\n)?)",
     re.IGNORECASE | re.MULTILINE,
 )
-_REPLY: Final = re.compile(r"^[ \t]{0,4}(?:A|R)[ \t]?[:：][ \t]{1,4}(?=\S)", re.MULTILINE)
+_REPLY: Final = re.compile(r"^[ \t]{0,4}(?:A|R)[ \t]?(?P<colon>[:：])[ \t]{1,4}(?=\S)", re.MULTILINE)
+_OTHER_LINE: Final = re.compile(r"^[ \t]{0,4}(?:[B-H])[ \t]?[:：.)]", re.MULTILINE)
 _ASKED: Final = re.compile(r"(?:^|\n)[ \t]{0,4}(?:Q|F|P|问|Question|Frage)[ \t]?[:：]")
 
 _BEFORE: Final = re.compile(
@@ -284,7 +285,11 @@ def _headings(text: str, original: str) -> Iterator[Statement]:
         content = _content(text, match.end())
         if content is not None and not _ANSWER.match(text, content[0]) and not _HEADING.match(text, match.start()):
             yield Statement(match.start(), *content, "phrase")
-    for match in _REPLY.finditer(text) if _ASKED.search(text) else ():
+    listed = _OTHER_LINE.search(text) is not None
+    for match in _REPLY.finditer(text) if _ASKED.search(text) or not listed else ():
+        bold = original[: match.start("colon") + 8].lstrip().startswith(("**A:**", "**R:**"))
+        if _ASKED.search(text) is None and not bold and text[: match.start()].rstrip()[-1:] not in {".", "!", "。"}:
+            continue
         if (content := _content(text, match.end())) is not None:
             yield Statement(match.start(), *content, "phrase")
 

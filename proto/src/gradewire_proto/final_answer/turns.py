@@ -28,6 +28,8 @@ _TOKEN: Final = re.compile(
     r"(?P<start><s>(?=\s|[A-Z0-9<\[])|<bos>|<\|begin_of_text\|>|<\|begin_of_solution\|>|<\|startoftext\|>|"
     r"<\|message\|>)"
 )
+_STRUCK: Final = re.compile(r"<s>[^<>\n]{1,60}</s>(?=[ \t]{0,4}[^\s<][^\n]{0,120}\s*\Z)")
+"""The element of HTML that strikes a text out, where the rest of a short line replaces it; otherwise special tokens."""
 _NEAR: Final = 4_000
 """Characters at each end of a text in which all special tokens and further questions are searched."""
 _COMMON_ENDS: Final = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>", "<end_of_turn>", "<|end|>")
@@ -50,7 +52,10 @@ def turn(text: str, left: int, right: int) -> Span:
     spoken_by_assistant = True
     transcript = False
     start = left
+    struck = [each.span() for each in _STRUCK.finditer(text, left, min(right, left + _NEAR))] if "</s>" in text else []
     for token in _tokens(text, left, right):
+        if token[0] in {"<s>", "</s>"} and any(a <= token.start() < b for a, b in struck):
+            continue
         piece = trimmed(text, start, token.start())
         if piece[0] < piece[1] and spoken_by_assistant:
             pieces.append(piece)

@@ -18,6 +18,10 @@ _REASONED_LETTER: Final = re.compile(
     rf"\s[—–-]\s\S+\s\S)",
     re.IGNORECASE,
 )
+_WRAPPED_LINE: Final = re.compile(r"`[^`\n]{1,60}`")
+_REPLIED: Final = re.compile(
+    r"\s*(?:yes|no|ja|nein|oui|non|sí|no|sì|sim|não|да|нет|true|false|correct|incorrect)\s?[:;,—–-]\s", re.IGNORECASE
+)
 _ITEM: Final = re.compile(r"[|#*•>\\-]|\d+[.)]\s")
 _ARITHMETIC: Final = re.compile(r"[\d)²³%!]\s?[-+*/×·÷−:=≈x]\s?[\d(]|=\s?\d|\d\s?(?:and|plus|und|et|y|km|g|€|kg)")
 _SUM: Final = re.compile(r"=\s?\d")
@@ -40,6 +44,11 @@ _CONSEQUENCE: Final = re.compile(
     r"macht)\s(?=\D{0,24}\d)",
     re.IGNORECASE,
 )
+_TOTALS: Final = re.compile(
+    r"(?:altogether|in total|in all|so|thus|hence|therefore|then|insgesamt|zusammen|also|somit|damit|en tout|au total|donc|"
+    r"en total|entonces|in totale|quindi|no total)(?!\w)[\s,]{1,2}(?=\D{1,40}\d[\d.,]*\s?\w{0,20}\s?\w{0,12}[.!]?$)",
+    re.IGNORECASE,
+)
 _LONGEST_SUM: Final = 120
 _YEAR: Final = re.compile(r"(?:1[5-9]|20)\d\d\s?[.!]?")
 _TAIL_TOTAL: Final = re.compile(
@@ -58,12 +67,18 @@ _WORDED: Final = re.compile(
     re.IGNORECASE,
 )
 _COUNT: Final = re.compile(r"\d[\d.,]*")
+_OR: Final = re.compile(r"\s(?:or|and|oder|und|ou|et|o|y|e)\s")
 _EQUATION: Final = re.compile(r"\$?[a-zA-Z]\s?[=≈]\s?[^=≈\n]{1,40}")
 _SO: Final = re.compile(
     rf"(?:^|(?<=[,;，；.。—–\n])\s?|(?<=[,;.—–\n]\s))(?:(?:and|und|et|y)\s)?(?:(?:{any_of('so')})[,，:：]?\s{{0,2}}){{1,2}}"
     r"(?!\s{0,2}it (?:is|was) (?:\w+ly\s)?(?:also|best|common|difficult|hard|important|impossible|necessary|often|possible|"
     r"typically|generally|usually|considered|recommended|not|\w+ed)(?!\w))"
     rf"(?=(?P<equation>[a-zA-Z]\s?=)|(?:{any_of('it_is')})(?!\w)|(?:about\s)?[-−$€£]?\d)",
+    re.IGNORECASE,
+)
+_MUST_BE: Final = re.compile(
+    r"(?:es|das|dies) (?:muss|kann|dürfte|müsste) (?:sich )?(?:also|daher|somit|demnach|folglich|wohl|nur)\s(?:(?:um|nur)\s)?"
+    r"(?P<true>[^,.;\n]{1,60}?)\s(?:sein|handeln)(?=[,.;\s]|$)",
     re.IGNORECASE,
 )
 _CALLED: Final = re.compile(
@@ -99,6 +114,7 @@ def lone_line(original: str, text: str, end: int) -> Found | None:
     apart = "\n" in text[len(before) : start].replace("\n", "", 1)
     prose = before[-1] in ".!?。！？:：)" or before.endswith("---")
     headed = line.rstrip("*_ ").endswith((":", "："))
+    apart = apart or _WRAPPED_LINE.fullmatch(original, left, right) is not None
     return finish(original, left, right, "line") if apart and prose and not headed and _is_short(line) else None
 
 
@@ -121,6 +137,8 @@ def _calculation(original: str, text: str, end: int) -> Found | None:
     if not listed:
         return None
     left, right = listed[-1]
+    if len(listed) == 1 and _REPLIED.match(text, left) is not None:
+        return None  # the calculation is the reason
     span: Span | None = None
     if _ARITHMETIC.search(text, begin, end) is not None:
         concluded = _concluded(text, begin, left, right)
@@ -128,7 +146,8 @@ def _calculation(original: str, text: str, end: int) -> Found | None:
         restated = _restated(text, begin, left, right)
         span = concluded if concluded and "=" not in text[concluded[0] : right] else restated or equated
     span = span or _concluded(text, begin, left, right) or _worded(text, left, right)
-    if _EQUATION.fullmatch(text[left:right].rstrip(".$ ")) is not None and len(listed) > 1:
+    equations = _OR.split(text[left:right].rstrip(".$ "))
+    if all(map(_EQUATION.fullmatch, equations)) and len(listed) > 1:
         span = left, right
     elif span is None and len(listed) > 1 and _SUM.search(text, begin, listed[-2][1]) is not None:
         span = quantity(text, left, right)
@@ -172,6 +191,8 @@ def _concluded(text: str, begin: int, left: int, right: int) -> Span | None:
     if last is None and counted is not None:
         for found in _PART.finditer(text, left, right):
             last = found
+    if last is None and left > begin:
+        last = _TOTALS.match(text, left, right)
     if last is None or len(_COUNT.findall(text[begin : last.start()])) < 2:
         return None
     weak = last[0].strip(" ,，").lower() in {"making", "or", "giving", "was", "macht"}
@@ -228,6 +249,8 @@ def _conclusion(original: str, text: str, end: int) -> Found | None:
     last = None
     for found in _SO.finditer(text, left, right):
         last = found
+    if (must := _MUST_BE.match(text, left, right)) is not None:
+        return finish(original, *must.span("true"), "line")
     if last is not None and (last["equation"] or text[: last.start()].strip()):
         return asserted(original, text, last.end(), right, "line")
     for found in _CALLED.finditer(text, left, right):
