@@ -23,7 +23,7 @@ _IT_IS: Final = re.compile(
     re.IGNORECASE,
 )
 _VERB: Final = re.compile(
-    rf"\s(?:{any_of('verbs', 'it_is')})(?!\sup\s)(?:\s(?:actually|really|therefore|also|only|in fact|tatsächlich|aber|jedoch|"
+    rf"(?<!\sa)(?<!\sby)(?<!\sthis)\s(?:{any_of('verbs', 'it_is')})(?!\sup\s)(?:\s(?:actually|really|therefore|also|only|in fact|tatsächlich|aber|jedoch|"
     rf"donc|doch|en realidad))?(?:\s{{1,4}}|\s?[:：]\s?)(?=\S)",
     re.IGNORECASE,
 )

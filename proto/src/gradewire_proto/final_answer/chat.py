@@ -13,14 +13,15 @@ from gradewire_proto.final_answer.words import any_of
 _CLOSER: Final = re.compile(
     rf"[\s(*_¡¿\"-]{{0,8}}(?:{any_of('closer')})(?!\w|['’])|[\s(]{{0,4}}(?:{any_of('closer')})", re.IGNORECASE
 )
-_IF_YOU: Final = re.compile(r"[\s(*_]{0,8}(?P<condition>if you)(?!\w)", re.IGNORECASE)
-_IF_ANSWERED: Final = re.compile(
-    rf"if you[^.!?\n]{{0,8}} (?:mean|referr|are referr|are talking|are asking|meant)[^\n]{{1,160}}?,[\"”’]?\s(?:{any_of('it_is')}|the )",
+_IF_YOU: Final = re.compile(
+    r"[\s(*_]{0,8}if you(?:['’]d| would| ever| still)? (?:have|need|want|like|wish|prefer|enjoy|found|share|tell|provide|let|get stuck|"
+    r"run into|are (?:interested|curious|looking|unsure))(?!\w)|[\s(*_]{0,8}if you[^.\n]{0,120}\b(?:let me know|tell me|just ask|"
+    r"feel free|(?-i:please)|i can|i['’]d be|i['’]ll|i would|ask me|happy to)\b",
     re.IGNORECASE,
 )
 _OPENER: Final = re.compile(
-    rf"[¡\s]{{0,4}}(?:{any_of('opener')})(?:[,，]\s?(?:{any_of('opener')})){{0,2}}(?:[^.!?:。！,，]{{0,24}}[.!。！:：]|"
-    rf"[,，:：]|\s[—–-](?=\s))\s{{0,4}}(?:👋\s?)?",
+    rf"[¡\s]{{0,4}}(?:{any_of('opener')})(?:[,，]\s?(?:{any_of('opener')})){{0,2}}(?:[^.!?:。！,，]{{0,24}}(?:[.!。！：]|:(?!\d))|"
+    rf"[,，：]|:(?!\d)|\s[—–-](?=\s))\s{{0,4}}(?:👋\s?)?",
     re.IGNORECASE,
 )
 _IT_IS: Final = re.compile(rf"(?:{any_of('it_is')})(?:(?!\w|['’]\w)|(?<=[\u4e00-\u9fff]))\s?(?=\S)", re.IGNORECASE)
@@ -100,10 +101,8 @@ def without_closers(text: str) -> int:
 
 
 def _addresses(text: str, left: int, right: int) -> bool:
-    """Return True if a span begins with words that address the reader; not if it is "if you mean X, it is Y"."""
-    if (condition := _IF_YOU.match(text, left, right)) is not None:
-        return _IF_ANSWERED.match(text, condition.start("condition"), right) is None
-    return _CLOSER.match(text, left, right) is not None
+    """Return True if a span begins with words that address the reader; "if you mean X, it is Y" answers."""
+    return _IF_YOU.match(text, left, right) is not None or _CLOSER.match(text, left, right) is not None
 
 
 def _closes(text: str, left: int, right: int) -> bool:
@@ -156,6 +155,7 @@ def unasserted(text: str, end: int, statement: Statement | None) -> str:
         and _PLANNING.match(said) is not None
         and _FINISHED.search(said[-200:]) is None
         and len(said) > 24
+        and (not said[:3].lower() == "to " or "," in said)
     ):
         return "the completion ends before an answer"
     return ""
@@ -169,12 +169,8 @@ def _only_asks(text: str) -> bool:
     listed = sentences(said, 0, len(said))
     asked = [said[right - 1] in "?？" for _, right in listed]
     requested = [_REQUEST.match(said, *span) is not None for span in listed]
-    return (
-        len(listed) > 1
-        and any(asked)
-        and all(map(max, asked, requested))
-        and not (len(listed) == 2 == sum(asked) and _YOU.search(said) is None and _REQUEST.search(said) is None)
-    )
+    addressed = any(requested) or _YOU.search(said) is not None
+    return len(listed) > 1 and any(asked) and addressed and all(map(max, asked, requested))
 
 
 def opened(original: str, text: str, end: int) -> Found | None:
@@ -192,7 +188,9 @@ def opened(original: str, text: str, end: int) -> Found | None:
     listed = sentences(text, begin, end)
     if len(listed) > 2:
         return Found(begin, end, "whole")
-    left, right = listed[-1] if len(listed) == 2 and _IT_IS.match(text, *listed[-1]) else (listed[0][0], listed[-1][1])
+    left, right = (
+        listed[-1] if begin and len(listed) == 2 and _IT_IS.match(text, *listed[-1]) else (listed[0][0], listed[-1][1])
+    )
     quoted = _QUOTED_END.search(original, left, right)
     if quoted is not None and len(listed) == 1 and original[left : quoted.start()].count(" ") <= 8:
         return finish(original, *quoted.span(1), "line")

@@ -23,6 +23,7 @@ _WRONG: Final = re.compile(
     rf"though))?\s?[,;.:—–，；。]\s{{0,4}}",
     re.IGNORECASE,
 )
+_LISTED: Final = re.compile(r"false\s?,", re.IGNORECASE)
 _FIRST: Final = re.compile(any_of("first"), re.IGNORECASE)
 _SUPPOSED: Final = re.compile(
     r"\b(?:many|most|some|peop\w+|students|children|(?:a )?beginners?|(?:a )?novices?|readers|everyone|everybody|"
@@ -62,7 +63,7 @@ _HISTORICAL: Final = re.compile(
     re.IGNORECASE,
 )
 """First thoughts if somebody has them; otherwise history: "it was originally sung by …"."""
-_APPEARS: Final = re.compile(r"(?:it )?appears(?: to (?:be|have))?(?!\w)", re.IGNORECASE)
+_APPEARS: Final = re.compile(r"(?:it )?appears(?: to (?:be|have))?(?!\w)|it (?:looks like|seems)", re.IGNORECASE)
 _SOMEBODY: Final = re.compile(
     r"(?<!\w)(?:i|my|we|people|many|most|one|everyone|you|ich|mein\w?|wir|man|viele|je|j|mon|ma|on|yo|mi|io|mio|eu)"
     r"(?!\w)",
@@ -151,6 +152,15 @@ _HAS: Final = re.compile(
     r"(?:it|he|she|they) (?:has|have|contains?|takes?)(?!\w)",
     re.IGNORECASE,
 )
+_DO_NOT: Final = re.compile(r"(?:do|does|did)(?!\w)", re.IGNORECASE)
+_THEY: Final = re.compile(r"they(?:['’]re| are| were)(?!\w)", re.IGNORECASE)
+_ALONE: Final = re.compile(r"^(?:it|he|she) (?:is|was) (?:\w+ed|\w+en)\s?[.!]?$", re.IGNORECASE)
+_THERE: Final = re.compile(r"(?<!\w)there(?!\w)", re.IGNORECASE)
+_ALSO: Final = re.compile(
+    r"(?:it|he|she|they) (?:is|was|are|were) (?:also|still)(?!\w)|[^.;\n]{0,60}(?<!\w)(?:it|he|she|they) (?:is|was|does|did)\s?[.!]?$",
+    re.IGNORECASE,
+)
+_IF: Final = re.compile(r"(?<!\w)(?:if|whether)\s[^.;,\n]*$", re.IGNORECASE)
 _OWNED: Final = re.compile(r"(?:his|her|its|their) (?:\w+ )?\w+ (?:is|was)(?!\w)", re.IGNORECASE)
 _NOT_ONLY: Final = re.compile(
     r"(?:only|nur|solo|seulement|merely|simply|just|sólo|solamente|только|仅|只)\b", re.IGNORECASE
@@ -211,7 +221,7 @@ _DISMISSED: Final = re.compile(
 )
 _DENIED: Final = (
     re.compile(
-        r"^\s*(?:no[,.!:]?\s)?(?:it|that|this|he|she)\s(?:is|was)(?:n['’]t|\snot)\s[^\s.;!?\n]+(?:\s[^\s.;!?\n]+){0,3}[.;!]\s"
+        r"^\s*(?:no[,.!:]?\s)?(?:it|that|this|he|she)\s(?:is|was)(?:n['’]t|\snot)\s(?-i:[A-ZÀ-Þ\d]|an?\s|the\s)[^\s.;!?\n]+(?:\s[^\s.;!?\n]+){0,3}[.;!]\s"
         r"(?P<true>(?!(?:it|that|this|he|she|they|there|in|we|you|i|however|but|while|although)\W)[^\n.!?;]{1,80}[.]?)\s*$",
         re.IGNORECASE,
     ),
@@ -231,7 +241,8 @@ _DENIED: Final = (
 )
 """What is true after a denial in its own clause: "It wasn't X. Y did it.", "X it isn't, so Y"."""
 _ISNT: Final = re.compile(
-    r"[;,]\s(?:but\s|and\s)?[^;.,\n]{2,50}\s(?:(?:is|are|was|were|does|did|do)(?:n['’]t|\snot))\s?[.!]?$", re.IGNORECASE
+    r"[;,]\s(?:but\s|and\s)?(?!(?:it|he|she|they|that|this|there|i|you|we)\s)[^;.,\n]{2,50}\s(?:(?:is|are|was|were|does|did|do)(?:n['’]t|\snot))\s?[.!]?$",
+    re.IGNORECASE,
 )
 _WRONG_ASIDE: Final = re.compile(
     rf"\s[(（](?=[^()（）]{{0,80}}(?:\bdistractor\b|{any_of('wrong')}))[^()（）]{{1,120}}[)）]\s?[.]?$", re.IGNORECASE
@@ -357,6 +368,12 @@ def _not_then(text: str, left: int) -> Span | None:
     participle = _PARTICIPLE.match(text, *span)
     other_verb = participle is not None and re.search(rf"\s{participle[1]}(?!\w)", negated) is None
     has = _HAS.match(text, *span) is not None and re.match(r"(?:is|are|was|were)(?!\w)", negated, re.IGNORECASE)
+    verbal = _DO_NOT.match(negated) is not None and (
+        _THEY.match(text, *span) is not None or participle is not None or _ALONE.search(text, *span) is not None
+    )
+    there = _THERE.match(text, *span) is not None and _THERE.search(negated) is None
+    if verbal or there or _ALSO.match(text, *span) or _IF.search(text, max(left, found.start() - 60), found.start()):
+        return None
     owned = _OWNED.match(text, *span) is not None and re.match(r"(?:do|does|did)(?!\w)", negated, re.IGNORECASE)
     return None if other_verb or has or owned else span
 
@@ -365,8 +382,9 @@ def _is_wrong(text: str, left: int) -> Span | None:
     found = _last(_WRONG, text, left)
     if found is None or len(text) - found.end() > 200 or not text[found.end() :].strip():
         return None
-    if not text[left : found.start()].strip():
-        return None
+    before = text[left : found.start()].strip()
+    if not before or (before[-1] in ",，" and _LISTED.match(found[0]) is not None):
+        return None  # "True, False, 0" is a list
     rest = sentences(text, found.end(), len(text))
     return rest[-1] if rest else None
 
@@ -387,7 +405,11 @@ def _first_thought(text: str, left: int) -> Span | None:
     if supposed is None and _HISTORICAL.match(thought[0]) is not None:
         stop = _FULL_STOP.search(text, thought.end())
         begun = _last(_FULL_STOP, text[: thought.start()], left)
-        if _SOMEBODY.search(text, begun.end() if begun else left, stop.start() if stop else len(text)) is None:
+        counted = re.match(r"\s[$€£]?\d", text[thought.end() : thought.end() + 3]) is not None
+        if (
+            not counted
+            and _SOMEBODY.search(text, begun.end() if begun else left, stop.start() if stop else len(text)) is None
+        ):
             return None
     conceded = _conceded(text, left, thought.end())
     turn = conceded or _last(_BUT, text, thought.end())

@@ -174,11 +174,14 @@ def _retracted(text: str, left: int, *, marked: bool) -> list[Span]:
         filler = _FILLER.match(text, boundary.end())
         places = {boundary.end(): None, (filler or boundary).end(): None}
         cue = next(filter(None, (cue.match(text, place) for place in places for cue in (_RETRACT, _AGAIN))), None)
-        if cue is not None and _HEADED.match(text, cue.start()) is not None:
+        aside = boundary[0][0] in ",，"
+        if cue is not None and (
+            _HEADED.match(text, cue.start()) is not None or (aside and _APOLOGY.match(text, cue.start()) is not None)
+        ):
             cue = None
         if cue is None and boundary.start() <= near:
             cue = next(filter(None, (_DOUBT.match(text, place) for place in places)), None)
-            if cue is not None and boundary[0][0] in ",，" and _APOLOGY.match(text, cue.start()) is not None:
+            if cue is not None and aside and _APOLOGY.match(text, cue.start()) is not None:
                 cue = None
         if cue is not None:
             cues.append((boundary.start(), cue.end()))

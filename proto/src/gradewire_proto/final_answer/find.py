@@ -42,6 +42,7 @@ _MOST_PLAIN: Final = 5_000
 _MOST_READ_INSIDE: Final = 1_500
 """Characters at the end of a tag or value that are searched again, once for each layer."""
 _THOUGHT: Final = re.compile(r"(?<!\w)(?:i|ich|je|j['’]|yo|io|eu|я)(?!\w)|我", re.IGNORECASE)
+_SPEAKERS: Final = re.compile(r"(?:^|[.!?\n]\s)((?:[A-ZÀ-Þ][\w.]{0,15}\s)?[A-ZÀ-Þ]\w{1,15}):\s")
 _QUOTES: Final = {'"': '"', "“": "”", "„": "“”", "«": "»", "「": "」", "`": "`"}
 _AND: Final = re.compile(r"\s(?:and|or|und|oder|et|ou|y|o|e)\b")
 
@@ -242,6 +243,8 @@ def _quoted(text: str, left: int, right: int) -> Span | None:
 
 def _corrected(original: str, text: str, statement: Statement | None) -> Found | None:
     """Return the answer of the last correction or contrast; None if nothing is corrected."""
+    if statement is None and len(set(names := _SPEAKERS.findall(text))) > 1 and len(names) > len(set(names)):
+        return None  # several people speak
     start = statement.left if statement is not None else 0
     retracted = retraction(text, start, marked=statement is not None)
     if retracted is not None:

@@ -17,6 +17,7 @@ _ASIDE: Final = r"(?:\s?[(（][^()（）\n]{0,80}[)）])?"
 _WORD: Final = (
     r"(?!(?:it|he|she|they|not|isn|aren|wasn|no|non|nicht|pas|n|niet|nie|не|is|are|ist|est|es|era|kein|keine|cannot|lautet|lauten|heißt|sind|war|"
     r"beträgt|bleibt|sont|sera|será|son|fue|foi|was|were|remains|equals|comes|"
+    r"would|could|will|can|but|because|when|if|"
     r"never)\b)[^\W\d_][\w'’-]*"
 )
 _QUALIFIED: Final = rf"(?:[ \t]{{1,4}}{_WORD}){{0,6}}?"
@@ -110,11 +111,17 @@ _VAGUE: Final = re.compile(
     re.IGNORECASE,
 )
 _FINAL: Final = re.compile(r"final\s(?!(?:is|was|answer)(?!\w))[^\W_]", re.IGNORECASE)
+_PLAYED: Final = re.compile(
+    r"final\s(?:is|was)\s(?:\w+ed|held|won|lost|drawn)\s(?:in|on|at|by|to|for)\s", re.IGNORECASE
+)
 _SIDE: Final = re.compile(
-    r"(?:the )?right (?:side|hand|arm|foot|leg|eye|ear|half|wing|bank|ventricle|atrium|lung|kidney|shoulder|edge|corner)"
+    r"(?:the )?right (?:to|side|hand|arm|foot|leg|eye|ear|half|wing|bank|ventricle|atrium|lung|kidney|shoulder|edge|corner)"
     r"(?!\w)",
     re.IGNORECASE,
 )
+_COMPARED: Final = re.compile(r"(?:more|less)\s[a-z]|[a-z]+ed,\s[a-z]")
+_RIGHT: Final = re.compile(r"right(?!\w)", re.IGNORECASE)
+_STARTS: Final = re.compile(r"(?:^|[.!?:,;\n(*_\"“])\s{0,4}$")
 _ACTUAL: Final = re.compile(r"(?:the |das |der |die )?(?:actual|exact|true|best)(?!\w)", re.IGNORECASE)
 _PASSIVE: Final = re.compile(
     r"(?:(?:today|now|also|still|often|\w+ly)\s)?(?:[a-z]+ed|broadcast|known|made|held|shown|seen|built)\s(?:for|by|in|to|with|at|on|as|from|until|into)\b"
@@ -163,7 +170,7 @@ _SO_LETTER: Final = re.compile(
     re.IGNORECASE,
 )
 _LETTER_END: Final = re.compile(
-    rf"\s(?:is|be|are|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:(?:under|listed as|listed under|given by|marked|labelled|unter|sous)\s)?(?:the\s|die\s|la\s|"
+    rf"\s(?:is|be|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:(?:under|listed as|listed under|given by|marked|labelled|unter|sous)\s)?(?:the\s|die\s|la\s|"
     rf"option\s|letter\s)?{_LETTER}(?=\s?[.!]?\s*$)",
     re.IGNORECASE,
 )
@@ -337,9 +344,19 @@ def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
 
 def _described(text: str, match: re.Match[str], end: int) -> bool:
     """Return True if a phrase only describes a thing: "the final score of", "the right side is", "the actual X is"."""
+    if _PLAYED.match(text, match.start()) is not None:
+        return True
     if _FINAL.match(text, match.start(), match.end()) is not None:
         announced = text[end - 1 : end] in ":：" or text[match.start() : match.end()].rstrip()[-1:] in ":：=>→"
         return not announced and (match["is"] is None or re.match(r"[-−$€£]?\d", text[end : end + 2]) is None)
+    if match.groupdict().get("weak"):
+        before = text[max(0, match.start() - 6) : match.start()].lower()
+        noun = match["weak"].lower()
+        defined = re.search(r"(?<!\w)(?:an?|one|once)\s$", before) is not None
+        mathematical = noun != "roots" or re.search(r"\d", text[end : end + 60]) is not None
+        return defined or not mathematical or _COMPARED.match(text, end) is not None
+    if _RIGHT.match(text, match.start(), match.end()) is not None and _STARTS.search(text[: match.start()]) is None:
+        return True
     sided = _SIDE.match(text, match.start(), match.end()) or text[: match.start()].endswith(("on ", "to "))
     return bool(sided) or (
         _ACTUAL.match(text, match.start(), match.end()) is not None and _PASSIVE.match(text, end) is not None

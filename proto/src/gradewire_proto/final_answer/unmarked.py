@@ -23,7 +23,9 @@ _REPLIED: Final = re.compile(
     r"\s*(?:yes|no|ja|nein|oui|non|sí|no|sì|sim|não|да|нет|true|false|correct|incorrect)\s?[:;,—–-]\s", re.IGNORECASE
 )
 _ITEM: Final = re.compile(r"[|#*•>\\-]|\d+[.)]\s")
-_ARITHMETIC: Final = re.compile(r"[\d)²³%!]\s?[-+*/×·÷−:=≈x]\s?[\d(]|=\s?\d|\d\s?(?:and|plus|und|et|y|km|g|€|kg)")
+_ARITHMETIC: Final = re.compile(
+    r"[\d)²³%!]\s?[-+*/×·÷−:=≈x]\s?[\d(]|=\s?\d|\d\s?(?:(?:and|plus|und|et|y|km|g|kg)(?!\w)|€)"
+)
 _SUM: Final = re.compile(r"=\s?\d")
 _PART: Final = re.compile(r"[,，、;；](?=\s?\S)(?!\d)")
 _SOLUTIONS: Final = re.compile(
@@ -195,6 +197,8 @@ def _concluded(text: str, begin: int, left: int, right: int) -> Span | None:
         last = _TOTALS.match(text, left, right)
     if last is None or len(_COUNT.findall(text[begin : last.start()])) < 2:
         return None
+    if last[0].strip(" ,").lower() == "or" and re.fullmatch(r"[\d\s,.]+", text[left : last.start()]):
+        return None  # "6, 7, or 8"
     weak = last[0].strip(" ,，").lower() in {"making", "or", "giving", "was", "macht"}
     if weak and counted is None and _ARITHMETIC.search(text, begin, last.start()) is None and len(text) > _LONGEST_SUM:
         return None
@@ -251,6 +255,12 @@ def _conclusion(original: str, text: str, end: int) -> Found | None:
         last = found
     if (must := _MUST_BE.match(text, left, right)) is not None:
         return finish(original, *must.span("true"), "line")
+    if (
+        last is not None
+        and last[0].strip(" ,.;").lower() == "then"
+        and re.search(r"\d", text[last.end() : right]) is None
+    ):
+        last = None
     if last is not None and (last["equation"] or text[: last.start()].strip()):
         return asserted(original, text, last.end(), right, "line")
     for found in _CALLED.finditer(text, left, right):
