@@ -23,7 +23,8 @@ _IT_IS: Final = re.compile(
     re.IGNORECASE,
 )
 _VERB: Final = re.compile(
-    rf"(?<!\sa)(?<!\sby)(?<!\sthis)\s(?:{any_of('verbs', 'it_is')})(?!\sup\s)(?:\s(?:actually|really|therefore|also|only|in fact|tatsächlich|aber|jedoch|"
+    rf"(?<!\sa)(?<!\sby)(?<!\sthis)\s(?:{any_of('verbs', 'it_is')})(?!\sup\s)(?:\s(?:actually|really|therefore|"
+    rf"also|only|in fact|tatsächlich|aber|jedoch|"
     rf"donc|doch|en realidad))?(?:\s{{1,4}}|\s?[:：]\s?)(?=\S)",
     re.IGNORECASE,
 )
@@ -49,19 +50,22 @@ _YOU_DO: Final = re.compile(
 )
 _PASSIVE: Final = re.compile(r"[^\W\d_]+(?:ed|en|é|ée|és|ido|ado|to|ta|t)\s?[.!]?$")
 _ELLIPSIS: Final = re.compile(
-    r"\s(?:(?:did|does)(?: (?:it|so|this|that|the job|the trick))?|do|was|is|are|were|has|have|had|can|could|will)\s?\.?$"
+    r"\s(?:(?:did|does)(?: (?:it|so|this|that|the job|the trick))?|do|was|is|are|were|has|have|had|can|could|"
+    r"will)\s?\.?$"
 )
 _TRAILING: Final = re.compile(
     r"\s(?:instead|after all|though|altogether|in all|in total|insgesamt|zusammen|en tout|en total|it is|ist es|"
     r"that was)\s?[.]?$"
 )
 _REASON_FIRST: Final = re.compile(
-    r"(?:since|because|as|given that|da|weil|como|ya que|puisque|comme|poiché|siccome|já que)\s[^,.;:\n]{3,80},\s(?=\S)",
+    r"(?:since|because|as|given that|da|weil|como|ya que|puisque|comme|poiché|siccome|"
+    r"já que)\s[^,.;:\n]{3,80},\s(?=\S)",
     re.IGNORECASE,
 )
 _EXCUSED: Final = re.compile(rf"[,;]\s(?={any_of('excuse')})", re.IGNORECASE)
 _PSEUDO_CLEFT: Final = re.compile(
-    r"(?P<subject>(?!(?:it|that|this|here)\s)\S+(?:\s\S+){0,5}?)\s(?:is|are|was|were)\s(?:what|the ones?\s(?:that|who|which))\s",
+    r"(?P<subject>(?!(?:it|that|this|here)\s)\S+(?:\s\S+){0,5}?)\s(?:is|are|was|were)\s(?:what|the ones?\s(?:that|"
+    r"who|which))\s",
     re.IGNORECASE,
 )
 _NAMED: Final = re.compile(

@@ -14,8 +14,10 @@ _CLOSER: Final = re.compile(
     rf"[\s(*_¡¿\"-]{{0,8}}(?:{any_of('closer')})(?!\w|['’])|[\s(]{{0,4}}(?:{any_of('closer')})", re.IGNORECASE
 )
 _IF_YOU: Final = re.compile(
-    r"[\s(*_]{0,8}if you(?:['’]d| would| ever| still)? (?:have|need|want|like|wish|prefer|enjoy|found|share|tell|provide|let|get stuck|"
-    r"run into|are (?:interested|curious|looking|unsure))(?!\w)|[\s(*_]{0,8}if you[^.\n]{0,120}\b(?:let me know|tell me|just ask|"
+    r"[\s(*_]{0,8}if you(?:['’]d| would| ever| still)? (?:have|need|want|like|wish|prefer|enjoy|found|share|tell|"
+    r"provide|let|get stuck|"
+    r"run into|are (?:interested|curious|looking|unsure))(?!\w)|[\s(*_]{0,8}if you[^.\n]{0,120}\b(?:let me know|"
+    r"tell me|just ask|"
     r"feel free|(?-i:please)|i can|i['’]d be|i['’]ll|i would|ask me|happy to)\b",
     re.IGNORECASE,
 )
@@ -56,8 +58,10 @@ _ADDRESSED: Final = re.compile(
     r"你)(?!\w)[^.!?:。！？\n]{0,24}[:：]\s{0,4}(?=\S)"
 )
 _LONGEST_ASKED: Final = 400
+_LONGEST_QUESTION: Final = 1200
 _REQUEST: Final = re.compile(
-    r"[¿¡\s]{0,4}(?:please|bitte|s['’]il (?:te|vous) plaît|por favor|per favore|пожалуйста|请|¿?me (?:puedes?|podrías?)|"
+    r"[¿¡\s]{0,4}(?:please|bitte|s['’]il (?:te|vous) plaît|por favor|per favore|пожалуйста|请|¿?me (?:puedes?|"
+    r"podrías?)|"
     r"peux-tu|pouvez-vous|puoi|podes)(?!\w)",
     re.IGNORECASE,
 )
@@ -143,34 +147,31 @@ def unasserted(text: str, end: int, statement: Statement | None) -> str:
         return "the marked answer is empty"
     if statement is None and _OPEN_LABEL.fullmatch(said) is not None and said.rstrip("*_ ").endswith((":", "：")):
         return "nothing follows the announcement of the answer"
-    whole = text.strip()
-    if whole.endswith(("?", "？")):
-        listed = sentences(whole[-1200:], 0, len(whole[-1200:]))
-        if len(listed) == 1 and _YOU.search(whole[-1200:]) is not None:
-            return "the completion asks a question"
-    if _only_asks(text):
+    if _only_asks(text.strip()):
         return "the completion asks a question"
     if (
         statement is None
         and _PLANNING.match(said) is not None
         and _FINISHED.search(said[-200:]) is None
         and len(said) > 24
-        and (not said[:3].lower() == "to " or "," in said)
+        and (said[:3].lower() != "to " or "," in said)
     ):
         return "the completion ends before an answer"
     return ""
 
 
 def _only_asks(text: str) -> bool:
-    """Return True if a short text has several sentences, all of them questions or requests to the reader."""
-    said = text.strip()
-    if len(said) > _LONGEST_ASKED or ("?" not in said and "？" not in said):
+    """Return True if a text is a question to the reader, or a short one of several questions and requests."""
+    said = text[-_LONGEST_QUESTION:]
+    if "?" not in said and "？" not in said:
         return False
     listed = sentences(said, 0, len(said))
     asked = [said[right - 1] in "?？" for _, right in listed]
     requested = [_REQUEST.match(said, *span) is not None for span in listed]
     addressed = any(requested) or _YOU.search(said) is not None
-    return len(listed) > 1 and any(asked) and addressed and all(map(max, asked, requested))
+    if len(listed) == 1:
+        return asked[0] and _YOU.search(said) is not None
+    return len(text) <= _LONGEST_ASKED and any(asked) and addressed and all(map(max, asked, requested))
 
 
 def opened(original: str, text: str, end: int) -> Found | None:

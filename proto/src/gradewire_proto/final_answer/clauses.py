@@ -192,6 +192,14 @@ def trimmed(text: str, left: int, right: int) -> Span:
     return left, left + len(stripped.rstrip())
 
 
+def last_match(pattern: re.Pattern[str], text: str, left: int) -> re.Match[str] | None:
+    """Return the last match of a pattern at or after `left`; None if there is none."""
+    last = None
+    for match in pattern.finditer(text, left):
+        last = match
+    return last
+
+
 def tidied(text: str, left: int, right: int) -> Span:
     r"""Return a span without emphasis, quotes, `$…$` or `\text{…}` around it, and without a final full stop."""
     left, right = trimmed(text, left, right)

@@ -1,4 +1,4 @@
-"""Contrasts: "not X but Y", "X, not Y", "don't use X, use Y", "X? No, Y", "X is wrong; Y", and first thoughts.
+"""Contrasts: "not X but Y", "X, not Y", "don't use X, use Y", "X? No, Y" and "X is wrong; Y".
 
 Only the last 1 600 characters are searched, and each sentence up to 600 characters.
 """
@@ -6,15 +6,17 @@ Only the last 1 600 characters are searched, and each sentence up to 600 charact
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, sentences, trimmed
+from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, last_match, sentences, trimmed
 from gradewire_proto.final_answer.corrections import explains_rejected
+from gradewire_proto.final_answer.first_thoughts import first_thought
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of, expression, pairs
 
 _LONGEST_CONTRAST: Final = 1_600
 
 _NO: Final = re.compile(
-    rf"[?？]\s{{0,4}}(?:(?:{any_of('no')})\s?[,.:;!—–，。：、！]\s{{0,4}}|(?:that|it|this|he|she) (?:isn['’]t|is not|wasn['’]t|was not|"
+    rf"[?？]\s{{0,4}}(?:(?:{any_of('no')})\s?[,.:;!—–，。：、！]\s{{0,4}}|(?:that|it|this|he|she) (?:isn['’]t|is not|"
+    rf"wasn['’]t|was not|"
     r"can['’]t be|cannot be)\s[^.!?\n]{0,60}[.!]\s{1,4})",
     re.IGNORECASE,
 )
@@ -24,76 +26,6 @@ _WRONG: Final = re.compile(
     re.IGNORECASE,
 )
 _LISTED: Final = re.compile(r"false\s?,", re.IGNORECASE)
-_FIRST: Final = re.compile(any_of("first"), re.IGNORECASE)
-_SUPPOSED: Final = re.compile(
-    r"\b(?:many|most|some|peop\w+|students|children|(?:a )?beginners?|(?:a )?novices?|readers|everyone|everybody|"
-    r"anyone)\s(?!of )(?:(?!to\s)\w+\s){0,3}?"
-    r"(?:thinks?|says?|assumes?|guess|believes?|expects?|answers?|picks?|chooses?|confuses?|calls?|reach|"
-    r"imagines?|pictures?|associates?|writes?|repl(?:y|ies)|respond|jump|bets?|supposes?|"
-    r"go for|opts? for|mistakes?)\b|"
-    r"\bi\s(?:\w+\s){0,2}?(?:thought|guessed|assumed|expected|believed|suspected|leaned)\b|\bi was (?:sure|about|"
-    r"going|leaning|tempted|"
-    r"convinced|thinking|ready)\b|\bi had [^.,;\n]{1,40} in (?:my |the )?(?:head|mind)|\bmy (?:\w+\s)?(?:instinct|"
-    r"gut|guess|intuition|"
-    r"estimate|impression|hunch|thought|reaction|idea|assumption)\b|\bit(?:['’]s| is| seems| would be) (?:natural|"
-    r"tempting|easy|common) to|"
-    r"\b(?:if|when) you (?:said|thought|guessed|picked|answered)\b|\bthe (?:intuitive|naive|tempting|obvious|natural|"
-    r"usual|expected) (?:\w+ )?(?:answer|guess|reply|response|choice|pick|reading|suspect|candidate|thing|assumption|"
-    r"idea|conclusion|thought|mistake|impression|belief|solution)\b|"
-    r"\b(?:viele|manche|die meisten|alle|fast jeder|jeder|man)\s(?:\w+\s){0,4}?(?:denk|glaub|meint?|sag|tipp|rät|"
-    r"nenn|hält|halten|vermut|"
-    r"erwart|antwort|verwechsel)\w*|\bnaheliegend (?:wäre|ist|war)|"
-    r"\b(?:beaucoup|certains|la plupart|on|les gens|tout le monde)\s(?:\w+\s){0,2}?(?:pens|croi|dirai|imagin|cite|"
-    r"confond|répond|suppos)"
-    r"\w*|\bj['’](?:avais|aurais) (?:d['’]abord )?\w+(?:é|dit|mis|cru)|\bavrei \w+|\b(?:habría|hubiera) \w+o\b|"
-    r"\bit (?:might|may|could|would|can|does) (?:look|seem|sound|appear|feel)|"
-    r"\b(?:muchos|todos|la gente|la mayoría|uno|cualquiera|algunos|todo el mundo)\s(?:\w+\s){0,2}?(?:pens|piens|cree|"
-    r"dirí|dice|imagin|"
-    r"confund|contest|respond|supon)\w*|\bcasi (?:pongo|digo|escribo|contesto|respondo|elijo)|"
-    r"\b(?:molti|tutti|la gente|alcuni|muitos|todos|a gente|as pessoas|alguns)\s(?:\w+\s){0,2}?(?:pens|cred|dic|dir|"
-    r"immagin|imagin|"
-    r"confond|confund|rispond|respond|ach)\w*|"
-    r"(?:многие|все|люди|большинство|некоторые|часто)\s(?:\w+\s){0,3}?(?:дума|счита|говор|полага|отвеча|пута)\w*|"
-    r"(?:人们?|大家|学生|初学者)[^，。]{0,6}(?:以为|认为|觉得|想到|猜|会答|会选|会说)",
-    re.IGNORECASE,
-)
-"""A common belief, or an earlier one of the speaker."""
-_HISTORICAL: Final = re.compile(
-    r"originally|initially|ursprünglich|zunächst|à l['’]origine|originariamente|originalmente",
-    re.IGNORECASE,
-)
-"""First thoughts if somebody has them; otherwise history: "it was originally sung by …"."""
-_APPEARS: Final = re.compile(r"(?:it )?appears(?: to (?:be|have))?(?!\w)|it (?:looks like|seems)", re.IGNORECASE)
-_SOMEBODY: Final = re.compile(
-    r"(?<!\w)(?:i|my|we|people|many|most|one|everyone|you|ich|mein\w?|wir|man|viele|je|j|mon|ma|on|yo|mi|io|mio|eu)"
-    r"(?!\w)",
-    re.IGNORECASE,
-)
-_QUOTATION: Final = re.compile(r"“[^”\n]{8,200}”|„[^“”\n]{8,200}[“”]|\"[^\"\n]{8,200}\"|«[^»\n]{8,200}»")
-_BELIEF: Final = re.compile(
-    r"\b(?:sa(?:y|id|ys)|sound|th(?:ink|ought)|guess|expect|appear|look|seem|tempt|believ|belief|answer|wrong|"
-    r"mistake|instinct|"
-    r"convinced|wrote|assum|suspect|"
-    r"mistook|intuit|(?<!was )(?<!is )(?<!were )(?<!are )(?<!be )used to|had the better|confus|had in mind|idea|impression|candidate|glance|started with|"
-    r"began with|pick|cho(?:o|ose|sen?)\b|read\b|regard|consider|repl(?:y|ies)|respon|to mind|suggest|recko|put\b|"
-    r"intend|"
-    r"bauchgefühl|gilt|gelten|verwechsel|schreiben|geschrieben|rat(?:en|e)\b|"
-    r"dach|denk|glaub|mein|sag|halt|hielt|tipp|schein|vermut|blick|gedanke|hätt|früher|nenn|wirk|"
-    r"pens|croi|croy|cru\b|di[ts]\b|dir(?:ai|ait|ais)\b|sembl|répond|vue|idée|faill|autrefois|hésit|premier abord|intuition|cite|not[eé]|"
-    r"parec|cre[ey]|cre[ií]a|dic(?:e|en|ho)\b|dir(?:ía|ei|ebbe)|ocurr|pon(?:er|ía)|escrib|intuic|contest|respond|vista|antes|casi|supus|idea|"
-    r"cred(?!it)|sembr|primo|dett|ach|diz|diss|lijk|leek|dacht|zeg|gezicht|myśl|wyda|mów|rzut|думал|каз|каж|говор|счита|"
-    r"мысл|взгляд|ошиб|подумал|решил|falsch|irrtum|réflex|in mind)|"
-    r"以为|觉得|认为|会答|会说|直观|想到|看|猜|选|写|答|想|思|見|생각|보|直觉|反应|误|曾|以前|ظن|وهلة|يعتقد",
-    re.IGNORECASE,
-)
-_BUT: Final = re.compile(
-    rf"(?:[,，;；—–]\s?(?:{any_of('but')})[\s,，]?|[;；.。!！,，]\s{{0,4}}(?:{any_of('but')})[\s,，]{{0,2}}|"
-    rf"\s(?:{any_of('but')})\s)",
-    re.IGNORECASE,
-)
-_NEXT: Final = re.compile(r"[;；.。!！]\s{0,4}(?=\S)|[,，]\s?(?=\S)")
-_FULL_STOP: Final = re.compile(r"[;；.。!！]\s{0,4}(?=[^\s\d])|[;；.。!！]\s{1,4}(?=\S)")
-_STOP: Final = re.compile(r"[;.。]\s{0,4}(?=[^\s\d])|[;.。]\s{1,4}(?=\S)")
 _INSTEAD: Final = re.compile(
     rf"(?:^|[.!?;:,\n][\s“\"]{{1,4}}|[。，；\n])(?:(?:so|and|but|then|also|und|et|y)\s)?"
     rf"(?:{any_of('instead')})\s?([^,，.;!?\n]{{1,80}})[,，]\s?",
@@ -144,7 +76,8 @@ _NOT_THEN: Final = re.compile(
     re.IGNORECASE,
 )
 _PARTICIPLE: Final = re.compile(
-    r"(?:it|he|she|they) (?:is|was|are|were) (?:\w+ly\s)?(originally|initially|later|\w+ed|made|held|shown|known|seen|written|sung)\s(?:in|on|at|as|by|"
+    r"(?:it|he|she|they) (?:is|was|are|were) (?:\w+ly\s)?(originally|initially|later|\w+ed|made|held|shown|known|"
+    r"seen|written|sung)\s(?:in|on|at|as|by|"
     r"to|for|from|with|a|the)\s",
     re.IGNORECASE,
 )
@@ -153,11 +86,13 @@ _HAS: Final = re.compile(
     re.IGNORECASE,
 )
 _DO_NOT: Final = re.compile(r"(?:do|does|did)(?!\w)", re.IGNORECASE)
+_BE_NOT: Final = re.compile(r"(?:is|are|was|were)(?!\w)", re.IGNORECASE)
 _THEY: Final = re.compile(r"they(?:['’]re| are| were)(?!\w)", re.IGNORECASE)
 _ALONE: Final = re.compile(r"^(?:it|he|she) (?:is|was) (?:\w+ed|\w+en)\s?[.!]?$", re.IGNORECASE)
 _THERE: Final = re.compile(r"(?<!\w)there(?!\w)", re.IGNORECASE)
 _ALSO: Final = re.compile(
-    r"(?:it|he|she|they) (?:is|was|are|were) (?:also|still)(?!\w)|[^.;\n]{0,60}(?<!\w)(?:it|he|she|they) (?:is|was|does|did)\s?[.!]?$",
+    r"(?:it|he|she|they) (?:is|was|are|were) (?:also|still)(?!\w)|[^.;\n]{0,60}(?<!\w)(?:it|he|she|they) (?:is|"
+    r"was|does|did)\s?[.!]?$",
     re.IGNORECASE,
 )
 _IF: Final = re.compile(r"(?<!\w)(?:if|whether)\s[^.;,\n]*$", re.IGNORECASE)
@@ -226,11 +161,13 @@ _DENIED: Final = (
         re.IGNORECASE,
     ),
     re.compile(
-        r"\bit(?:\sis|['’]s)\s(?:false|wrong|untrue|not true|incorrect)\s(?:that|to say)\s[^.;,\n]{1,100}[.;,]\s(?P<true>\S[^\n]{0,100})$",
+        r"\bit(?:\sis|['’]s)\s(?:false|wrong|untrue|not true|incorrect)\s(?:that|"
+        r"to say)\s[^.;,\n]{1,100}[.;,]\s(?P<true>\S[^\n]{0,100})$",
         re.IGNORECASE,
     ),
     re.compile(
-        r"\sit\s(?:isn['’]t|is not|wasn['’]t|was not)[,;.]\s(?:so\s|but\s)?(?P<true>(?!(?:though|however|either)\W)\S[^\n]{0,80})$",
+        r"\sit\s(?:isn['’]t|is not|wasn['’]t|was not)[,;.]\s(?:so\s|but\s)?(?P<true>(?!(?:though|however|"
+        r"either)\W)\S[^\n]{0,80})$",
         re.IGNORECASE,
     ),
     re.compile(
@@ -248,7 +185,8 @@ _WRONG_ASIDE: Final = re.compile(
     rf"\s[(（](?=[^()（）]{{0,80}}(?:\bdistractor\b|{any_of('wrong')}))[^()（）]{{1,120}}[)）]\s?[.]?$", re.IGNORECASE
 )
 _CONCEDED: Final = re.compile(
-    r"(?:although|though|even though|while|whereas|despite|obwohl|auch wenn|bien que|même si|aunque|in contrast (?:to|with))\s"
+    r"(?:although|though|even though|while|whereas|despite|obwohl|auch wenn|bien que|même si|aunque|"
+    r"in contrast (?:to|with))\s"
     r"[^,.;\n]{3,80},\s(?P<true>(?:it|he|she|they)\s(?:is|was|were|are)\s[^\n]{1,100})$",
     re.IGNORECASE,
 )
@@ -256,7 +194,8 @@ _LONGEST_FRAGMENT: Final = 4
 _REJECTED: Final = re.compile(
     r"(?:(?:[,，;；—–]\s?(?:(?:and|und|et|y|e)\s)?|\s(?:and|und|et|y|e)\s)"
     r"(?:(?:not|never|nicht|pas|non|no|não|niet|nie|не|kein\w{0,2})\s|(?:而|并)?不是)|"
-    r"[,，]?\s(?:unlike|in contrast (?:to|with)|anders als|im gegensatz zu|contrairement à|a diferencia de|rather than|instead of|as opposed to|statt|anstatt|plutôt que|au lieu d[eu']|en vez de|en lugar de|"
+    r"[,，]?\s(?:unlike|in contrast (?:to|with)|anders als|im gegensatz zu|contrairement à|a diferencia de|"
+    r"rather than|instead of|as opposed to|statt|anstatt|plutôt que|au lieu d[eu']|en vez de|en lugar de|"
     r"invece di|"
     r"anziché|em vez de)\s)(?!(?:only|just|because|when|if|by|weil|nur|to|merely|that|so|too|"
     r"very|yet)\b)(?:(?!(?:so|is|are|it|because)\s)[^\s,;，；]+\s){0,5}[^\s,;，；]+\s?$",
@@ -270,25 +209,10 @@ _SUBJECT_VERB: Final = re.compile(
     rf"(?:{any_of('it_is')})(?!\w|['’]\w)|\s(?:is|was|are|were|ist|war|sind|est|était|es|son|era|fue|è|é|это)\s|是",
     re.IGNORECASE,
 )
-_HOWEVER: Final = re.compile(
-    r"(?P<true>[^\n,，.;]{1,60}),\s(?:however|though|in fact|in truth|actually|jedoch|allerdings|en revanche|en fait|"
-    r"cependant|pourtant|"
-    r"sin embargo|en cambio|en realidad|invece|però|tuttavia|porém|no entanto|однако),\s",
-    re.IGNORECASE,
-)
-_CONCESSION: Final = re.compile(
-    r"(?:although|though|even though|while|despite|obwohl|auch wenn|wenn auch|bien que|même si|aunque|si bien|"
-    r"sebbene|anche se|embora|"
-    r"хотя|虽然|尽管)(?!\w)",
-    re.IGNORECASE,
-)
 _YES: Final = re.compile(
     r"(?:yes|no|ja|nein|oui|non|sí|no|sì|да|нет|perhaps|maybe|probably|usually|certainly|why|of course)(?!\w)",
     re.IGNORECASE,
 )
-_ARTICLE: Final = re.compile(r"(?:the|der|die|das|le|la|el|il|o|a)\s|l['’]", re.IGNORECASE)
-_BE: Final = re.compile(r"(?:is|are|was|were|ist|sind|war|est|était|es|fue|è|é)\s", re.IGNORECASE)
-_AFTER_COMMA: Final = re.compile(r"[,，]\s?(?=\S)")
 
 
 def _pair(first: str, second: str) -> re.Pattern[str]:
@@ -324,15 +248,8 @@ def contrast(text: str, left: int, right: int) -> Span | None:
     return best
 
 
-def _last(pattern: re.Pattern[str], text: str, left: int) -> re.Match[str] | None:
-    last = None
-    for match in pattern.finditer(text, left):
-        last = match
-    return last
-
-
 def _replied(text: str, left: int) -> Span | None:
-    found = _last(_NO, text, left)
+    found = last_match(_NO, text, left)
     if found is None or not text[found.end() :].strip() or not text[left : found.start()].strip():
         return None
     listed = sentences(text, found.end(), len(text))
@@ -344,7 +261,7 @@ def _replied(text: str, left: int) -> Span | None:
 def _not_but(text: str, left: int) -> Span | None:
     best: Span | None = None
     for pattern in _PAIRS:
-        found = _last(pattern, text, left)
+        found = last_match(pattern, text, left)
         if found is None:
             continue
         sentence = sentences(text, found.end(), min(len(text), found.end() + LONGEST_SENTENCE))[:1]
@@ -360,26 +277,29 @@ def _not_but(text: str, left: int) -> Span | None:
 
 
 def _not_then(text: str, left: int) -> Span | None:
-    found = _last(_NOT_THEN, text, left)
+    found = last_match(_NOT_THEN, text, left)
     if found is None:
         return None
-    span = trimmed(text, *found.span("next"))
+    left, right = trimmed(text, *found.span("next"))
     negated = text[found.start() : found.start("next")]
-    participle = _PARTICIPLE.match(text, *span)
-    other_verb = participle is not None and re.search(rf"\s{participle[1]}(?!\w)", negated) is None
-    has = _HAS.match(text, *span) is not None and re.match(r"(?:is|are|was|were)(?!\w)", negated, re.IGNORECASE)
-    verbal = _DO_NOT.match(negated) is not None and (
-        _THEY.match(text, *span) is not None or participle is not None or _ALONE.search(text, *span) is not None
-    )
-    there = _THERE.match(text, *span) is not None and _THERE.search(negated) is None
-    if verbal or there or _ALSO.match(text, *span) or _IF.search(text, max(left, found.start() - 60), found.start()):
-        return None
-    owned = _OWNED.match(text, *span) is not None and re.match(r"(?:do|does|did)(?!\w)", negated, re.IGNORECASE)
-    return None if other_verb or has or owned else span
+    conditional = _IF.search(text, max(0, found.start() - 60), found.start()) is not None
+    return None if conditional or _goes_on(text[left:right], negated) else (left, right)
+
+
+def _goes_on(said: str, negated: str) -> bool:
+    """Return True if a sentence after a negated one only tells more: its verb is another, so it is no contrast."""
+    participle = _PARTICIPLE.match(said)
+    if participle is not None and re.search(rf"\s{participle[1]}(?!\w)", negated) is None:
+        return True
+    if _DO_NOT.match(negated) is not None:
+        return any(pattern.match(said) for pattern in (_THEY, _ALONE, _OWNED, _PARTICIPLE, _ALSO))
+    has = _HAS.match(said) is not None and _BE_NOT.match(negated) is not None
+    there = _THERE.match(said) is not None and _THERE.search(negated) is None
+    return has or there or _ALSO.match(said) is not None
 
 
 def _is_wrong(text: str, left: int) -> Span | None:
-    found = _last(_WRONG, text, left)
+    found = last_match(_WRONG, text, left)
     if found is None or len(text) - found.end() > 200 or not text[found.end() :].strip():
         return None
     before = text[left : found.start()].strip()
@@ -390,71 +310,22 @@ def _is_wrong(text: str, left: int) -> Span | None:
 
 
 def _neither(text: str, left: int) -> Span | None:
-    found = _last(_NEITHER, text, left)
+    found = last_match(_NEITHER, text, left)
     return None if found is None else trimmed(text, found.end(), len(text))
-
-
-def _first_thought(text: str, left: int) -> Span | None:
-    text = _QUOTATION.sub(lambda quoted: "_" * len(quoted[0]), text)
-    supposed = _SUPPOSED.search(text, left)
-    thought = supposed or _FIRST.search(text, left)
-    if thought is None or text[left : thought.start()].count(".") > 2:
-        return None
-    if supposed is None and _BELIEF.search(text, left, min(len(text), thought.end() + 160)) is None:
-        return None
-    if supposed is None and _HISTORICAL.match(thought[0]) is not None:
-        stop = _FULL_STOP.search(text, thought.end())
-        begun = _last(_FULL_STOP, text[: thought.start()], left)
-        counted = re.match(r"\s[$€£]?\d", text[thought.end() : thought.end() + 3]) is not None
-        if (
-            not counted
-            and _SOMEBODY.search(text, begun.end() if begun else left, stop.start() if stop else len(text)) is None
-        ):
-            return None
-    conceded = _conceded(text, left, thought.end())
-    turn = conceded or _last(_BUT, text, thought.end())
-    if supposed is None and _APPEARS.match(text, thought.start()) is not None and turn is None:
-        return None
-    if turn is None:
-        turn = _last(_FULL_STOP, text, thought.end()) or _last(_NEXT, text, thought.end())
-        if turn is None:
-            return None
-    elif conceded is None:
-        turn = _last(_STOP, text, turn.end()) or turn
-    sentence = _last(_FULL_STOP, text, left)
-    named = _HOWEVER.match(text, sentence.end() if sentence else left)
-    rest = trimmed(text, turn.end(), len(text))
-    if named is not None and len(named["true"].split()) <= 5:
-        subject = _ARTICLE.match(named["true"]) is None or _BE.match(text, named.end()) is None
-        if subject:
-            return named.span("true")
-        is_ = _BE.match(text, named.end())
-        return trimmed(text, is_.end() if is_ else named.end(), len(text))
-    return rest if rest[0] < rest[1] else None
-
-
-def _conceded(text: str, left: int, thought: int) -> re.Match[str] | None:
-    """Return the comma after "although X comes to mind", if the first thought stands in such a clause."""
-    begun = _last(_FULL_STOP, text[:thought], left)
-    start = begun.end() if begun else left
-    if _CONCESSION.match(text, start) is None:
-        return None
-    end = _FULL_STOP.search(text, thought)
-    return _last(_AFTER_COMMA, text[: end.start()] if end else text, thought)
 
 
 def _same_verb(text: str, left: int) -> Span | None:
     """Return what follows the verb that a negated sentence repeats: "don't use X, use Y"."""
     best: Span | None = None
     for pattern in (*_SAME_VERB, _SAME_SUBJECT):
-        found = _last(pattern, text, left)
+        found = last_match(pattern, text, left)
         if found is not None and (best is None or found.start("true") > best[0]):
             best = sentences(text, *found.span("true"))[0]
     return best
 
 
 def _dismissed(text: str, left: int) -> Span | None:
-    found = _last(_DISMISSED, text, left)
+    found = last_match(_DISMISSED, text, left)
     return None if found is None else trimmed(text, *found.span("true"))
 
 
@@ -496,28 +367,28 @@ def _denied(text: str, left: int) -> Span | None:
 
 
 def _instead(text: str, left: int) -> Span | None:
-    if (linked := _last(_INSTEAD_IS, text, left)) is not None and len(text) - linked.end() <= 100:
+    if (linked := last_match(_INSTEAD_IS, text, left)) is not None and len(text) - linked.end() <= 100:
         return trimmed(text, linked.end(), len(text))
-    found = _last(_INSTEAD, text, left)
+    found = last_match(_INSTEAD, text, left)
     if found is None or len(text) - found.end() > 200:
         return None
     span = trimmed(text, found.end(), len(text))
-    if span[0] >= span[1]:
-        return None
-    if _PRO_VERB.search(text, *span) is not None:
-        return span
-    if (linked := _LINKED.search(text, *span)) is not None and _UNLIKE.match(found[0].strip(' .!?;:,\n“"')) is not None:
-        subject = trimmed(text, span[0], linked.start())
-        predicate = text[linked.end() : span[1]]
-        if predicate == predicate.lower() and not re.search(r"\d", predicate) and len(predicate.split()) <= 3:
-            return span if _BY_NAME.match(text, *subject) is not None else subject
-    if linked is None:
-        # Without a verb to divide at, the true part has as many words as the one that it replaces.
-        count = len(found[1].split())
-        tail = re.search(rf"(?:\S+\s+){{{count - 1}}}\S+$", text[span[0] : span[1]]) if count <= 4 else None
-        if tail is not None:
-            return span[0] + tail.start(), span[1]
-    return span
+    if span[0] >= span[1] or _PRO_VERB.search(text, *span) is not None:
+        return span if span[0] < span[1] else None
+    if (linked := _LINKED.search(text, *span)) is not None:
+        unlike = _UNLIKE.match(found[0].strip(' .!?;:,\n“"')) is not None
+        return (_compared(text, *span, linked) if unlike else None) or span
+    # Without a verb to divide at, the true part has as many words as the one that it replaces.
+    count = len(found[1].split())
+    tail = re.search(rf"(?:\S+\s+){{{count - 1}}}\S+$", text[span[0] : span[1]]) if count <= 4 else None
+    return span if tail is None else (span[0] + tail.start(), span[1])
+
+
+def _compared(text: str, left: int, right: int, linked: re.Match[str]) -> Span | None:
+    """Return the subject if it is what differs: "Unlike reptiles, birds are warm-blooded" is about birds."""
+    predicate = text[linked.end() : right]
+    plain = predicate == predicate.lower() and re.search(r"\d", predicate) is None and len(predicate.split()) <= 3
+    return trimmed(text, left, linked.start()) if plain and _BY_NAME.match(text, left, right) is None else None
 
 
 def _parallel(text: str, begin: int, tail: re.Match[str]) -> int | None:
@@ -537,7 +408,7 @@ _FINDERS: Final = (
         _denied,
         _is_wrong,
         _neither,
-        _first_thought,
+        first_thought,
         _instead,
         _rejected,
     ),

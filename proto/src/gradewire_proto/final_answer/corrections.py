@@ -6,7 +6,7 @@ Only the last 4 000 characters are searched, and each sentence up to 600 charact
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, sentences
+from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, last_match, sentences
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
@@ -73,6 +73,9 @@ _CONTINUES: Final = re.compile(
     r"[:：]\s?\S|[,，]\s?\S{1,12}\s(?:ist es|so)|\bso\b|也就是|应该|\balso\b|\bdonc\b|应为|->|=",
     re.IGNORECASE,
 )
+_TAKEN_BACK: Final = re.compile(
+    r"(?<!\w)i (?:take|withdraw|retract) [^,.;\n]{1,40}? back(?!\w)|ich nehme [^,.;\n]{1,40}? zurück", re.IGNORECASE
+)
 _LATER_HALF: Final = re.compile(
     r"[;；]\s{0,2}(?=[^;；\n]{1,80}?\s(?:is|are|was|ist|sind|war|est|es|son|è|é|это)\s|.{0,12}是)", re.IGNORECASE
 )
@@ -87,7 +90,8 @@ _CONFIRMED: Final = re.compile(
     re.IGNORECASE,
 )
 _EXPLAINED: Final = re.compile(
-    r"(?:that|this|das|dies|c|ce|cela|ça|eso|esto|questo|isso|那|这)(?:['’]s| is| was| would be|['’]d be| isn['’]t| wasn['’]t| ist|"
+    r"(?:that|this|das|dies|c|ce|cela|ça|eso|esto|questo|isso|那|这)(?:['’]s| is| was| would be|['’]d be| isn['’]t|"
+    r" wasn['’]t| ist|"
     r" war| wäre|['’]est| était| serait| es| sería| è| sarebbe| é| seria|是)(?!\w)|那是|这是|"
     r"(?:that|it|this|he|she) (?:isn['’]t|is not|wasn['’]t|was not|can['’]t be|cannot be)(?!\w)",
     re.IGNORECASE,
@@ -96,20 +100,23 @@ _REFERS: Final = re.compile(
     r"(?:its|he|she|they|his|her|their|which|sie|er|ihre?|seine?|son|sa|su)(?!\w)", re.IGNORECASE
 )
 _STRUCK_OUT: Final = (
-    r"(?:crossed[ -]out|struck[ -](?:out|through|off)|scored out|rubbed out|scratched out|lined through|strikethrough|struck|"
+    r"(?:crossed[ -]out|struck[ -](?:out|through|off)|scored out|rubbed out|scratched out|lined through|"
+    r"strikethrough|struck|"
     r"deleted|erased|durchgestrichen|gestrichen|gelöscht|rayé|barré|biffé|supprimé|tachado|borrado|cancellato|barrato|riscado|"
     r"зачёркнуто|зачеркнуто|划掉|删除|删去)"
 )
 _STRUCK_NOTE: Final = re.compile(
     rf"[(\[](?:(?P<inside>[\"“‘'`]?[^()\[\]\n]{{1,40}}?)\s(?:(?:has|have) been|was|is)\s)?{_STRUCK_OUT}"
-    r"(?P<by>\sby [^()\[\]:,;\n]{1,24})?(?:[,;:]?\s(?:and )?(?:replaced by|changed to|now|new|ersetzt durch|remplacé par)?[:]?\s?"
+    r"(?P<by>\sby [^()\[\]:,;\n]{1,24})?(?:[,;:]?\s(?:and )?(?:replaced by|changed to|now|new|ersetzt durch|"
+    r"remplacé par)?[:]?\s?"
     r"(?P<other>[^()\[\]\n]{1,60}))?[)\]]",
     re.IGNORECASE,
 )
 _NEW: Final = re.compile(r"\s?[(\[](?:new|neu|nouveau|nuevo|inserted|added|corrected)[)\]]\s?[.]?$", re.IGNORECASE)
 _TICKED: Final = re.compile(r"[✗✘❌×✕]\ufe0f?\s{0,4}(?P<true>[^✗✘❌✕✓✔✅\n]{1,60}?)\s?[✓✔✅]\ufe0f?\s?[.]?$")
 _READ: Final = re.compile(
-    r"[(\[](?:sic[,;:]?\s)?(?:read|recte|correctly|should be|richtig|lies|lire|lisez|léase|leggi)[:]?\s(?P<true>[^()\[\]\n]{1,60})[)\]]",
+    r"[(\[](?:sic[,;:]?\s)?(?:read|recte|correctly|should be|richtig|lies|lire|lisez|léase|"
+    r"leggi)[:]?\s(?P<true>[^()\[\]\n]{1,60})[)\]]",
     re.IGNORECASE,
 )
 _MOST_STRUCK_WORDS: Final = 6
@@ -231,6 +238,8 @@ def explains_rejected(text: str, span: Span, following: Span) -> bool:
 
 def _without_excuse(text: str, span: Span) -> Span | None:
     """Return a sentence, without an excuse at its start if a statement follows; None if the sentence only excuses."""
+    if _TAKEN_BACK.search(text, *span) is not None:
+        return None
     half = _LATER_HALF.search(text, *span)
     excused = _EXCUSE.match(text, *span) is not None or _FAULT.match(text, *span) is not None
     if half is not None and (excused or _DEMONSTRATIVE.match(text, *span) is not None):
@@ -250,10 +259,7 @@ def replacement(text: str) -> Span | None:
     begin = max(0, len(text) - LONGEST_SENTENCE)
     if (named := _TICKED.search(text, begin) or _READ.search(text, begin)) is not None:
         return named.span("true")
-    note = None
-    for note in _STRUCK_NOTE.finditer(text, begin):
-        pass
-    if note is None:
+    if (note := last_match(_STRUCK_NOTE, text, begin)) is None:
         return None
     line = text.rfind("\n", 0, note.start()) + 1
     stripped = text[note.end() :].strip(" .,;:→\n")

@@ -41,7 +41,8 @@ _INNER_KEY: Final = re.compile(
 _MOST_NESTED: Final = 3
 _MOST_INNER: Final = 400
 _ONLY_PAIR: Final = re.compile(
-    r"\{\s{0,8}\"[\w -]{1,40}\"\s{0,8}:\s{0,8}(?P<value>\"[^\"\\{}\n]{1,200}\"|-?\d[\d.]*)\s{0,8}\}\s{0,8}(?:```)?\s{0,8}\Z"
+    r"\{\s{0,8}\"[\w -]{1,40}\""
+    r"\s{0,8}:\s{0,8}(?P<value>\"[^\"\\{}\n]{1,200}\"|-?\d[\d.]*)\s{0,8}\}\s{0,8}(?:```)?\s{0,8}\Z"
 )
 _VALUE: Final = re.compile(r"-?[\w.+%/-]{1,60}")
 _CALL: Final = re.compile(

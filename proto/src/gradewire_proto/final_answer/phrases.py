@@ -115,7 +115,8 @@ _PLAYED: Final = re.compile(
     r"final\s(?:is|was)\s(?:\w+ed|held|won|lost|drawn)\s(?:in|on|at|by|to|for)\s", re.IGNORECASE
 )
 _SIDE: Final = re.compile(
-    r"(?:the )?right (?:to|side|hand|arm|foot|leg|eye|ear|half|wing|bank|ventricle|atrium|lung|kidney|shoulder|edge|corner)"
+    r"(?:the )?right (?:to|side|hand|arm|foot|leg|eye|ear|half|wing|bank|ventricle|atrium|lung|kidney|shoulder|"
+    r"edge|corner)"
     r"(?!\w)",
     re.IGNORECASE,
 )
@@ -170,7 +171,8 @@ _SO_LETTER: Final = re.compile(
     re.IGNORECASE,
 )
 _LETTER_END: Final = re.compile(
-    rf"\s(?:is|be|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:(?:under|listed as|listed under|given by|marked|labelled|unter|sous)\s)?(?:the\s|die\s|la\s|"
+    rf"\s(?:is|be|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:(?:under|listed as|listed under|given by|marked|"
+    rf"labelled|unter|sous)\s)?(?:the\s|die\s|la\s|"
     rf"option\s|letter\s)?{_LETTER}(?=\s?[.!]?\s*$)",
     re.IGNORECASE,
 )

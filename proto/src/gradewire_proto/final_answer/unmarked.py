@@ -47,7 +47,8 @@ _CONSEQUENCE: Final = re.compile(
     re.IGNORECASE,
 )
 _TOTALS: Final = re.compile(
-    r"(?:altogether|in total|in all|so|thus|hence|therefore|then|insgesamt|zusammen|also|somit|damit|en tout|au total|donc|"
+    r"(?:altogether|in total|in all|so|thus|hence|therefore|then|insgesamt|zusammen|also|somit|damit|en tout|"
+    r"au total|donc|"
     r"en total|entonces|in totale|quindi|no total)(?!\w)[\s,]{1,2}(?=\D{1,40}\d[\d.,]*\s?\w{0,20}\s?\w{0,12}[.!]?$)",
     re.IGNORECASE,
 )
@@ -73,13 +74,15 @@ _OR: Final = re.compile(r"\s(?:or|and|oder|und|ou|et|o|y|e)\s")
 _EQUATION: Final = re.compile(r"\$?[a-zA-Z]\s?[=≈]\s?[^=≈\n]{1,40}")
 _SO: Final = re.compile(
     rf"(?:^|(?<=[,;，；.。—–\n])\s?|(?<=[,;.—–\n]\s))(?:(?:and|und|et|y)\s)?(?:(?:{any_of('so')})[,，:：]?\s{{0,2}}){{1,2}}"
-    r"(?!\s{0,2}it (?:is|was) (?:\w+ly\s)?(?:also|best|common|difficult|hard|important|impossible|necessary|often|possible|"
+    r"(?!\s{0,2}it (?:is|was) (?:\w+ly\s)?(?:also|best|common|difficult|hard|important|impossible|necessary|often|"
+    r"possible|"
     r"typically|generally|usually|considered|recommended|not|\w+ed)(?!\w))"
     rf"(?=(?P<equation>[a-zA-Z]\s?=)|(?:{any_of('it_is')})(?!\w)|(?:about\s)?[-−$€£]?\d)",
     re.IGNORECASE,
 )
 _MUST_BE: Final = re.compile(
-    r"(?:es|das|dies) (?:muss|kann|dürfte|müsste) (?:sich )?(?:also|daher|somit|demnach|folglich|wohl|nur)\s(?:(?:um|nur)\s)?"
+    r"(?:es|das|dies) (?:muss|kann|dürfte|müsste) (?:sich )?(?:also|daher|somit|demnach|folglich|wohl|"
+    r"nur)\s(?:(?:um|nur)\s)?"
     r"(?P<true>[^,.;\n]{1,60}?)\s(?:sein|handeln)(?=[,.;\s]|$)",
     re.IGNORECASE,
 )
@@ -90,7 +93,8 @@ _CALLED: Final = re.compile(
 )
 _SPACED: Final = re.compile(r"\s")
 _MAKES: Final = re.compile(
-    r"(?<![a-zà-ÿ])(?:that makes|that is|that gives|this makes|gives|makes|macht zusammen|macht|ergibt|cela fait|ça fait|"
+    r"(?<![a-zà-ÿ])(?:that makes|that is|that gives|this makes|gives|makes|macht zusammen|macht|ergibt|cela fait|"
+    r"ça fait|"
     r"cela donne|font|"
     r"eso da|eso hace|son|dan|fanno|fa|isso dá|dá|在一共是|一共是|一共有|总共是|总共有|共有|共是|left with|in total|"
     r"en total|"
