@@ -124,9 +124,11 @@ def first_thought(text: str, left: int) -> Span | None:
 
 def _is_belief(text: str, left: int, thought: re.Match[str]) -> bool:
     """Return True if words such as "at first" or "originally" stand with a belief, not in a piece of history."""
+    if re.match(r"\s[$€£]?\d", text[thought.end() : thought.end() + 3]):
+        return True  # "Initially 40, then 32"
     if _BELIEF.search(text, left, min(len(text), thought.end() + 160)) is None:
         return False
-    if _HISTORICAL.match(thought[0]) is None or re.match(r"\s[$€£]?\d", text[thought.end() : thought.end() + 3]):
+    if _HISTORICAL.match(thought[0]) is None:
         return True
     begun = last_match(_FULL_STOP, text[: thought.start()], left)
     stop = _FULL_STOP.search(text, thought.end())

@@ -26,6 +26,7 @@ _ITEM: Final = re.compile(r"[|#*•>\\-]|\d+[.)]\s")
 _ARITHMETIC: Final = re.compile(
     r"[\d)²³%!]\s?[-+*/×·÷−:=≈x]\s?[\d(]|=\s?\d|\d\s?(?:(?:and|plus|und|et|y|km|g|kg)(?!\w)|€)"
 )
+_UNKNOWN: Final = re.compile(r"(?<![A-Za-z])[xyz](?![A-Za-z])\s?(?:[-+^²³*/)]|\\)")
 _SUM: Final = re.compile(r"=\s?\d")
 _PART: Final = re.compile(r"[,，、;；](?=\s?\S)(?!\d)")
 _SOLUTIONS: Final = re.compile(
@@ -181,8 +182,10 @@ def _equated(text: str, left: int, right: int) -> Span | None:
 
 
 def _reckons(sentence: str) -> bool:
-    """Return True if a sentence is arithmetic: a number stands before its last equals sign, and it is no code."""
+    """Return True if a sentence is arithmetic: a number before its last equals sign, no unknown there, and no code."""
     before = re.split("[=≈]", sentence)[-2]
+    if _UNKNOWN.search(before) is not None:
+        return False
     return (re.search(r"\d", sentence[: sentence.rfind(before) + len(before)]) is not None) and not re.search(
         r"://|==|[?&]\w+=|\w\(\w+=|[;{]$", sentence
     )
