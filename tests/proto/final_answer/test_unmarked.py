@@ -8,7 +8,7 @@ from gradewire_proto.final_answer import find_final_answer
 @pytest.mark.parametrize(
     ("completion", "answer", "position"),
     [
-        ("Venus, not Mars.", "Venus, not Mars.", "whole"),
+        ("Venus, not Mars.", "Venus", "correction"),
         ('print("Rome")', 'print("Rome")', "whole"),
         ("**B**", "B", "line"),
         ("**B) Rome**", "B", "line"),
@@ -60,9 +60,9 @@ from gradewire_proto.final_answer import find_final_answer
         ("<del>Paris</del> London", "London", "whole"),
         ("| **Answer** | **5** |", "| **Answer** | **5** |", "whole"),
         ("Not Edison. Tesla.", "Tesla", "correction"),
-        ("It's false that Edison did it; Tesla did.", "It's false that Edison did it; Tesla did.", "whole"),
+        ("It's false that Edison did it; Tesla did.", "Tesla", "correction"),
         ("The inventor was Tesla, not Edison.", "Tesla", "correction"),
-        ("Tesla, and not Edison.", "Tesla, and not Edison.", "whole"),
+        ("Tesla, and not Edison.", "Tesla", "correction"),
         ("15 - 8 = 7", "7", "calculation"),
         ("6 × 7 = 42, plus 8 gives 50.", "50", "calculation"),
         (

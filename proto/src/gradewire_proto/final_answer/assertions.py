@@ -23,7 +23,8 @@ _IT_IS: Final = re.compile(
     re.IGNORECASE,
 )
 _VERB: Final = re.compile(
-    rf"\s(?:{any_of('verbs', 'it_is')})(?:\s(?:actually|really|therefore|also|only|in fact|tatsächlich|aber|jedoch|"
+    rf"(?<!\sa)(?<!\sby)(?<!\sthis)\s(?:{any_of('verbs', 'it_is')})(?!\sup\s)(?:\s(?:actually|really|therefore|"
+    rf"also|only|in fact|tatsächlich|aber|jedoch|"
     rf"donc|doch|en realidad))?(?:\s{{1,4}}|\s?[:：]\s?)(?=\S)",
     re.IGNORECASE,
 )
@@ -37,22 +38,43 @@ _CONCLUDES: Final = re.compile(
 )
 _COLON: Final = re.compile(r"(?:：|:(?!\d))\s{0,4}(?=\S)")
 _CLEFT: Final = re.compile(
-    r"\s(?:that|who|which|qui|que|dont|che)\s|\squ['’](?=il|elle|on|ils)|,\s(?:der|die|das|den|qui|que|che)\s|"
+    r"(?<!\sin)(?<!\son)(?<!\sat)(?<!\sof)(?<!\sby)(?<!\sto)(?<!\sfor)(?<!\sfrom)(?<!\swith)\s(?:that|who|which|qui|que|dont|che)\s|\squ['’](?=il|elle|on|ils)|,\s(?:der|die|das|den|qui|que|che)\s|"
     r"\s(?:in Python|here)(?=\s|$)",
     re.IGNORECASE,
 )
 _BY: Final = re.compile(r"(?:\w+ed|made|given|written|built|driven|shown)\s(?:with|by|in|as|from)\s(?=\S)")
 _ABOUT: Final = re.compile(r"(?:um|jedoch um|aber um)\s(?=(?:den|die|das|ein|eine|einen)\s|[A-ZÄÖÜ])")
 _OBJECT: Final = re.compile(r"(?:you|us|me|dir|uns|ihnen|nous|vous)\s(?=\S)", re.IGNORECASE)
-_YOU_DO: Final = re.compile(r"(?:you|we|one|man|on|du)\s[^\W\d_]+\s(?=\S)", re.IGNORECASE)
+_YOU_DO: Final = re.compile(
+    r"(?:you|we|one|man|on(?!\s(?:the|an?|his|her|my|its|top)\s)|du)\s[^\W\d_]+\s(?=\S)", re.IGNORECASE
+)
 _PASSIVE: Final = re.compile(r"[^\W\d_]+(?:ed|en|é|ée|és|ido|ado|to|ta|t)\s?[.!]?$")
 _ELLIPSIS: Final = re.compile(
-    r"\s(?:(?:did|does)(?: (?:it|so|this|that|the job|the trick))?|do|was|is|were|has|had)\s?\.?$"
+    r"\s(?:(?:did|does)(?: (?:it|so|this|that|the job|the trick))?|do|was|is|are|were|has|have|had|can|could|"
+    r"will)\s?\.?$"
 )
 _TRAILING: Final = re.compile(
     r"\s(?:instead|after all|though|altogether|in all|in total|insgesamt|zusammen|en tout|en total|it is|ist es|"
     r"that was)\s?[.]?$"
 )
+_REASON_FIRST: Final = re.compile(
+    r"(?:since|because|as|given that|da|weil|como|ya que|puisque|comme|poiché|siccome|"
+    r"já que)\s[^,.;:\n]{3,80},\s(?=\S)",
+    re.IGNORECASE,
+)
+_EXCUSED: Final = re.compile(rf"[,;]\s(?={any_of('excuse')})", re.IGNORECASE)
+_PSEUDO_CLEFT: Final = re.compile(
+    r"(?P<subject>(?!(?:it|that|this|here)\s)\S+(?:\s\S+){0,5}?)\s(?:is|are|was|were)\s(?:what|the ones?\s(?:that|"
+    r"who|which))\s",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(
+    r"(?P<subject>(?!(?:It|That|This|The|Der|Die|Das|He|She|They|There|These|Those|We|I|You|What|Which|My|His|Her|Its|Their|A|An)"
+    r"\b)[A-ZÀ-Þ\d][^\s,.;]*(?:\s[^\s,.;]+){0,4}?)\s(?:is|was|are|were)\sthe\s[a-z][a-z\s-]{1,60}\.?"
+)
+"""A name that a sentence describes: "Liszt is the composer."."""
+_HIS: Final = re.compile(r"[^s\s]\sson\s", re.IGNORECASE)
+"""The French possessive, where the Spanish verb would follow a plural."""
 _COUNTED: Final = re.compile(
     r"\s(?:altogether|together|in all|in total|in the end|left(?: over)?|each|remaining|insgesamt|zusammen|übrig|"
     r"en tout|ensemble|"
@@ -81,7 +103,7 @@ _EQUALS: Final = re.compile("[=≈]")
 _ANOTHER: Final = re.compile(r"\b(?:or|oder|ou|o|and|und|et|y|e)\b\s*\w{1,3}\s?$|或")
 _VARIABLE: Final = re.compile(r"(?:^|(?<!\d)[\s,，。])([a-zA-Z])\s?$")
 _RESULT: Final = re.compile(
-    rf"[=≈]\s?(-?{_NUMBER}(?:\.\.\.|…|(?:\s?(?:km/h|m/s²?|°C|cm[²³]?|m[²³]|km[²]?|kg|mm|ml|dl|cl|mg|kJ|kWh?|Wh|Hz|"
+    rf"[=≈]\s?(-?{_NUMBER}(?:\.\.\.|…|(?:\s?π)?(?:\s?(?:km/h|m/s²?|°C|cm[²³]?|m[²³]|km[²]?|kg|mm|ml|dl|cl|mg|kJ|kWh?|Wh|Hz|"
     rf"MB|GB|kN|Ω|€|%|[a-zA-ZµΩ]{{1,3}}(?=[\s.,;]|$)|[\u4e00-\u9fff]{{1,2}}(?=$|[。，])))?))"
 )
 
@@ -94,6 +116,12 @@ def asserted_answer(text: str, left: int, right: int) -> Span:
     right = min(right, left + LONGEST_SENTENCE)
     left, right = trimmed(text, left, right)
     left = _after(_LEAD, text, left, right)
+    left = _after(_REASON_FIRST, text, left, right)
+    if (cleft := _PSEUDO_CLEFT.match(text, left, right) or _NAMED.fullmatch(text, left, right)) is not None:
+        return trimmed(text, *cleft.span("subject"))
+    if (excused := _EXCUSED.search(text, left + 1, right)) is not None:
+        restated = _COLON.search(text, excused.end(), right)
+        left, right = (restated.end(), right) if restated is not None else (left, excused.start())
     if (letter := choice(text, left, right)) is not None:
         return letter
     left, right = _concluding(text, left, right)
@@ -143,6 +171,8 @@ def _after_verb(text: str, left: int, right: int) -> int:
         return _after(_IT_IS, text, it_is, right)
     bracket = text.find(" (", left, right)
     verb = _VERB.search(text, left, right if bracket < 0 else bracket + 2)
+    if verb is not None and _HIS.match(text, verb.start() - 1, right) is not None:
+        verb = None
     if _AMOUNT.match(text, left, right) is not None:
         return left
     if verb is not None and len(text[left : verb.start()].split()) <= 14:

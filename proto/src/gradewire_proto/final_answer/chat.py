@@ -13,9 +13,17 @@ from gradewire_proto.final_answer.words import any_of
 _CLOSER: Final = re.compile(
     rf"[\s(*_¡¿\"-]{{0,8}}(?:{any_of('closer')})(?!\w|['’])|[\s(]{{0,4}}(?:{any_of('closer')})", re.IGNORECASE
 )
+_IF_YOU: Final = re.compile(
+    r"[\s(*_]{0,8}if you(?:['’]d| would| ever| still)? (?:have|need|want|like|wish|prefer|enjoy|found|share|tell|"
+    r"provide|let|get stuck|"
+    r"run into|are (?:interested|curious|looking|unsure))(?!\w)|[\s(*_]{0,8}if you[^.\n]{0,120}\b(?:let me know|"
+    r"tell me|just ask|"
+    r"feel free|(?-i:please)|i can|i['’]d be|i['’]ll|i would|ask me|happy to)\b",
+    re.IGNORECASE,
+)
 _OPENER: Final = re.compile(
-    rf"[¡\s]{{0,4}}(?:{any_of('opener')})(?:[,，]\s?(?:{any_of('opener')})){{0,2}}(?:[^.!?:。！,，]{{0,24}}[.!。！:：]|"
-    rf"[,，:：]|\s[—–-](?=\s))\s{{0,4}}(?:👋\s?)?",
+    rf"[¡\s]{{0,4}}(?:{any_of('opener')})(?:[,，]\s?(?:{any_of('opener')})){{0,2}}(?:[^.!?:。！,，]{{0,24}}(?:[.!。！：]|:(?!\d))|"
+    rf"[,，：]|:(?!\d)|\s[—–-](?=\s))\s{{0,4}}(?:👋\s?)?",
     re.IGNORECASE,
 )
 _IT_IS: Final = re.compile(rf"(?:{any_of('it_is')})(?:(?!\w|['’]\w)|(?<=[\u4e00-\u9fff]))\s?(?=\S)", re.IGNORECASE)
@@ -49,6 +57,14 @@ _ADDRESSED: Final = re.compile(
     r"[^.!?:。！？\n]{0,40}?(?<!\w)(?:you|dir|ihnen|Ihnen|euch|te|vous|ti|lhe|вам|тебе|您|"
     r"你)(?!\w)[^.!?:。！？\n]{0,24}[:：]\s{0,4}(?=\S)"
 )
+_LONGEST_ASKED: Final = 400
+_LONGEST_QUESTION: Final = 1200
+_REQUEST: Final = re.compile(
+    r"[¿¡\s]{0,4}(?:please|bitte|s['’]il (?:te|vous) plaît|por favor|per favore|пожалуйста|请|¿?me (?:puedes?|"
+    r"podrías?)|"
+    r"peux-tu|pouvez-vous|puoi|podes)(?!\w)",
+    re.IGNORECASE,
+)
 _EMOJI: Final = re.compile(r"[\s\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\u200d]+\Z")
 _BELIEVED: Final = re.compile(
     rf"(?=(?:i|ich|je|creo|pienso|penso|credo|acho|я)\s)(?:{any_of('it_is')})(?!\w)", re.IGNORECASE
@@ -77,7 +93,7 @@ def without_closers(text: str) -> int:
     for _ in range(8):
         paragraph = text.rfind("\n\n", 0, end)
         listed = sentences(text, max(0, end - 1200), end)
-        if (paragraph >= 0 and text[:paragraph].strip() and _CLOSER.match(text, paragraph + 2, end) is not None) or (
+        if (paragraph >= 0 and text[:paragraph].strip() and _addresses(text, paragraph + 2, end)) or (
             0 <= paragraph >= end - 200 and re.fullmatch(r"\s*(?:---+|\*\*\*+)\s*", text[paragraph:end])
         ):
             end = len(text[:paragraph].rstrip())
@@ -88,9 +104,14 @@ def without_closers(text: str) -> int:
     return end
 
 
+def _addresses(text: str, left: int, right: int) -> bool:
+    """Return True if a span begins with words that address the reader; "if you mean X, it is Y" answers."""
+    return _IF_YOU.match(text, left, right) is not None or _CLOSER.match(text, left, right) is not None
+
+
 def _closes(text: str, left: int, right: int) -> bool:
     """Return True if a sentence addresses the reader: it begins with a closing word, or offers further help."""
-    if _CLOSER.match(text, left, right) is not None:
+    if _addresses(text, left, right):
         return not retracts(text, left, right)
     return text[right - 1] in "?？" and right - left <= 80 and _FURTHER.search(text, left, right) is not None
 
@@ -126,19 +147,31 @@ def unasserted(text: str, end: int, statement: Statement | None) -> str:
         return "the marked answer is empty"
     if statement is None and _OPEN_LABEL.fullmatch(said) is not None and said.rstrip("*_ ").endswith((":", "：")):
         return "nothing follows the announcement of the answer"
-    whole = text.strip()
-    if whole.endswith(("?", "？")):
-        listed = sentences(whole[-1200:], 0, len(whole[-1200:]))
-        if len(listed) == 1 and _YOU.search(whole[-1200:]) is not None:
-            return "the completion asks a question"
+    if _only_asks(text.strip()):
+        return "the completion asks a question"
     if (
         statement is None
         and _PLANNING.match(said) is not None
         and _FINISHED.search(said[-200:]) is None
         and len(said) > 24
+        and (said[:3].lower() != "to " or "," in said)
     ):
         return "the completion ends before an answer"
     return ""
+
+
+def _only_asks(text: str) -> bool:
+    """Return True if a text is a question to the reader, or a short one of several questions and requests."""
+    said = text[-_LONGEST_QUESTION:]
+    if "?" not in said and "？" not in said:
+        return False
+    listed = sentences(said, 0, len(said))
+    asked = [said[right - 1] in "?？" for _, right in listed]
+    requested = [_REQUEST.match(said, *span) is not None for span in listed]
+    addressed = any(requested) or _YOU.search(said) is not None
+    if len(listed) == 1:
+        return asked[0] and _YOU.search(said) is not None
+    return len(text) <= _LONGEST_ASKED and any(asked) and addressed and all(map(max, asked, requested))
 
 
 def opened(original: str, text: str, end: int) -> Found | None:
@@ -156,7 +189,9 @@ def opened(original: str, text: str, end: int) -> Found | None:
     listed = sentences(text, begin, end)
     if len(listed) > 2:
         return Found(begin, end, "whole")
-    left, right = listed[-1] if len(listed) == 2 and _IT_IS.match(text, *listed[-1]) else (listed[0][0], listed[-1][1])
+    left, right = (
+        listed[-1] if begin and len(listed) == 2 and _IT_IS.match(text, *listed[-1]) else (listed[0][0], listed[-1][1])
+    )
     quoted = _QUOTED_END.search(original, left, right)
     if quoted is not None and len(listed) == 1 and original[left : quoted.start()].count(" ") <= 8:
         return finish(original, *quoted.span(1), "line")

@@ -122,7 +122,7 @@ _CONDITION: Final = re.compile(
     r"sim|"
     r"não)\s"
     r"(?:for (?:the|this|these) reasons?|per|according to|when|if|once|after|provided|assuming|including|excluding|"
-    r"counting|without|using|by|wenn|sobald|ohne|mit|"
+    r"counting|without|using|by|where|whereas|as|in that|in this|on that|wenn|sobald|ohne|mit|"
     r"inklusive|si|quand|"
     r"lorsque|sans|avec|cuando|sin|con|incluyendo|contando|se|quando|senza|sem|contando|если|когда|and not|und nicht|"
     r"et non|y no|"
@@ -190,6 +190,14 @@ def trimmed(text: str, left: int, right: int) -> Span:
     stripped = inner.lstrip()
     left += len(inner) - len(stripped)
     return left, left + len(stripped.rstrip())
+
+
+def last_match(pattern: re.Pattern[str], text: str, left: int) -> re.Match[str] | None:
+    """Return the last match of a pattern at or after `left`; None if there is none."""
+    last = None
+    for match in pattern.finditer(text, left):
+        last = match
+    return last
 
 
 def tidied(text: str, left: int, right: int) -> Span:

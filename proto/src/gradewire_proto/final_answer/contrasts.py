@@ -1,4 +1,4 @@
-"""Contrasts: "not X but Y", "X, not Y", "don't use X, use Y", "X? No, Y", "X is wrong; Y", and first thoughts.
+"""Contrasts: "not X but Y", "X, not Y", "don't use X, use Y", "X? No, Y" and "X is wrong; Y".
 
 Only the last 1 600 characters are searched, and each sentence up to 600 characters.
 """
@@ -6,76 +6,38 @@ Only the last 1 600 characters are searched, and each sentence up to 600 charact
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, sentences, trimmed
+from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, last_match, sentences, trimmed
+from gradewire_proto.final_answer.corrections import explains_rejected
+from gradewire_proto.final_answer.first_thoughts import first_thought
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of, expression, pairs
 
 _LONGEST_CONTRAST: Final = 1_600
 
-_NO: Final = re.compile(rf"[?？]\s{{0,4}}(?:{any_of('no')})\s?[,.:;!—–，。：、！]\s{{0,4}}", re.IGNORECASE)
+_NO: Final = re.compile(
+    rf"[?？]\s{{0,4}}(?:(?:{any_of('no')})\s?[,.:;!—–，。：、！]\s{{0,4}}|(?:that|it|this|he|she) (?:isn['’]t|is not|"
+    rf"wasn['’]t|was not|"
+    r"can['’]t be|cannot be)\s[^.!?\n]{0,60}[.!]\s{1,4})",
+    re.IGNORECASE,
+)
 _WRONG: Final = re.compile(
     rf"(?:\b(?:is|are|was|ist|sind|war|est|es|è|é|to)\s|是|に|は)?(?:{any_of('wrong')})(?:\s(?:here|hier|ici|aquí|"
     rf"though))?\s?[,;.:—–，；。]\s{{0,4}}",
     re.IGNORECASE,
 )
-_FIRST: Final = re.compile(any_of("first"), re.IGNORECASE)
-_SUPPOSED: Final = re.compile(
-    r"\b(?:many|most|some|peop\w+|students|children|(?:a )?beginners?|(?:a )?novices?|readers|everyone|everybody|"
-    r"anyone)\s(?!of )(?:\w+\s){0,3}?"
-    r"(?:thinks?|says?|assumes?|guess|believes?|expects?|answers?|picks?|chooses?|confuses?|calls?|reach|"
-    r"imagines?|pictures?|associates?|writes?|repl(?:y|ies)|respond|jump|bets?|supposes?|"
-    r"go for|opts? for|mistakes?)\b|"
-    r"\bi\s(?:\w+\s){0,2}?(?:thought|guessed|assumed|expected|believed|suspected|leaned)\b|\bi was (?:sure|about|"
-    r"going|leaning|tempted|"
-    r"convinced|thinking|ready)\b|\bi had [^.,;\n]{1,40} in (?:my |the )?(?:head|mind)|\bmy (?:\w+\s)?(?:instinct|"
-    r"gut|guess|intuition|"
-    r"estimate|impression|hunch|thought|reaction|idea|assumption)\b|\bit(?:['’]s| is| seems| would be) (?:natural|"
-    r"tempting|easy|common) to|"
-    r"\b(?:if|when) you (?:said|thought|guessed|picked|answered)\b|\bthe (?:intuitive|naive|tempting|obvious|natural|"
-    r"usual|expected) \w+ |"
-    r"\b(?:viele|manche|die meisten|alle|fast jeder|jeder|man)\s(?:\w+\s){0,4}?(?:denk|glaub|meint?|sag|tipp|rät|"
-    r"nenn|hält|halten|vermut|"
-    r"erwart|antwort|verwechsel)\w*|\bnaheliegend (?:wäre|ist|war)|"
-    r"\b(?:beaucoup|certains|la plupart|on|les gens|tout le monde)\s(?:\w+\s){0,2}?(?:pens|croi|dirai|imagin|cite|"
-    r"confond|répond|suppos)"
-    r"\w*|\bj['’](?:avais|aurais) (?:d['’]abord )?\w+(?:é|dit|mis|cru)|\bavrei \w+|\b(?:habría|hubiera) \w+o\b|"
-    r"\bit (?:might|may|could|would|can|does) (?:look|seem|sound|appear|feel)|"
-    r"\b(?:muchos|todos|la gente|la mayoría|uno|cualquiera|algunos|todo el mundo)\s(?:\w+\s){0,2}?(?:pens|piens|cree|"
-    r"dirí|dice|imagin|"
-    r"confund|contest|respond|supon)\w*|\bcasi (?:pongo|digo|escribo|contesto|respondo|elijo)|"
-    r"\b(?:molti|tutti|la gente|alcuni|muitos|todos|a gente|as pessoas|alguns)\s(?:\w+\s){0,2}?(?:pens|cred|dic|dir|"
-    r"immagin|imagin|"
-    r"confond|confund|rispond|respond|ach)\w*|"
-    r"(?:многие|все|люди|большинство|некоторые|часто)\s(?:\w+\s){0,3}?(?:дума|счита|говор|полага|отвеча|пута)\w*|"
-    r"(?:人们?|大家|学生|初学者)[^，。]{0,6}(?:以为|认为|觉得|想到|猜|会答|会选|会说)",
+_LISTED: Final = re.compile(r"false\s?,", re.IGNORECASE)
+_INSTEAD: Final = re.compile(
+    rf"(?:^|[.!?;:,\n][\s“\"]{{1,4}}|[。，；\n])(?:(?:so|and|but|then|also|und|et|y)\s)?"
+    rf"(?:{any_of('instead')})\s?([^,，.;!?\n]{{1,80}})[,，]\s?",
     re.IGNORECASE,
 )
-"""A common belief, or an earlier one of the speaker."""
-_BELIEF: Final = re.compile(
-    r"\b(?:sa(?:y|id|ys)|sound|th(?:ink|ought)|guess|expect|appear|look|seem|tempt|believ|belief|answer|wrong|"
-    r"mistake|instinct|"
-    r"convinced|wrote|assum|suspect|"
-    r"mistook|intuit|used to|had the better|confus|had in mind|idea|impression|candidate|glance|started with|"
-    r"began with|pick|cho(?:o|ose|sen?)\b|read\b|regard|consider|repl(?:y|ies)|respon|to mind|suggest|recko|put\b|"
-    r"intend|"
-    r"bauchgefühl|gilt|gelten|verwechsel|schreiben|geschrieben|rat(?:en|e)\b|"
-    r"dach|denk|glaub|mein|sag|halt|hielt|tipp|schein|vermut|blick|gedanke|hätt|früher|nenn|wirk|"
-    r"pens|croi|croy|cru|di[ts]|dir|sembl|répond|vue|idée|faill|autrefois|hésit|premier abord|intuition|cite|not[eé]|"
-    r"parec|cre[ey]|cre[ií]a|dic|ocurr|pon(?:er|ía)|escrib|intuic|contest|respond|vista|antes|casi|supus|idea|"
-    r"cred|sembr|primo|dett|ach|diz|diss|lijk|leek|dacht|zeg|gezicht|myśl|wyda|mów|rzut|думал|каз|каж|говор|счита|"
-    r"мысл|взгляд|ошиб)|"
-    r"以为|觉得|认为|会答|会说|直观|想到|看|猜|选|写|答|想|思|見|생각|보|直觉|反应|误|曾|以前|ظن|وهلة|يعتقد",
-    re.IGNORECASE,
+_UNLIKE: Final = re.compile(
+    r"unlike|as opposed to|in contrast|anders als|im gegensatz|contrairement|a diferencia", re.IGNORECASE
 )
-_BUT: Final = re.compile(
-    rf"(?:[,，;；—–]\s?(?:{any_of('but')})[\s,，]?|[;；.。!！,，]\s{{0,4}}(?:{any_of('but')})[\s,，]{{0,2}}|"
-    rf"\s(?:{any_of('but')})\s)",
-    re.IGNORECASE,
+_PRO_VERB: Final = re.compile(
+    r"\s(?:(?:does|did|do|can|will)(?:\s(?:that|it|so|this))?|\w{3,}(?:s|ed)\s(?:it|that|this|them))\s?[.!]?$"
 )
-_NEXT: Final = re.compile(r"[;；.。!！]\s{0,4}(?=\S)|[,，]\s?(?=\S)")
-_FULL_STOP: Final = re.compile(r"[;；.。!！]\s{0,4}(?=[^\s\d])|[;；.。!！]\s{1,4}(?=\S)")
-_STOP: Final = re.compile(r"[;.。]\s{0,4}(?=[^\s\d])|[;.。]\s{1,4}(?=\S)")
-_INSTEAD: Final = re.compile(rf"(?:{any_of('instead')})\s([^,，]{{1,80}})[,，]\s?", re.IGNORECASE)
+_BY_NAME: Final = re.compile(r"(?:it|he|she|they|this|that|the (?:answer|right|correct))(?!\w)", re.IGNORECASE)
 _INSTEAD_IS: Final = re.compile(
     rf"(?:{any_of('instead')})\s[^,，.;]{{1,60}}?\s(?:ist|sind|war|waren|kostet|kosten|beträgt|is|are|was|were|es|son|"
     rf"est|sont|è|sono|é|são)\s"
@@ -97,10 +59,10 @@ _LINKED: Final = re.compile(r"\s(?:is|was|are|were|ist|war|sind|est|sont|es|son|
 _NEITHER: Final = re.compile(r"\b(?:neither|weder|ni|né|nem|noch|ani)\b[^:;.]{1,120}[:;]\s{0,4}(?=\S)", re.IGNORECASE)
 
 _NEGATION: Final = (
-    r"(?:(?:is|are|was|were|do|does|did|has|have|would|can|could|should)(?:n['’]t|\s(?:\w+ly\s)?not)|['’]s\snot|"
-    r"['’]re\snot|nicht|kein\w{0,2}|"
-    r"(?:n['’]|ne\s)\w+\spas|non\s(?:è|sono|era)|\bno\s(?:es|son|era|fue|está)|não\s(?:é|são|era|foi)|niet|geen|nie|не|"
-    r"不是|并不是|并非|不叫|不在)"
+    r"(?:(?<!\w)(?:(?:is|are|was|were|do|does|did|has|have|would|can|could|should)(?:n['’]t|\s(?:\w+ly\s)?not)|can['’]t|cannot|won['’]t|"
+    r"(?:that|it|this|he|she) (?:is|was) no(?=\s\w+[,;.])|"
+    r"nicht|kein\w{0,2}|(?:n['’]|ne\s)\w+\spas|non\s(?:è|sono|era)|no\s(?:es|son|era|fue|está)|não\s(?:é|são|era|foi)|"
+    r"niet|geen|nie|не)(?!\w)|['’](?:s|re)\snot(?!\w)|不是|并不是|并非|不叫|不在)"
 )
 _NOT_THEN: Final = re.compile(
     rf"{_NEGATION}(?!\s(?:only|nur|solo|seulement|"
@@ -110,9 +72,31 @@ _NOT_THEN: Final = re.compile(
     r"(?:它|他|她|这|那)是(?=\w)|"
     r"(?:his|her|its|their|the (?:right|correct|real|actual|true|proper)) \w+(?: \w+)? (?:is|"
     r"was))(?:(?!\w)|(?<=是))[^\n]{1,300}|"
-    r"\S{1,60}\s(?:did|does|was|is|were)\.)",
+    r"(?:only\s|but\s)?\S{1,40}(?:\s\S{1,40}){0,4}\s(?:did|does|do|was|is|are|were|can|could|will)(?=\s?[.!]?\s*$))",
     re.IGNORECASE,
 )
+_PARTICIPLE: Final = re.compile(
+    r"(?:it|he|she|they) (?:is|was|are|were) (?:\w+ly\s)?(originally|initially|later|\w+ed|made|held|shown|known|"
+    r"seen|written|sung)\s(?:in|on|at|as|by|"
+    r"to|for|from|with|a|the)\s",
+    re.IGNORECASE,
+)
+_HAS: Final = re.compile(
+    r"(?:it|he|she|they) (?:has|have|contains?|takes?)(?!\w)",
+    re.IGNORECASE,
+)
+_DO_NOT: Final = re.compile(r"(?:do|does|did)(?!\w)", re.IGNORECASE)
+_BE_NOT: Final = re.compile(r"(?:is|are|was|were)(?!\w)", re.IGNORECASE)
+_THEY: Final = re.compile(r"they(?:['’]re| are| were)(?!\w)", re.IGNORECASE)
+_ALONE: Final = re.compile(r"^(?:it|he|she) (?:is|was) (?:\w+ed|\w+en)\s?[.!]?$", re.IGNORECASE)
+_THERE: Final = re.compile(r"(?<!\w)there(?!\w)", re.IGNORECASE)
+_ALSO: Final = re.compile(
+    r"(?:it|he|she|they) (?:is|was|are|were) (?:also|still)(?!\w)|[^.;\n]{0,60}(?<!\w)(?:it|he|she|they) (?:is|"
+    r"was|does|did)\s?[.!]?$",
+    re.IGNORECASE,
+)
+_IF: Final = re.compile(r"(?<!\w)(?:if|whether)\s[^.;,\n]*$", re.IGNORECASE)
+_OWNED: Final = re.compile(r"(?:his|her|its|their) (?:\w+ )?\w+ (?:is|was)(?!\w)", re.IGNORECASE)
 _NOT_ONLY: Final = re.compile(
     r"(?:only|nur|solo|seulement|merely|simply|just|sólo|solamente|только|仅|只)\b", re.IGNORECASE
 )
@@ -167,13 +151,51 @@ _DISMISSED: Final = re.compile(
     r"(?:^|(?<=[.!?\n]\s))(?:(?:forget|ignore|disregard|never mind|skip|vergiss|vergessen sie|oubliez|oublie|"
     r"olvid\w{1,4}(?:\sde)?|"
     r"dimentica|esque\w{1,4}|забудьте|忘掉|别管)(?:\s|(?<=[^\x00-\x7f]))[^\n.,:;!?—–。，]{1,40}[.,:;!—–。，]|"
-    r"(?:not|nicht|pas|не|不是)\s?[^\s\n.,:;!?—–。，]{1,20}[.;:—–。])\s{0,4}(?P<true>\S[^\n]{0,200})",
+    r"(?:no,?\s)?(?:not|nicht|pas|не|不是)\s?[^\s\n.,:;!?—–。，]{1,20}[.;:!—–。])\s{0,4}(?P<true>\S[^\n]{0,200})",
     re.IGNORECASE,
 )
+_DENIED: Final = (
+    re.compile(
+        r"^\s*(?:no[,.!:]?\s)?(?:it|that|this|he|she)\s(?:is|was)(?:n['’]t|\snot)\s(?-i:[A-ZÀ-Þ\d]|an?\s|the\s)[^\s.;!?\n]+(?:\s[^\s.;!?\n]+){0,3}[.;!]\s"
+        r"(?P<true>(?!(?:it|that|this|he|she|they|there|in|we|you|i|however|but|while|although)\W)[^\n.!?;]{1,80}[.]?)\s*$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\bit(?:\sis|['’]s)\s(?:false|wrong|untrue|not true|incorrect)\s(?:that|"
+        r"to say)\s[^.;,\n]{1,100}[.;,]\s(?P<true>\S[^\n]{0,100})$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\sit\s(?:isn['’]t|is not|wasn['’]t|was not)[,;.]\s(?:so\s|but\s)?(?P<true>(?!(?:though|however|"
+        r"either)\W)\S[^\n]{0,80})$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"^\s*(?:not|nicht|pas|no|non)\s(?:an?|the|eine?|der|die|das|une?|le|la|el|una|uno|il)\s[^,.;\n]{1,30},\s"
+        r"(?P<true>(?:an?|the|eine?|der|die|das|une?|le|la|el|una|uno|il)\s[^,;\n]{1,40})$",
+        re.IGNORECASE,
+    ),
+)
+"""What is true after a denial in its own clause: "It wasn't X. Y did it.", "X it isn't, so Y"."""
+_ISNT: Final = re.compile(
+    r"[;,]\s(?:but\s|and\s)?(?!(?:it|he|she|they|that|this|there|i|you|we)\s)[^;.,\n]{2,50}\s(?:(?:is|are|was|were|does|did|do)(?:n['’]t|\snot))\s?[.!]?$",
+    re.IGNORECASE,
+)
+_WRONG_ASIDE: Final = re.compile(
+    rf"\s[(（](?=[^()（）]{{0,80}}(?:\bdistractor\b|{any_of('wrong')}))[^()（）]{{1,120}}[)）]\s?[.]?$", re.IGNORECASE
+)
+_CONCEDED: Final = re.compile(
+    r"(?:although|though|even though|while|whereas|despite|obwohl|auch wenn|bien que|même si|aunque|"
+    r"in contrast (?:to|with))\s"
+    r"[^,.;\n]{3,80},\s(?P<true>(?:it|he|she|they)\s(?:is|was|were|are)\s[^\n]{1,100})$",
+    re.IGNORECASE,
+)
+_LONGEST_FRAGMENT: Final = 4
 _REJECTED: Final = re.compile(
     r"(?:(?:[,，;；—–]\s?(?:(?:and|und|et|y|e)\s)?|\s(?:and|und|et|y|e)\s)"
-    r"(?:(?:not|nicht|pas|non|no|não|niet|nie|не|kein\w{0,2})\s|(?:而|并)?不是)|"
-    r"[,，]?\s(?:rather than|instead of|as opposed to|statt|anstatt|plutôt que|au lieu d[eu']|en vez de|en lugar de|"
+    r"(?:(?:not|never|nicht|pas|non|no|não|niet|nie|не|kein\w{0,2})\s|(?:而|并)?不是)|"
+    r"[,，]?\s(?:unlike|in contrast (?:to|with)|anders als|im gegensatz zu|contrairement à|a diferencia de|"
+    r"rather than|instead of|as opposed to|statt|anstatt|plutôt que|au lieu d[eu']|en vez de|en lugar de|"
     r"invece di|"
     r"anziché|em vez de)\s)(?!(?:only|just|because|when|if|by|weil|nur|to|merely|that|so|too|"
     r"very|yet)\b)(?:(?!(?:so|is|are|it|because)\s)[^\s,;，；]+\s){0,5}[^\s,;，；]+\s?$",
@@ -187,21 +209,10 @@ _SUBJECT_VERB: Final = re.compile(
     rf"(?:{any_of('it_is')})(?!\w|['’]\w)|\s(?:is|was|are|were|ist|war|sind|est|était|es|son|era|fue|è|é|это)\s|是",
     re.IGNORECASE,
 )
-_HOWEVER: Final = re.compile(
-    r"(?P<true>[^\n,，.;]{1,60}),\s(?:however|though|in fact|in truth|actually|jedoch|allerdings|en revanche|en fait|"
-    r"cependant|pourtant|"
-    r"sin embargo|en cambio|en realidad|invece|però|tuttavia|porém|no entanto|однако),\s",
+_YES: Final = re.compile(
+    r"(?:yes|no|ja|nein|oui|non|sí|no|sì|да|нет|perhaps|maybe|probably|usually|certainly|why|of course)(?!\w)",
     re.IGNORECASE,
 )
-_CONCESSION: Final = re.compile(
-    r"(?:although|though|even though|while|despite|obwohl|auch wenn|wenn auch|bien que|même si|aunque|si bien|"
-    r"sebbene|anche se|embora|"
-    r"хотя|虽然|尽管)(?!\w)",
-    re.IGNORECASE,
-)
-_ARTICLE: Final = re.compile(r"(?:the|der|die|das|le|la|el|il|o|a)\s|l['’]", re.IGNORECASE)
-_BE: Final = re.compile(r"(?:is|are|was|were|ist|sind|war|est|était|es|fue|è|é)\s", re.IGNORECASE)
-_AFTER_COMMA: Final = re.compile(r"[,，]\s?(?=\S)")
 
 
 def _pair(first: str, second: str) -> re.Pattern[str]:
@@ -237,24 +248,20 @@ def contrast(text: str, left: int, right: int) -> Span | None:
     return best
 
 
-def _last(pattern: re.Pattern[str], text: str, left: int) -> re.Match[str] | None:
-    last = None
-    for match in pattern.finditer(text, left):
-        last = match
-    return last
-
-
 def _replied(text: str, left: int) -> Span | None:
-    found = _last(_NO, text, left)
+    found = last_match(_NO, text, left)
     if found is None or not text[found.end() :].strip() or not text[left : found.start()].strip():
         return None
-    return trimmed(text, found.end(), len(text))
+    listed = sentences(text, found.end(), len(text))
+    while len(listed) > 1 and explains_rejected(text, *listed[:2]):
+        listed = listed[1:]
+    return listed[0][0], len(text.rstrip())
 
 
 def _not_but(text: str, left: int) -> Span | None:
     best: Span | None = None
     for pattern in _PAIRS:
-        found = _last(pattern, text, left)
+        found = last_match(pattern, text, left)
         if found is None:
             continue
         sentence = sentences(text, found.end(), min(len(text), found.end() + LONGEST_SENTENCE))[:1]
@@ -270,74 +277,55 @@ def _not_but(text: str, left: int) -> Span | None:
 
 
 def _not_then(text: str, left: int) -> Span | None:
-    found = _last(_NOT_THEN, text, left)
-    return None if found is None else trimmed(text, *found.span("next"))
+    found = last_match(_NOT_THEN, text, left)
+    if found is None:
+        return None
+    left, right = trimmed(text, *found.span("next"))
+    negated = text[found.start() : found.start("next")]
+    conditional = _IF.search(text, max(0, found.start() - 60), found.start()) is not None
+    return None if conditional or _goes_on(text[left:right], negated) else (left, right)
+
+
+def _goes_on(said: str, negated: str) -> bool:
+    """Return True if a sentence after a negated one only tells more: its verb is another, so it is no contrast."""
+    participle = _PARTICIPLE.match(said)
+    if participle is not None and re.search(rf"\s{participle[1]}(?!\w)", negated) is None:
+        return True
+    if _DO_NOT.match(negated) is not None:
+        return any(pattern.match(said) for pattern in (_THEY, _ALONE, _OWNED, _PARTICIPLE, _ALSO))
+    has = _HAS.match(said) is not None and _BE_NOT.match(negated) is not None
+    there = _THERE.match(said) is not None and _THERE.search(negated) is None
+    return has or there or _ALSO.match(said) is not None
 
 
 def _is_wrong(text: str, left: int) -> Span | None:
-    found = _last(_WRONG, text, left)
+    found = last_match(_WRONG, text, left)
     if found is None or len(text) - found.end() > 200 or not text[found.end() :].strip():
         return None
-    if not text[left : found.start()].strip():
-        return None
+    before = text[left : found.start()].strip()
+    if not before or (before[-1] in ",，" and _LISTED.match(found[0]) is not None):
+        return None  # "True, False, 0" is a list
     rest = sentences(text, found.end(), len(text))
     return rest[-1] if rest else None
 
 
 def _neither(text: str, left: int) -> Span | None:
-    found = _last(_NEITHER, text, left)
+    found = last_match(_NEITHER, text, left)
     return None if found is None else trimmed(text, found.end(), len(text))
-
-
-def _first_thought(text: str, left: int) -> Span | None:
-    supposed = _SUPPOSED.search(text, left)
-    thought = supposed or _FIRST.search(text, left)
-    if thought is None or text[left : thought.start()].count(".") > 2:
-        return None
-    if supposed is None and _BELIEF.search(text, left, min(len(text), thought.end() + 160)) is None:
-        return None
-    conceded = _conceded(text, left, thought.end())
-    turn = conceded or _last(_BUT, text, thought.end())
-    if turn is None:
-        turn = _last(_FULL_STOP, text, thought.end()) or _last(_NEXT, text, thought.end())
-        if turn is None:
-            return None
-    elif conceded is None:
-        turn = _last(_STOP, text, turn.end()) or turn
-    sentence = _last(_FULL_STOP, text, left)
-    named = _HOWEVER.match(text, sentence.end() if sentence else left)
-    rest = trimmed(text, turn.end(), len(text))
-    if named is not None and len(named["true"].split()) <= 5:
-        subject = _ARTICLE.match(named["true"]) is None or _BE.match(text, named.end()) is None
-        if subject:
-            return named.span("true")
-        is_ = _BE.match(text, named.end())
-        return trimmed(text, is_.end() if is_ else named.end(), len(text))
-    return rest if rest[0] < rest[1] else None
-
-
-def _conceded(text: str, left: int, thought: int) -> re.Match[str] | None:
-    """Return the comma after "although X comes to mind", if the first thought stands in such a clause."""
-    begun = _last(_FULL_STOP, text[:thought], left)
-    start = begun.end() if begun else left
-    if _CONCESSION.match(text, start) is None:
-        return None
-    end = _FULL_STOP.search(text, thought)
-    return _last(_AFTER_COMMA, text[: end.start()] if end else text, thought)
 
 
 def _same_verb(text: str, left: int) -> Span | None:
     """Return what follows the verb that a negated sentence repeats: "don't use X, use Y"."""
     best: Span | None = None
     for pattern in (*_SAME_VERB, _SAME_SUBJECT):
-        found = _last(pattern, text, left)
+        found = last_match(pattern, text, left)
         if found is not None and (best is None or found.start("true") > best[0]):
             best = sentences(text, *found.span("true"))[0]
     return best
 
 
 def _dismissed(text: str, left: int) -> Span | None:
-    found = _last(_DISMISSED, text, left)
+    found = last_match(_DISMISSED, text, left)
     return None if found is None else trimmed(text, *found.span("true"))
 
 
@@ -351,27 +339,56 @@ def _rejected(text: str, left: int) -> Span | None:
     tail = _REJECTED.search(text[:end], max(begin, end - 80))
     if tail is not None and (place := _parallel(text, begin, tail)) is not None:
         return place, tail.start()
-    if tail is None or _SUBJECT_VERB.search(text, begin, tail.start()) is None:
+    if len(listed) == 1 and (denied := _ISNT.search(text, begin) or _WRONG_ASIDE.search(text, begin)) is not None:
+        return begin, denied.start()
+    if tail is None:
         return None
+    if _SUBJECT_VERB.search(text, begin, tail.start()) is None:
+        fragment = text[begin : tail.start()].split()
+        rejected = text[tail.start() : end].split()
+        short = len(listed) == 1 and len(fragment) <= _LONGEST_FRAGMENT and len(rejected) <= _LONGEST_FRAGMENT + 1
+        return (begin, tail.start()) if short and _YES.match(text, begin, tail.start()) is None else None
     return (begin, tail.start()) if len(text[begin : tail.start()].split()) <= 14 else None
 
 
+def _denied(text: str, left: int) -> Span | None:
+    best: Span | None = None
+    for pattern in _DENIED:
+        found = pattern.search(text, left)
+        if found is not None and (best is None or found.start("true") > best[0]):
+            best = trimmed(text, *found.span("true"))
+    if (
+        best is None
+        and (conceded := _CONCEDED.match(text, left)) is not None
+        and len(sentences(text, left, len(text))) == 1
+    ):
+        best = trimmed(text, *conceded.span("true"))
+    return best
+
+
 def _instead(text: str, left: int) -> Span | None:
-    if (linked := _last(_INSTEAD_IS, text, left)) is not None and len(text) - linked.end() <= 100:
+    if (linked := last_match(_INSTEAD_IS, text, left)) is not None and len(text) - linked.end() <= 100:
         return trimmed(text, linked.end(), len(text))
-    found = _last(_INSTEAD, text, left)
+    found = last_match(_INSTEAD, text, left)
     if found is None or len(text) - found.end() > 200:
         return None
     span = trimmed(text, found.end(), len(text))
-    if span[0] >= span[1]:
-        return None
-    if _LINKED.search(text, *span) is None:
-        # Without a verb to divide at, the true part has as many words as the one that it replaces.
-        count = len(found[1].split())
-        tail = re.search(rf"(?:\S+\s+){{{count - 1}}}\S+$", text[span[0] : span[1]]) if count <= 4 else None
-        if tail is not None:
-            return span[0] + tail.start(), span[1]
-    return span
+    if span[0] >= span[1] or _PRO_VERB.search(text, *span) is not None:
+        return span if span[0] < span[1] else None
+    if (linked := _LINKED.search(text, *span)) is not None:
+        unlike = _UNLIKE.match(found[0].strip(' .!?;:,\n“"')) is not None
+        return (_compared(text, *span, linked) if unlike else None) or span
+    # Without a verb to divide at, the true part has as many words as the one that it replaces.
+    count = len(found[1].split())
+    tail = re.search(rf"(?:\S+\s+){{{count - 1}}}\S+$", text[span[0] : span[1]]) if count <= 4 else None
+    return span if tail is None else (span[0] + tail.start(), span[1])
+
+
+def _compared(text: str, left: int, right: int, linked: re.Match[str]) -> Span | None:
+    """Return the subject if it is what differs: "Unlike reptiles, birds are warm-blooded" is about birds."""
+    predicate = text[linked.end() : right]
+    plain = predicate == predicate.lower() and re.search(r"\d", predicate) is None and len(predicate.split()) <= 3
+    return trimmed(text, left, linked.start()) if plain and _BY_NAME.match(text, left, right) is None else None
 
 
 def _parallel(text: str, begin: int, tail: re.Match[str]) -> int | None:
@@ -382,5 +399,17 @@ def _parallel(text: str, begin: int, tail: re.Match[str]) -> int | None:
 
 
 _FINDERS: Final = (
-    *(_replied, _not_but, _not_then, _same_verb, _dismissed, _is_wrong, _neither, _first_thought, _instead, _rejected),
+    *(
+        _replied,
+        _not_but,
+        _not_then,
+        _same_verb,
+        _dismissed,
+        _denied,
+        _is_wrong,
+        _neither,
+        first_thought,
+        _instead,
+        _rejected,
+    ),
 )

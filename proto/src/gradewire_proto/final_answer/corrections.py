@@ -6,7 +6,7 @@ Only the last 4 000 characters are searched, and each sentence up to 600 charact
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, sentences
+from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, last_match, sentences
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
@@ -14,7 +14,7 @@ MOST_SEARCHED: Final = 4_000
 _MOST_CUES: Final = 8
 
 _BOUNDARY: Final = re.compile(
-    r"(?:[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]\s{0,4}|–\s{0,4})(?=[^\s.!?…;,:—–()。！？，；、-])|"
+    r"(?:[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]{1,2}\s{1,4}|\s[–-]\s{0,4}|–\s{0,4})(?=[^\s.!?…;,:—–()。！？，；、-])|"
     r"\s(?=(?:anzi|beziehungsweise|or rather|i mean)\b)",
     re.IGNORECASE,
 )
@@ -30,6 +30,12 @@ _DOUBT: Final = re.compile(
     rf"(?:{any_of('doubt')})(?:[,.:!?…—–;，。：！、]|\s[—–-]\s|\s(?={any_of('it_is', 'excuse', 'doubt')})|(?=是\w))",
     re.IGNORECASE,
 )
+_HEADED: Final = re.compile(r"(?:edit|update)(?!\s?[:：—–-])", re.IGNORECASE)
+"""Nouns that announce a correction before a colon only; elsewhere they are words of a list or sentence."""
+_APOLOGY: Final = re.compile(
+    r"(?:sorry|entschuldigung|désolée?|lo siento)(?:\s?\.|\s(?:that|for|about|to)\s)", re.IGNORECASE
+)
+"""An apology for what was said before or elsewhere: "Only in grey, sorry."."""
 _FAULT: Final = re.compile(
     r"(?:i|we)(?:['’]ve| have| had)? (?:\w+ly )?(?:mis\w+|confused|forgot\w*|mixed|transposed|swapped|overlooked|"
     r"missed|dropped|skipped|"
@@ -56,12 +62,19 @@ _AGAIN: Final = re.compile(
 _SAID: Final = re.compile(r"[^\s.,;:—–(-]")
 _SEPARATOR: Final = re.compile(r"[\s,.:!?—–;…，。：、！-]{0,8}")
 _EXCUSE: Final = re.compile(rf"(?:(?:da|oh|ah|well|und|and|et|y)\s)?(?:{any_of('excuse')})", re.IGNORECASE)
-_STATED: Final = re.compile(rf"[,;，；]\s?(?={any_of('it_is')}(?!\w)|(?:应该|应)?(?:是|为|选))", re.IGNORECASE)
+_STATED: Final = re.compile(
+    rf"[,;，；]\s?(?={any_of('it_is')}(?!\w)|(?:应该|应)?(?:是|为|选)|"
+    r"[^,;\n]{1,60}\s(?:does|did|is|was|are|were)\s?[.!]?$)",
+    re.IGNORECASE,
+)
 _CONTINUES: Final = re.compile(
     rf"[,，]\s?(?:{any_of('so')}|which (?:makes|gives|means|leaves)|making|giving|leaving)(?!\w)|"
     rf"[,，](?:{any_of('so')})|"
     r"[:：]\s?\S|[,，]\s?\S{1,12}\s(?:ist es|so)|\bso\b|也就是|应该|\balso\b|\bdonc\b|应为|->|=",
     re.IGNORECASE,
+)
+_TAKEN_BACK: Final = re.compile(
+    r"(?<!\w)i (?:take|withdraw|retract) [^,.;\n]{1,40}? back(?!\w)|ich nehme [^,.;\n]{1,40}? zurück", re.IGNORECASE
 )
 _LATER_HALF: Final = re.compile(
     r"[;；]\s{0,2}(?=[^;；\n]{1,80}?\s(?:is|are|was|ist|sind|war|est|es|son|è|é|это)\s|.{0,12}是)", re.IGNORECASE
@@ -76,6 +89,37 @@ _CONFIRMED: Final = re.compile(
     rf"the answer is\s)?(?P<again>\S.{{0,40}}?)\s?[.!。]?$",
     re.IGNORECASE,
 )
+_EXPLAINED: Final = re.compile(
+    r"(?:that|this|das|dies|c|ce|cela|ça|eso|esto|questo|isso|那|这)(?:['’]s| is| was| would be|['’]d be| isn['’]t|"
+    r" wasn['’]t| ist|"
+    r" war| wäre|['’]est| était| serait| es| sería| è| sarebbe| é| seria|是)(?!\w)|那是|这是|"
+    r"(?:that|it|this|he|she) (?:isn['’]t|is not|wasn['’]t|was not|can['’]t be|cannot be)(?!\w)",
+    re.IGNORECASE,
+)
+_REFERS: Final = re.compile(
+    r"(?:its|he|she|they|his|her|their|which|sie|er|ihre?|seine?|son|sa|su)(?!\w)", re.IGNORECASE
+)
+_STRUCK_OUT: Final = (
+    r"(?:crossed[ -]out|struck[ -](?:out|through|off)|scored out|rubbed out|scratched out|lined through|"
+    r"strikethrough|struck|"
+    r"deleted|erased|durchgestrichen|gestrichen|gelöscht|rayé|barré|biffé|supprimé|tachado|borrado|cancellato|barrato|riscado|"
+    r"зачёркнуто|зачеркнуто|划掉|删除|删去)"
+)
+_STRUCK_NOTE: Final = re.compile(
+    rf"[(\[](?:(?P<inside>[\"“‘'`]?[^()\[\]\n]{{1,40}}?)\s(?:(?:has|have) been|was|is)\s)?{_STRUCK_OUT}"
+    r"(?P<by>\sby [^()\[\]:,;\n]{1,24})?(?:[,;:]?\s(?:and )?(?:replaced by|changed to|now|new|ersetzt durch|"
+    r"remplacé par)?[:]?\s?"
+    r"(?P<other>[^()\[\]\n]{1,60}))?[)\]]",
+    re.IGNORECASE,
+)
+_NEW: Final = re.compile(r"\s?[(\[](?:new|neu|nouveau|nuevo|inserted|added|corrected)[)\]]\s?[.]?$", re.IGNORECASE)
+_TICKED: Final = re.compile(r"[✗✘❌×✕]\ufe0f?\s{0,4}(?P<true>[^✗✘❌✕✓✔✅\n]{1,60}?)\s?[✓✔✅]\ufe0f?\s?[.]?$")
+_READ: Final = re.compile(
+    r"[(\[](?:sic[,;:]?\s)?(?:read|recte|correctly|should be|richtig|lies|lire|lisez|léase|"
+    r"leggi)[:]?\s(?P<true>[^()\[\]\n]{1,60})[)\]]",
+    re.IGNORECASE,
+)
+_MOST_STRUCK_WORDS: Final = 6
 _TOKENS: Final = re.compile(r"\w+")
 _SPEAKER: Final = re.compile(r"(?:i|we|ich|wir|je|nous|yo|eu|io|ik|я)\s|j['’]|我", re.IGNORECASE)
 _IT_IS: Final = re.compile(any_of("it_is"), re.IGNORECASE)
@@ -137,8 +181,15 @@ def _retracted(text: str, left: int, *, marked: bool) -> list[Span]:
         filler = _FILLER.match(text, boundary.end())
         places = {boundary.end(): None, (filler or boundary).end(): None}
         cue = next(filter(None, (cue.match(text, place) for place in places for cue in (_RETRACT, _AGAIN))), None)
+        aside = boundary[0][0] in ",，"
+        if cue is not None and (
+            _HEADED.match(text, cue.start()) is not None or (aside and _APOLOGY.match(text, cue.start()) is not None)
+        ):
+            cue = None
         if cue is None and boundary.start() <= near:
             cue = next(filter(None, (_DOUBT.match(text, place) for place in places)), None)
+            if cue is not None and aside and _APOLOGY.match(text, cue.start()) is not None:
+                cue = None
         if cue is not None:
             cues.append((boundary.start(), cue.end()))
         elif _FAULT.match(text, boundary.end()) is not None:
@@ -157,6 +208,8 @@ def asserted(text: str, listed: list[Span], replaced: str) -> Span | None:
     said = [rest for span in listed if (rest := _without_excuse(text, span)) is not None]
     if not said:
         return None
+    while len(said) > 1 and explains_rejected(text, *said[:2]):
+        said = said[1:]
     frame = _TOKENS.findall(replaced.lower())[:2]
     alike = [span for span in said if len(frame) == 2 and _TOKENS.findall(text[slice(*span)].lower())[:2] == frame]
     concluding = [span for span in said[1:] if _SO.match(text, span[0])]
@@ -170,8 +223,23 @@ def asserted(text: str, listed: list[Span], replaced: str) -> Span | None:
     return first if (short and (not unspaced or first[1] - first[0] <= 16)) else said[-1]
 
 
+def explains_rejected(text: str, span: Span, following: Span) -> bool:
+    """Return True if a sentence says what a rejected answer would be, and the next one gives the answer.
+
+    "No, that's power. The ohm.": the first sentence explains the watt.
+    """
+    said = text[slice(*span)]
+    if _EXPLAINED.match(said) is None or re.search(r"\d", said) is not None:
+        return False
+    last = _TOKENS.findall(said.lower())[-1]
+    then = text[slice(*following)]
+    return last not in _TOKENS.findall(then.lower()) and _REFERS.match(then) is None
+
+
 def _without_excuse(text: str, span: Span) -> Span | None:
     """Return a sentence, without an excuse at its start if a statement follows; None if the sentence only excuses."""
+    if _TAKEN_BACK.search(text, *span) is not None:
+        return None
     half = _LATER_HALF.search(text, *span)
     excused = _EXCUSE.match(text, *span) is not None or _FAULT.match(text, *span) is not None
     if half is not None and (excused or _DEMONSTRATIVE.match(text, *span) is not None):
@@ -181,3 +249,26 @@ def _without_excuse(text: str, span: Span) -> Span | None:
     if (stated := _STATED.search(text, *span)) is not None:
         return stated.end(), span[1]
     return span if _CONTINUES.search(text, *span) is not None else None
+
+
+def replacement(text: str) -> Span | None:
+    """Return what replaces an answer that a note calls crossed out or misread: "75% [deleted] 34% [new]".
+
+    None if there is no such note, or nothing replaces what it strikes.
+    """
+    begin = max(0, len(text) - LONGEST_SENTENCE)
+    if (named := _TICKED.search(text, begin) or _READ.search(text, begin)) is not None:
+        return named.span("true")
+    if (note := last_match(_STRUCK_NOTE, text, begin)) is None:
+        return None
+    line = text.rfind("\n", 0, note.start()) + 1
+    stripped = text[note.end() :].strip(" .,;:→\n")
+    other = (note["other"] or "").strip()
+    replaced = re.search(r"replaced|changed|now|new|ersetzt|remplacé", note[0], re.IGNORECASE) is not None
+    if other and replaced:
+        return note.span("other")
+    if not stripped or len(text[line : note.start()].split()) > _MOST_STRUCK_WORDS:
+        return None
+    start = text.index(stripped[0], note.end())
+    end = _NEW.search(text, start)
+    return start, end.start() if end is not None else len(text)

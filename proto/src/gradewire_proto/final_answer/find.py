@@ -8,7 +8,7 @@ from gradewire_proto.final_answer.assertions import asserted_answer, calculated
 from gradewire_proto.final_answer.chat import unasserted, without_closers
 from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
 from gradewire_proto.final_answer.contrasts import contrast
-from gradewire_proto.final_answer.corrections import retraction
+from gradewire_proto.final_answer.corrections import replacement, retraction
 from gradewire_proto.final_answer.found import Found, asserted, bold_in, finish, joined, moved
 from gradewire_proto.final_answer.marks import (
     Statement,
@@ -35,15 +35,19 @@ _EMPHASIS: Final = re.compile(
 )
 _ARITHMETIC: Final = re.compile(r"[($€£\d][\d.,]*\s?[-+*/×·÷−^][^=\n]{1,200}=")
 _LAYERS: Final = 3
+_MOST_CONTRASTED: Final = 4
+"""Sentences of a text that are searched for a contrast. In a longer text only its last two contrast an answer."""
 _MOST_PLAIN: Final = 5_000
 """Characters at the end of a text in which emphasis is looked for; phrases and corrections need fewer."""
 _MOST_READ_INSIDE: Final = 1_500
 """Characters at the end of a tag or value that are searched again, once for each layer."""
+_THOUGHT: Final = re.compile(r"(?<!\w)(?:i|ich|je|j['’]|yo|io|eu|я)(?!\w)|我", re.IGNORECASE)
+_SPEAKERS: Final = re.compile(r"(?:^|[.!?\n]\s)((?:[A-ZÀ-Þ][\w.]{0,15}\s)?[A-ZÀ-Þ]\w{1,15}):\s")
 _QUOTES: Final = {'"': '"', "“": "”", "„": "“”", "«": "»", "「": "」", "`": "`"}
 _AND: Final = re.compile(r"\s(?:and|or|und|oder|et|ou|y|o|e)\b")
 
 _NEGATED: Final = re.compile(
-    r"(?:not|nicht|kein\w{0,2}|pas|no|non|não|niet|geen|nie|не)\s|不是|并非|[^\n.。]{1,40}(?:아니라|아닌|ではなく|じゃなく)",
+    r"(?:not|nicht|kein\w{0,2}|pas|no|non|não|niet|geen|nie|не|neither|weder|ni|né)\s|不是|并非|[^\n.。]{1,40}(?:아니라|아닌|ではなく|じゃなく)",
     re.IGNORECASE,
 )
 
@@ -239,6 +243,8 @@ def _quoted(text: str, left: int, right: int) -> Span | None:
 
 def _corrected(original: str, text: str, statement: Statement | None) -> Found | None:
     """Return the answer of the last correction or contrast; None if nothing is corrected."""
+    if statement is None and len(set(names := _SPEAKERS.findall(text))) > 1 and len(names) > len(set(names)):
+        return None  # several people speak
     start = statement.left if statement is not None else 0
     retracted = retraction(text, start, marked=statement is not None)
     if retracted is not None:
@@ -247,9 +253,15 @@ def _corrected(original: str, text: str, statement: Statement | None) -> Found |
         return asserted(original, text, left, right)
     if statement is not None:
         return None
+    if (replaced := replacement(text)) is not None:
+        return finish(original, *replaced, "correction")
     listed = sentences(text, max(0, len(text) - 2000), len(text))
     if not listed or len(listed) > 12:
         return None
     begin = listed[-3][0] if len(listed) > 3 else listed[0][0]
+    if len(listed) > _MOST_CONTRASTED:
+        begin = listed[-2][0]
+    elif _THOUGHT.search(text, *listed[0]) is not None:
+        begin = listed[0][0]
     found = contrast(text, begin, len(text))
     return None if found is None else asserted(original, text, *found)

@@ -35,7 +35,7 @@ def finish(original: str, left: int, right: int, position: Position) -> Found:
     """Return the answer in a span, without courtesies, emphasis and open brackets, or its letter if it is a choice."""
     left, right = without_end(original, *trimmed(original, left, right))
     left, right = tidied(original, left, right)
-    for mark in ("**", "__"):  # the other end of the emphasis is outside the span
+    for mark in ("***", "**", "__"):  # the other end of the emphasis is outside the span
         if original.count(mark, left, right) == 1:
             left += len(mark) if original.startswith(mark, left) else 0
             right -= len(mark) if original.endswith(mark, left, right) else 0

@@ -40,6 +40,10 @@ _INNER_KEY: Final = re.compile(
 )
 _MOST_NESTED: Final = 3
 _MOST_INNER: Final = 400
+_ONLY_PAIR: Final = re.compile(
+    r"\{\s{0,8}\"[\w -]{1,40}\""
+    r"\s{0,8}:\s{0,8}(?P<value>\"[^\"\\{}\n]{1,200}\"|-?\d[\d.]*)\s{0,8}\}\s{0,8}(?:```)?\s{0,8}\Z"
+)
 _VALUE: Final = re.compile(r"-?[\w.+%/-]{1,60}")
 _CALL: Final = re.compile(
     r"(?:\bfinish|\bfinal_answer|\bsubmit|\bsubmit_answer|\banswer)\s?(?:\[([^\[\]\n]{1,400})\]|"
@@ -187,7 +191,14 @@ def last_key(text: str) -> Statement | None:
         statement = _value(text, key.start(), key.end(), 2 if key[1] else 1)
         if statement is not None:
             return statement
-    return None
+    return _only_value(text)
+
+
+def _only_value(text: str) -> Statement | None:
+    """Return the value of an object of JSON with a single pair, if a text ends with it."""
+    begin = text.rfind("{", max(0, len(text) - _MOST_INNER))
+    found = _ONLY_PAIR.match(text, begin) if begin >= 0 else None
+    return None if found is None else _value(text, begin, found.start("value"), 2)
 
 
 def _value(text: str, start: int, left: int, force: int) -> Statement | None:

@@ -15,14 +15,16 @@ from gradewire_proto.final_answer.words import any_of
 _NUMBER: Final = r"(?:\s?(?:\d{1,3}|\#\d{1,3}|(?-i:[A-H])|\([ivx\da-h]{1,4}\))(?=\s?[:：=]))?"
 _ASIDE: Final = r"(?:\s?[(（][^()（）\n]{0,80}[)）])?"
 _WORD: Final = (
-    r"(?!(?:not|isn|aren|wasn|no|non|nicht|pas|n|niet|nie|не|is|are|ist|est|es|era|kein|keine|cannot|"
+    r"(?!(?:it|he|she|they|not|isn|aren|wasn|no|non|nicht|pas|n|niet|nie|не|is|are|ist|est|es|era|kein|keine|cannot|lautet|lauten|heißt|sind|war|"
+    r"beträgt|bleibt|sont|sera|será|son|fue|foi|was|were|remains|equals|comes|"
+    r"would|could|will|can|but|because|when|if|"
     r"never)\b)[^\W\d_][\w'’-]*"
 )
 _QUALIFIED: Final = rf"(?:[ \t]{{1,4}}{_WORD}){{0,6}}?"
 _UNSPACED: Final = r"(?:(?![是为為选選在不。，、：；！？])[\u3040-\u9fff\uac00-\ud7af]){0,8}?"
 _SIGN: Final = (
     r"(?:[:：]{1,2}|[-=]>|=(?!=)|(?<=\s)of(?=\s[\d$€£−-])|[→⇒➜➡]\ufe0f?|"
-    r"(?<=ans|odp|ntw)\.(?=\s)|(?<=\s)[—–-]{1,2}(?=\s)|(?<=\w)[—–](?=\w|\s))"
+    r"(?<=ans|odp|ntw)\.(?=\s)|(?<=\s)[—–-]{1,2}(?=\s)|(?<=\w)[—–](?=\w|\s)|['’]s(?=\s(?!\w+\s(?:is|are|was|were)\b)))"
 )
 _COPULA: Final = (
     rf"(?:[ \t]{{1,4}}|(?<=[^\x00-\x7f]))(?:(?P<maybe>{any_of('maybe')})|"
@@ -51,9 +53,13 @@ _NAMED: Final = re.compile(
     r"[^\n.!?:;,，。]{1,60}?)"
     r"(?:\s(?:is|must be|ist|est|es|è|é)\s"
     r"(?:therefore\s|thus\s|also\s|donc\s)?(?:the|my|die|la|mi|ma)\s(?:[^\W\d_]{1,16}\s){0,2}?|"
-    r"(?:就)?是(?:正确|最终)?的?)"
+    r"(?:就|才|便)?是(?:正确|最终)?的?)"
     rf"(?:{any_of('answer')})(?=\s?(?:[.!,;。，]|$|\n|\s(?:because|since|weil|car|porque|to)\b))",
     re.IGNORECASE | re.MULTILINE,
+)
+_APPOSED: Final = re.compile(
+    rf",\s(?P<named>[^,.\n]{{1,30}}),\s(?:is|ist|est|es|è|é)\s(?:the|die|la)\s(?:{any_of('answer')})(?!\w)",
+    re.IGNORECASE,
 )
 _CORRECT: Final = re.compile(
     r"(?:\b(?:the|der|die|das|la|le|lo|el|il|o|a)\s)?(?:\b(?:correct|right|best|exact|actual|true|richtige|richtiger|"
@@ -61,7 +67,7 @@ _CORRECT: Final = re.compile(
     r"korrekte|bonne|bon|"
     r"correcta|correcto|corretta|corretto|giusta|giusto|certa|certo|juiste|правильный|правильная|правильное)|正确的?|正確的?)"
     rf"(?:\s(?!(?:{any_of('because')}|that|when|and|but|"
-    rf"as)\b)[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[^\W\d\s]{{0,4}}?){_COPULA}",
+    rf"as)\b)[^\W\d_][\w-]{{0,20}}){{0,5}}?(?:[\u3040-\u9fff]{{0,4}}?){_COPULA}",
     re.IGNORECASE,
 )
 _HASHES: Final = re.compile(r"^[ \t]{0,4}####[ \t]{0,8}(?=\S)", re.MULTILINE)
@@ -72,7 +78,8 @@ _HEADING: Final = re.compile(
     r"(?P<end>[ \t]{0,8}[:：]?[ \t]{0,8}\n(?:[ \t]{0,4}[=-]{3,80}[ \t]{0,4}\n)?)",
     re.IGNORECASE | re.MULTILINE,
 )
-_REPLY: Final = re.compile(r"^[ \t]{0,4}(?:A|R)[ \t]?[:：][ \t]{1,4}(?=\S)", re.MULTILINE)
+_REPLY: Final = re.compile(r"^[ \t]{0,4}(?:A|R)[ \t]?(?P<colon>[:：])[ \t]{1,4}(?=\S)", re.MULTILINE)
+_OTHER_LINE: Final = re.compile(r"^[ \t]{0,4}(?:[B-H])[ \t]?[:：.)]", re.MULTILINE)
 _ASKED: Final = re.compile(r"(?:^|\n)[ \t]{0,4}(?:Q|F|P|问|Question|Frage)[ \t]?[:：]")
 
 _BEFORE: Final = re.compile(
@@ -103,7 +110,23 @@ _VAGUE: Final = re.compile(
     r"at)\b))",
     re.IGNORECASE,
 )
-_PASSIVE: Final = re.compile(r"[a-z]+ed\s(?:for|by|in|to|with|at|on|as|from|until|into)\b")
+_FINAL: Final = re.compile(r"final\s(?!(?:is|was|answer)(?!\w))[^\W_]", re.IGNORECASE)
+_PLAYED: Final = re.compile(
+    r"final\s(?:is|was)\s(?:\w+ed|held|won|lost|drawn)\s(?:in|on|at|by|to|for)\s", re.IGNORECASE
+)
+_SIDE: Final = re.compile(
+    r"(?:the )?right (?:to|side|hand|arm|foot|leg|eye|ear|half|wing|bank|ventricle|atrium|lung|kidney|shoulder|"
+    r"edge|corner)"
+    r"(?!\w)",
+    re.IGNORECASE,
+)
+_COMPARED: Final = re.compile(r"(?:more|less)\s[a-z]|[a-z]+ed,\s[a-z]")
+_RIGHT: Final = re.compile(r"right(?!\w)", re.IGNORECASE)
+_STARTS: Final = re.compile(r"(?:^|[.!?:,;\n(*_\"“])\s{0,4}$")
+_ACTUAL: Final = re.compile(r"(?:the |das |der |die )?(?:actual|exact|true|best)(?!\w)", re.IGNORECASE)
+_PASSIVE: Final = re.compile(
+    r"(?:(?:today|now|also|still|often|\w+ly)\s)?(?:[a-z]+ed|broadcast|known|made|held|shown|seen|built)\s(?:for|by|in|to|with|at|on|as|from|until|into)\b"
+)
 _NEGATED: Final = re.compile(
     r"(?:definitely\s|certainly\s|clearly\s|actually\s)?(?:not|n't|nicht|kein\w{0,3}|pas|niet|geen|不是|不)\b|不",
     re.IGNORECASE,
@@ -112,7 +135,7 @@ _NEGATED: Final = re.compile(
 _LETTER: Final = r"[(\[（]?(?P<letter>(?-i:[A-H])|[①-⑧]|(?-i:[IVX]{2,4})|(?-i:[А-Д]))[)\]）]?"
 _AFTER_LETTER: Final = (
     rf"(?=\s?(?:[.!,;:\"'”。，；、：]|项|選項|选项|$|\n|\s[—–-]\s|\s(?:{any_of('because')}|as|an|is|ist|est|"
-    rf"denn|car|da)(?!\w)))"
+    rf"denn|car|da|here|there|now|then|though|hier|ici|aquí)(?!\w)))"
 )
 _CHOSEN: Final = re.compile(
     rf"(?:{any_of('choose')})\s{{0,2}}[:：]?\s{{0,2}}(?:['’]\s?)?(?:(?:therefore|so|donc|also|daher|only|nur|just|"
@@ -148,8 +171,9 @@ _SO_LETTER: Final = re.compile(
     re.IGNORECASE,
 )
 _LETTER_END: Final = re.compile(
-    rf"\s(?:is|be|are|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:the\s|die\s|la\s|option\s|"
-    rf"letter\s)?{_LETTER}(?=\s?[.!]?\s*$)",
+    rf"\s(?:is|be|ist|wäre|est|es|è|é|seems|remains|bleibt)\s(?:(?:under|listed as|listed under|given by|marked|"
+    rf"labelled|unter|sous)\s)?(?:the\s|die\s|la\s|"
+    rf"option\s|letter\s)?{_LETTER}(?=\s?[.!]?\s*$)",
     re.IGNORECASE,
 )
 _ONLY_LETTER: Final = re.compile(
@@ -233,7 +257,7 @@ def _named(text: str) -> Iterator[Statement]:
     for match in _INVERTED.finditer(text):
         if (content := _content(text, match.end())) is not None:
             yield Statement(match.start(), *content, "phrase")
-    for match in _NAMED.finditer(text):
+    for match in (*_NAMED.finditer(text), *_APPOSED.finditer(text)):
         yield Statement(match.start(), *match.span("named"), "phrase")
     for match in _CORRECT_LABEL.finditer(text):
         if (content := _content(text, match.end())) is not None:
@@ -270,7 +294,11 @@ def _headings(text: str, original: str) -> Iterator[Statement]:
         content = _content(text, match.end())
         if content is not None and not _ANSWER.match(text, content[0]) and not _HEADING.match(text, match.start()):
             yield Statement(match.start(), *content, "phrase")
-    for match in _REPLY.finditer(text) if _ASKED.search(text) else ():
+    listed = _OTHER_LINE.search(text) is not None
+    for match in _REPLY.finditer(text) if _ASKED.search(text) or not listed else ():
+        bold = original[: match.start("colon") + 8].lstrip().startswith(("**A:**", "**R:**"))
+        if _ASKED.search(text) is None and not bold and text[: match.start()].rstrip()[-1:] not in {".", "!", "。"}:
+            continue
         if (content := _content(text, match.end())) is not None:
             yield Statement(match.start(), *content, "phrase")
 
@@ -304,12 +332,37 @@ def _statement(text: str, match: re.Match[str], force: int) -> Statement | None:
         return None
     left = _SKIP.match(text, match.end())
     end = left.end() if left else match.end()
+    if "\n" in text[match.end() : end]:
+        end = text.index("\n", match.end())  # a list may follow
     if _NEGATED.match(text, end) is not None and copula:
         return None
     if copula and (_VAGUE.match(text, end) or (_PASSIVE.match(text, end) and force == 1)):
         return None
+    if _described(text, match, end):
+        return None
     content = _content(text, end)
     return None if content is None else Statement(match.start(), *content, "phrase", force)
+
+
+def _described(text: str, match: re.Match[str], end: int) -> bool:
+    """Return True if a phrase only describes a thing: "the final score of", "the right side is", "the actual X is"."""
+    if _PLAYED.match(text, match.start()) is not None:
+        return True
+    if _FINAL.match(text, match.start(), match.end()) is not None:
+        announced = text[end - 1 : end] in ":：" or text[match.start() : match.end()].rstrip()[-1:] in ":：=>→"
+        return not announced and (match["is"] is None or re.match(r"[-−$€£]?\d", text[end : end + 2]) is None)
+    if match.groupdict().get("weak"):
+        before = text[max(0, match.start() - 6) : match.start()].lower()
+        noun = match["weak"].lower()
+        defined = re.search(r"(?<!\w)(?:an?|one|once)\s$", before) is not None
+        mathematical = noun != "roots" or re.search(r"\d", text[end : end + 60]) is not None
+        return defined or not mathematical or _COMPARED.match(text, end) is not None
+    if _RIGHT.match(text, match.start(), match.end()) is not None and _STARTS.search(text[: match.start()]) is None:
+        return True
+    sided = _SIDE.match(text, match.start(), match.end()) or text[: match.start()].endswith(("on ", "to "))
+    return bool(sided) or (
+        _ACTUAL.match(text, match.start(), match.end()) is not None and _PASSIVE.match(text, end) is not None
+    )
 
 
 def _content(text: str, left: int) -> Span | None:

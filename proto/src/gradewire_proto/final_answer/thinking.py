@@ -7,17 +7,18 @@ from gradewire_proto.final_answer.types import Span
 
 _NAMES: Final = (
     *("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "seed:think", "scratchpad", "analysis"),
-    *("rationale", "cot", "inner_monologue", "internal_monologue", "chain_of_thought"),
+    *("réflexion", "réflexions", "pensée", "raisonnement", "gedanken", "überlegung", "razonamiento", "pensamiento"),
+    *("ragionamento", "思考", "rationale", "cot", "inner_monologue", "internal_monologue", "chain_of_thought"),
 )
 # Marks that models put around thinking: tags, Kimi's triangles, Mistral's brackets, Phi's and OpenThinker's tokens.
 # They are searched one by one: a regular expression takes ten times as long where a text has many "<".
 _THINKING_ENDS: Final = (
     *(f"</{name}>" for name in _NAMES),
-    *("◁/think▷", "[/think]", "<|end_of_thought|>", "<|/think|>", "<|/thinking|>"),
+    *("◁/think▷", "[/think]", "<|end_of_thought|>", "<|/think|>", "<|/thinking|>", "<|end_thinking|>"),
 )
 _THINKING_STARTS: Final = (
     *(f"<{name}>" for name in _NAMES),
-    *("◁think▷", "[think]", "<|begin_of_thought|>", "<|think|>", "<|thinking|>"),
+    *("◁think▷", "[think]", "<|begin_of_thought|>", "<|think|>", "<|thinking|>", "<|start_thinking|>"),
 )
 # gpt-oss writes into channels. The last channel contains the answer if its name is "final".
 _CHANNEL: Final = re.compile(r"<\|channel\|>(\w{1,20})[^<\n]{0,200}<\|message\|>")

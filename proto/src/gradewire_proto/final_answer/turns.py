@@ -11,7 +11,7 @@ from gradewire_proto.final_answer.words import any_of
 _ASSISTANT: Final = (
     r"<\|im_start\|>\s?assistant|<\|start_header_id\|>assistant<\|end_header_id\|>|<start_of_turn>model|"
     r"<\|start\|>assistant(?:<\|message\|>)?|<｜Assistant｜>|<\|assistant\|>|\[/INST\]|<\|ASSISTANT\|>|"
-    r"<\|CHATBOT_TOKEN\|>|<\|start_of_role\|>assistant<\|end_of_role\|>"
+    r"<\|CHATBOT_TOKEN\|>|<\|start_of_role\|>assistant<\|end_of_role\|>|<\|START_RESPONSE\|>"
 )
 _OTHER: Final = (
     r"<\|im_start\|>\s?(?:user|system|tool)|<\|start_header_id\|>(?:user|system|ipython)<\|end_header_id\|>|"
@@ -21,13 +21,15 @@ _OTHER: Final = (
 _END: Final = (
     r"<\|im_end\|>|<\|eot_id\|>|<\|endoftext\|>|<\|end_of_text\|>|<\|end\|>|<\|eom_id\|>|</s>|<end_of_turn>|<eos>|"
     r"<\|return\|>|<\|END_OF_TURN_TOKEN\|>|<\|endofprompt\|>|<\|eos\|>|<\|im_sep\|>|"
-    r"<｜end▁of▁sentence｜>|<pad>|<\|pad\|>|<\|end_of_solution\|>|\[EOS\]|<\|fim_end\|>"
+    r"<｜end▁of▁sentence｜>|<pad>|<\|pad\|>|<\|end_of_solution\|>|\[EOS\]|<\|fim_end\|>|<\|END_RESPONSE\|>"
 )
 _TOKEN: Final = re.compile(
     rf"(?P<assistant>{_ASSISTANT})|(?P<other>{_OTHER})|(?P<end>{_END})|"
     r"(?P<start><s>(?=\s|[A-Z0-9<\[])|<bos>|<\|begin_of_text\|>|<\|begin_of_solution\|>|<\|startoftext\|>|"
     r"<\|message\|>)"
 )
+_STRUCK: Final = re.compile(r"<s>[^<>\n]{1,60}</s>(?=[ \t]{0,4}[^\s<][^\n]{0,120}\s*\Z)")
+"""The element of HTML that strikes a text out, where the rest of a short line replaces it; otherwise special tokens."""
 _NEAR: Final = 4_000
 """Characters at each end of a text in which all special tokens and further questions are searched."""
 _COMMON_ENDS: Final = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>", "<end_of_turn>", "<|end|>")
@@ -50,7 +52,10 @@ def turn(text: str, left: int, right: int) -> Span:
     spoken_by_assistant = True
     transcript = False
     start = left
+    struck = [each.span() for each in _STRUCK.finditer(text, left, min(right, left + _NEAR))] if "</s>" in text else []
     for token in _tokens(text, left, right):
+        if token[0] in {"<s>", "</s>"} and any(a <= token.start() < b for a, b in struck):
+            continue
         piece = trimmed(text, start, token.start())
         if piece[0] < piece[1] and spoken_by_assistant:
             pieces.append(piece)
@@ -99,6 +104,6 @@ def without_next_question(text: str, left: int, right: int, is_answered: Callabl
     if asked is None:
         return right
     before = text[left : asked.start()].strip()
-    if before and (("\n" not in before and len(before) <= 60) or is_answered(before)):
+    if re.search(r"\w", before) and (("\n" not in before and len(before) <= 60) or is_answered(before)):
         return asked.start()
     return right

@@ -14,12 +14,19 @@ from gradewire_proto.final_answer.words import any_of
 _MOST_READ: Final = 1200
 _LETTER: Final = re.compile(r"[A-J][.)]?")
 _REASONED_LETTER: Final = re.compile(
-    rf"[*_]{{0,3}}([A-H])[*_]{{0,3}}(?:[,，]?\s?(?:{any_of('because')})(?!\w)|,\s(?:{any_of('aside')})\s|"
+    rf"[*_]{{0,3}}((?-i:[A-H]))[*_]{{0,3}}(?:[,，]?\s?(?:{any_of('because')})(?!\w)|,\s(?:{any_of('aside')})\s|"
     rf"\s[—–-]\s\S+\s\S)",
     re.IGNORECASE,
 )
+_WRAPPED_LINE: Final = re.compile(r"`[^`\n]{1,60}`")
+_REPLIED: Final = re.compile(
+    r"\s*(?:yes|no|ja|nein|oui|non|sí|no|sì|sim|não|да|нет|true|false|correct|incorrect)\s?[:;,—–-]\s", re.IGNORECASE
+)
 _ITEM: Final = re.compile(r"[|#*•>\\-]|\d+[.)]\s")
-_ARITHMETIC: Final = re.compile(r"[\d)²³%!]\s?[-+*/×·÷−:=≈x]\s?[\d(]|=\s?\d|\d\s?(?:and|plus|und|et|y|km|g|€|kg)")
+_ARITHMETIC: Final = re.compile(
+    r"[\d)²³%!]\s?[-+*/×·÷−:=≈x]\s?[\d(]|=\s?\d|\d\s?(?:(?:and|plus|und|et|y|km|g|kg)(?!\w)|€)"
+)
+_UNKNOWN: Final = re.compile(r"(?<![A-Za-z])[xyz](?![A-Za-z])\s?(?:[-+^²³*/)]|\\)")
 _SUM: Final = re.compile(r"=\s?\d")
 _PART: Final = re.compile(r"[,，、;；](?=\s?\S)(?!\d)")
 _SOLUTIONS: Final = re.compile(
@@ -40,6 +47,12 @@ _CONSEQUENCE: Final = re.compile(
     r"macht)\s(?=\D{0,24}\d)",
     re.IGNORECASE,
 )
+_TOTALS: Final = re.compile(
+    r"(?:altogether|in total|in all|so|thus|hence|therefore|then|insgesamt|zusammen|also|somit|damit|en tout|"
+    r"au total|donc|"
+    r"en total|entonces|in totale|quindi|no total)(?!\w)[\s,]{1,2}(?=\D{1,40}\d[\d.,]*\s?\w{0,20}\s?\w{0,12}[.!]?$)",
+    re.IGNORECASE,
+)
 _LONGEST_SUM: Final = 120
 _YEAR: Final = re.compile(r"(?:1[5-9]|20)\d\d\s?[.!]?")
 _TAIL_TOTAL: Final = re.compile(
@@ -58,19 +71,31 @@ _WORDED: Final = re.compile(
     re.IGNORECASE,
 )
 _COUNT: Final = re.compile(r"\d[\d.,]*")
+_OR: Final = re.compile(r"\s(?:or|and|oder|und|ou|et|o|y|e)\s")
 _EQUATION: Final = re.compile(r"\$?[a-zA-Z]\s?[=≈]\s?[^=≈\n]{1,40}")
 _SO: Final = re.compile(
     rf"(?:^|(?<=[,;，；.。—–\n])\s?|(?<=[,;.—–\n]\s))(?:(?:and|und|et|y)\s)?(?:(?:{any_of('so')})[,，:：]?\s{{0,2}}){{1,2}}"
+    r"(?!\s{0,2}it (?:is|was) (?:\w+ly\s)?(?:also|best|common|difficult|hard|important|impossible|necessary|often|"
+    r"possible|"
+    r"typically|generally|usually|considered|recommended|not|\w+ed)(?!\w))"
     rf"(?=(?P<equation>[a-zA-Z]\s?=)|(?:{any_of('it_is')})(?!\w)|(?:about\s)?[-−$€£]?\d)",
     re.IGNORECASE,
 )
+_MUST_BE: Final = re.compile(
+    r"(?:es|das|dies) (?:muss|kann|dürfte|müsste) (?:sich )?(?:also|daher|somit|demnach|folglich|wohl|"
+    r"nur)\s(?:(?:um|nur)\s)?"
+    r"(?P<true>[^,.;\n]{1,60}?)\s(?:sein|handeln)(?=[,.;\s]|$)",
+    re.IGNORECASE,
+)
 _CALLED: Final = re.compile(
-    r"\s(?:is|are|was) (?:called|known as|named|termed)\s|\sheißt\s|\s(?:nennt man|wird) (?=[^.]{1,40} genannt)|"
+    r"\s(?:is|are) (?:called|known as|termed)\s|\sheißt\s|\s(?:nennt man|wird) (?=[^.]{1,40} genannt)|"
     r"\ss['’]appelle\s|\sse llama\s|\ssi chiama\s|(?:叫做|称为|被称为|叫作)",
     re.IGNORECASE,
 )
+_SPACED: Final = re.compile(r"\s")
 _MAKES: Final = re.compile(
-    r"(?:that makes|that is|that gives|this makes|gives|makes|macht zusammen|macht|ergibt|cela fait|ça fait|"
+    r"(?<![a-zà-ÿ])(?:that makes|that is|that gives|this makes|gives|makes|macht zusammen|macht|ergibt|cela fait|"
+    r"ça fait|"
     r"cela donne|font|"
     r"eso da|eso hace|son|dan|fanno|fa|isso dá|dá|在一共是|一共是|一共有|总共是|总共有|共有|共是|left with|in total|"
     r"en total|"
@@ -95,7 +120,9 @@ def lone_line(original: str, text: str, end: int) -> Found | None:
         return Found(*letter, "line")
     apart = "\n" in text[len(before) : start].replace("\n", "", 1)
     prose = before[-1] in ".!?。！？:：)" or before.endswith("---")
-    return finish(original, left, right, "line") if apart and prose and _is_short(line) else None
+    headed = line.rstrip("*_ ").endswith((":", "："))
+    apart = apart or _WRAPPED_LINE.fullmatch(original, left, right) is not None
+    return finish(original, left, right, "line") if apart and prose and not headed and _is_short(line) else None
 
 
 def _is_short(line: str) -> bool:
@@ -117,6 +144,8 @@ def _calculation(original: str, text: str, end: int) -> Found | None:
     if not listed:
         return None
     left, right = listed[-1]
+    if len(listed) == 1 and _REPLIED.match(text, left) is not None:
+        return None  # the calculation is the reason
     span: Span | None = None
     if _ARITHMETIC.search(text, begin, end) is not None:
         concluded = _concluded(text, begin, left, right)
@@ -124,7 +153,8 @@ def _calculation(original: str, text: str, end: int) -> Found | None:
         restated = _restated(text, begin, left, right)
         span = concluded if concluded and "=" not in text[concluded[0] : right] else restated or equated
     span = span or _concluded(text, begin, left, right) or _worded(text, left, right)
-    if _EQUATION.fullmatch(text[left:right].rstrip(".$ ")) is not None and len(listed) > 1:
+    equations = _OR.split(text[left:right].rstrip(".$ "))
+    if all(map(_EQUATION.fullmatch, equations)) and len(listed) > 1:
         span = left, right
     elif span is None and len(listed) > 1 and _SUM.search(text, begin, listed[-2][1]) is not None:
         span = quantity(text, left, right)
@@ -152,8 +182,10 @@ def _equated(text: str, left: int, right: int) -> Span | None:
 
 
 def _reckons(sentence: str) -> bool:
-    """Return True if a sentence is arithmetic: a number stands before its last equals sign, and it is no code."""
+    """Return True if a sentence is arithmetic: a number before its last equals sign, no unknown there, and no code."""
     before = re.split("[=≈]", sentence)[-2]
+    if _UNKNOWN.search(before) is not None:
+        return False
     return (re.search(r"\d", sentence[: sentence.rfind(before) + len(before)]) is not None) and not re.search(
         r"://|==|[?&]\w+=|\w\(\w+=|[;{]$", sentence
     )
@@ -168,8 +200,12 @@ def _concluded(text: str, begin: int, left: int, right: int) -> Span | None:
     if last is None and counted is not None:
         for found in _PART.finditer(text, left, right):
             last = found
+    if last is None and left > begin:
+        last = _TOTALS.match(text, left, right)
     if last is None or len(_COUNT.findall(text[begin : last.start()])) < 2:
         return None
+    if last[0].strip(" ,").lower() == "or" and re.fullmatch(r"[\d\s,.]+", text[left : last.start()]):
+        return None  # "6, 7, or 8"
     weak = last[0].strip(" ,，").lower() in {"making", "or", "giving", "was", "macht"}
     if weak and counted is None and _ARITHMETIC.search(text, begin, last.start()) is None and len(text) > _LONGEST_SUM:
         return None
@@ -184,7 +220,7 @@ def _restated(text: str, begin: int, left: int, right: int) -> Span | None:
         return None
     result = results[-1]
     unit = rf"(?:\s(?!{_NO_UNIT}\b)[^\s\d.,;:!?]+|[\u3040-\u9fff]{{1,3}}(?=[。，]|$))?"
-    again = rf"(?<![A-Za-z\d.,]){re.escape(result[1])}(?!\d){unit}"
+    again = rf"(?<![A-Za-z\d.,−-]){re.escape(result[1])}(?!\d){unit}"
     found = re.compile(again).search(text, max(left, result.end()), right)
     return None if found is None else found.span()
 
@@ -224,11 +260,24 @@ def _conclusion(original: str, text: str, end: int) -> Found | None:
     last = None
     for found in _SO.finditer(text, left, right):
         last = found
+    if (must := _MUST_BE.match(text, left, right)) is not None:
+        return finish(original, *must.span("true"), "line")
+    if (
+        last is not None
+        and last[0].strip(" ,.;").lower() == "then"
+        and re.search(r"\d", text[last.end() : right]) is None
+    ):
+        last = None
     if last is not None and (last["equation"] or text[: last.start()].strip()):
         return asserted(original, text, last.end(), right, "line")
     for found in _CALLED.finditer(text, left, right):
         last = found
-    if last is not None and len(text[last.end() : right].split()) <= 5 and len(listed) > 1:
+    if (
+        last is not None
+        and len(listed) > 1
+        and len(text[last.end() : right].split()) <= 5
+        and (len(text[left : last.start()].split()) >= 5 or _SPACED.search(text, left, last.start()) is None)
+    ):
         return finish(original, *first_clause(text, last.end(), right), "line")
     return None
 
