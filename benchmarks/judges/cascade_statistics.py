@@ -74,9 +74,14 @@ class CheapRows:
 
     def beside(self, other: CheapRows) -> CheapRows:
         """Return these rows and the other rows, which have the same fit."""
-        pairs = ((self.exact, other.exact), (self.probability, other.probability), (self.denied, other.denied))
-        columns = (np.concatenate(pair) for pair in pairs)
-        return CheapRows([*self.rows, *other.rows], *columns, self.fit, self.encoder)
+        return CheapRows(
+            rows=[*self.rows, *other.rows],
+            exact=np.concatenate((self.exact, other.exact)),
+            probability=np.concatenate((self.probability, other.probability)),
+            denied=np.concatenate((self.denied, other.denied)),
+            fit=self.fit,
+            encoder=self.encoder,
+        )
 
 
 def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = None) -> CheapRows:
