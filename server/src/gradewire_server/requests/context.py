@@ -37,6 +37,8 @@ _THREAD_LENGTHS: Final = range(1025, MAX_PROMPT_BYTES + 1)
 _FINAL_ANSWERS: Final = "gradewire_proto.final_answer.find"
 """The module that finds final answers. Its import takes a third of a second."""
 
+_READ_CLAIMS = frozenset({"correctness", "auto"})
+
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:
     """Parse and cache all long prompts on a thread. Ignore errors: planning will raise them.
@@ -49,7 +51,8 @@ async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpe
             parameters = getattr(spec, metric)
             await read_prompt_ahead(prompts, metric, getattr(parameters, "prompt", ""))
             graded = getattr(parameters, "answer", types_pb2.GRADED_ANSWER_UNSPECIFIED)
-            if graded == types_pb2.GRADED_ANSWER_FINAL and _FINAL_ANSWERS not in sys.modules:
+            finds = graded == types_pb2.GRADED_ANSWER_FINAL or metric in _READ_CLAIMS
+            if finds and _FINAL_ANSWERS not in sys.modules:
                 await asyncio.to_thread(import_module, _FINAL_ANSWERS)
 
 

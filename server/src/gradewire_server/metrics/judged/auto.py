@@ -1,6 +1,7 @@
 """Metric `auto`, which asks a judge only if exact match and `correctness` are not sure."""
 
 import json
+import re
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final
@@ -20,7 +21,8 @@ _RANGE: Final = 2.0**64
 CONFIDENCE_OF_FITS: Final = 0.5
 """The confidence that `auto` requests from `correctness`. At 0.5, only a rule or a doubt gives UNCERTAIN."""
 _EXACT_MATCH: Final = ExactMatch()
-_LONGEST_SYMBOL: Final = 3
+_SYMBOL: Final = re.compile(r"[A-Z]|[A-Z][a-z]|\w[A-Z]\w?|\w\w[A-Z]")
+"""A symbol of up to three letters, in which case means something: "K", "Co", "mW"."""
 _AROUND: Final = " .!\"'`*"
 
 
@@ -98,11 +100,9 @@ def _is_literal(item: Item, matched: MetricResult) -> bool:
     The normal form of `exact_match` drops signs, points, slashes and case, which mean something in numbers, codes and
     symbols: "-5", "3.14", "CO". For these, the texts must be equal apart from blanks, quotes and a final full stop.
     """
-    reference = item.references[matched.matched_reference or 0]
-    if sum(map(str.isalpha, reference)) > _LONGEST_SYMBOL and not any(map(str.isdigit, reference)):
-        return True
-    said, wanted = (" ".join(text.split()).strip(_AROUND) for text in (item.prediction, reference))
-    return said == wanted
+    texts = (item.prediction, item.references[matched.matched_reference or 0])
+    said, wanted = (" ".join(text.split()).strip(_AROUND) for text in texts)
+    return said == wanted or not any(any(map(str.isdigit, text)) or _SYMBOL.fullmatch(text) for text in (said, wanted))
 
 
 def confidence(said: MetricResult) -> float:
