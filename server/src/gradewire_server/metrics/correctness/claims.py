@@ -1,7 +1,6 @@
 """Choose the part of an answer that `correctness` reads: the final claim, or the whole text without its wrapping."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from gradewire_proto import final_answer
@@ -22,16 +21,21 @@ _DOLLAR: Final = "\ue000"
 _DEGREES: Final = re.compile(r"\s?\^\{?\\circ\}?")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|textbf|mathbf)\{([^{}\n]{0,200})\}")
 _MATHS: Final = re.compile(r"(?<![\w$])\$\$?([^$\n]{1,400}?[^$\s])\$\$?(?![\w$])|\\\((.{1,400}?)\\\)")
+_EXPLAINS: Final = re.compile(
+    r"\b(?:because|since|check|proof|verif\w*|indeed|weil|denn|probe|car|parce que|porque)\b|因为", re.IGNORECASE
+)
+"""Words before a calculation that explains or checks an answer."""
 _MARKS: Final = ("\\boxed", "\\fbox", "<", "{", "####", "[/")
 _MAY_BE_CUT: Final = re.compile(
-    r"[=?!*_`~#→✗✘❌✓\n\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0400-\u04ff\u0600-\u06ff]|[:\u2013\u2014](?=\s)|n['\u2019]t\b"
-    r"|^\W*[\"“”«»„']|\b[a-hA-H]\)|\b(?-i:[B-H])\b|\b(?-i:A)$|\b(?:no[nt]?|nein|nicht|kein\w{0,2}|pas|n[ãi]o|nie|niet|ni"
-    r"|but|yet|though|however|aber|sondern|mais|pero|sino|ma|mas|maar|rather|instead|unlike|statt|vez|lieu|plut[oô]t"
-    r"|actually|turns|really|wait|hold|hang|halt|sorry|strike|scratch|correct\w*|korrektur|mean|meant|meine|edit|oops"
-    r"|hmm+|[äe]hm?|thought|think|thinking|guess|say|said|many|people|first|glance|looks?|looked|seem\w*|far|muchos|viele"
-    r"|wrong|false|falsch|richtig|faux|falso|fait|vue|realidad|besser|mejor|dicho|anzi|aliás|error|mistake|so|therefore"
-    r"|thus|hence|also|somit|donc|entonces|quindi|answer|antwort|lösung|r[ée]ponses?|respuesta|risposta|resposta|ans"
-    r"|results?|ergebnis|endergebnis|total|all|sure|pardon|perd[oó]n|moment|espera|option|choice|asking|asked)\b",
+    r"[=?!*_`~#→✗✘❌✓\n\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0400-\u04ff\u0600-\u06ff]|[:\u2013\u2014](?=\s)"
+    r"|^\W*[\"“”«»„']|\b[a-hA-H]\)|\b(?-i:[B-H])\b|\b(?-i:A)$|n['\u2019]t\b|\b(?:no[nt]?|nein|nicht|kein\w{0,2}|pas"
+    r"|n[ãi]o|nie|niet|ni|but|aber|sondern|mais|pero|sino|rather|instead|unlike|statt|vez|lieu|plut[oô]t|actually|wait"
+    r"|hold|hang|halt|sorry|strike|scratch|correct(?:ion)?|korrektur|mean|meant|meine|edit|oops|hmm+|[äe]hm?|thought"
+    r"|think|guess|wrong|false|falsch|richtig|faux|falso|fait|realidad|besser|mejor|dicho|anzi|aliás|mistake|so|therefore"
+    r"|thus|hence|somit|donc|entonces|quindi|answer|antwort|lösung|r[ée]ponses?|respuesta|risposta|resposta|ans|result"
+    r"|ergebnis|endergebnis|sure|pardon|perd[oó]n|moment|espera|option|asking|asked)\b"
+    r"|\b(?:yet|though|however|ma|mas|maar|turns|really|thinking|say|said|many|people|first|glance|looks?|looked|seem\w*"
+    r"|far|muchos|viele|vue|error|also|results|total|all|choice)\b(?=.*[.,;]\s)",
     re.IGNORECASE,
 )
 """A pattern that every text with a final answer apart from the whole text is likely to match; it is fast."""
@@ -40,20 +44,7 @@ _LEAST_KEPT: Final = 0.6
 """Minimum share of a text that is left without its wrapping, unless tags or tokens stand before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The part of an answer that is read.
-
-    Attributes:
-        text: The part to read; never blank for an answer that is not blank.
-        cut: True if the answer says more than `text`, apart from its wrapping.
-    """
-
-    text: str
-    cut: bool
-
-
-def claim_of(prediction: str) -> Claim:
+def claim_of(prediction: str) -> str:
     """Return an answer's claim.
 
     The claim is the final answer if a box, a tag, a JSON value or "the answer is" marks it, or if the answer is short.
@@ -61,17 +52,19 @@ def claim_of(prediction: str) -> Claim:
     """
     prediction = _without_latex(prediction)
     if not _may_be_cut(prediction):
-        return Claim(prediction, cut=False)
+        return prediction
     found = final_answer.find_final_answer(prediction)  # imported here first, which takes a third of a second
     if not found.text.strip():
-        return Claim(prediction, cut=False)
+        return prediction
     if found.position == "whole":
         kept = len(found.text) >= _LEAST_KEPT * len(prediction.strip()) or "<" in prediction or "~~" in prediction
-        return Claim(found.text if kept else prediction, cut=False)
+        return found.text if kept else prediction
+    if found.position == "calculation" and _EXPLAINS.search(prediction, 0, found.start or 0) is not None:
+        return prediction
     if found.position in _MARKED or _is_announced(prediction, found):
-        return Claim(found.text, cut=True)
+        return found.text
     short = len(prediction.split(None, _MOST_WORDS[found.position])) <= _MOST_WORDS[found.position]
-    return Claim(found.text, cut=True) if short else Claim(prediction, cut=False)
+    return found.text if short else prediction
 
 
 def _without_latex(text: str) -> str:

@@ -117,14 +117,10 @@ class CorrectnessInputs:
 
     Attributes:
         item: The item with the answer's claim as its prediction.
-        said: The whole prediction.
-        cut: True if the answer says more than its claim.
         best: Index of SMILE's best reference.
     """
 
     item: Item
-    said: str
-    cut: bool
     truncated: bool
     best: int
     smile: float
@@ -137,8 +133,7 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
     Embed windows in context, and omit the question. Together, these two choices save most of SMILE's cost
     (benchmarks/latency/correctness_cost.py).
     """
-    said, claim = item.prediction, claim_of(item.prediction)
-    item = replace(item, prediction=claim.text)
+    item = replace(item, prediction=claim_of(item.prediction))
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_SENTENCE_WEIGHT)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
     texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
@@ -148,8 +143,6 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
         raise TypeError("SMILE's formula returned no score or no parts")
     return CorrectnessInputs(
         item=item,
-        said=said,
-        cut=claim.cut,
         truncated=similarities.truncated,
         best=smile.matched_reference,
         smile=smile.score,

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log1p, nan
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ _MOST_WORDS: Final = 40
 """Maximum number of words of a claim whose mentions are read. Longer prose surrounds right answers with all of it."""
 _MOST_REFERENCES: Final = 8
 _MOST_MENTIONS: Final = 8
+_MAX_CACHED_REFERENCES: Final = 64
 _NEAR: Final = 80
 _MOST_NEW: Final = 12.0
 _MOST_MEMBERS: Final = 6.0
@@ -104,6 +105,16 @@ class _Reading:
         return [_Token(_normal(match[0]), *match.span()) for match in _TOKEN.finditer(self.text)]
 
     @cached_property
+    def words(self) -> frozenset[str]:
+        """The set of words."""
+        return frozenset(token.word for token in self.tokens)
+
+    @cached_property
+    def content(self) -> list[_Token]:
+        """The words that are not stop words."""
+        return [token for token in self.tokens if token.word not in STOP_WORDS]
+
+    @cached_property
     def ends(self) -> list[int]:
         return [0, *(match.end() for match in _SENTENCE_END.finditer(self.text)), len(self.text) + 1]
 
@@ -163,14 +174,23 @@ def mention_features(question: FeatureText, references: Sequence[FeatureText], c
     return found
 
 
+@lru_cache(maxsize=_MAX_CACHED_REFERENCES)
+def _wanted_words(reference: str) -> tuple[str, ...]:
+    words = tuple(_normal(match[0]) for match in _TOKEN.finditer(plain(reference)))
+    return tuple(word for word in words if word not in STOP_WORDS) or words
+
+
 def _spans(reading: _Reading, reference: FeatureText) -> Iterator[tuple[int, int]]:
     """Yield the spans in which the reference's words stand, small words left out."""
-    words = [_normal(match[0]) for match in _TOKEN.finditer(plain(reference.raw))]
-    wanted = [word for word in words if word not in STOP_WORDS] or words
-    tokens = [token for token in reading.tokens if token.word not in STOP_WORDS or token.word in wanted]
+    wanted = _wanted_words(reference.raw)
+    if not wanted or wanted[0] not in reading.words:
+        return
+    tokens = reading.content if STOP_WORDS.isdisjoint(wanted) else reading.tokens
     count, yielded = len(wanted), 0
-    for place in range(len(tokens) - count + 1 if wanted else 0):
-        if all(token.word == word for token, word in zip(tokens[place : place + count], wanted, strict=True)):
+    for place in range(len(tokens) - count + 1):
+        if tokens[place].word == wanted[0] and all(
+            token.word == word for token, word in zip(tokens[place : place + count], wanted, strict=True)
+        ):
             yield tokens[place].start, tokens[place + count - 1].end
             yielded += 1
             if yielded == _MOST_MENTIONS:
