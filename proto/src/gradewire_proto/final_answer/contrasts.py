@@ -176,7 +176,7 @@ _DENIED: Final = (
         re.IGNORECASE,
     ),
 )
-"""What is true after a denial in its own clause: "It wasn't X. Y did it.", "X it isn't, so Y"."""
+"""Denials, each with the true part after it: "It wasn't X. Y did it.", "X it isn't, so Y"."""
 _ISNT: Final = re.compile(
     r"[;,]\s(?!(?:(?:but|and)\s)?(?:it|he|she|they|that|this|there|i|you|we)\s)[^;.,\n]{2,50}\s(?:(?:is|are|was|were|does|did|do)(?:n['’]t|\snot))\s?[.!]?$",
     re.IGNORECASE,

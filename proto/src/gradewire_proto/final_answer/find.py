@@ -248,7 +248,7 @@ def _corrected(original: str, text: str, statement: Statement | None) -> Found |
         and len(set(names := _SPEAKERS.findall(text, max(0, len(text) - MOST_SEARCHED)))) > 1
         and len(names) > len(set(names))
     ):
-        return None  # several people speak
+        return None  # a dialogue
     start = statement.left if statement is not None else 0
     retracted = retraction(text, start, marked=statement is not None)
     if retracted is not None:
