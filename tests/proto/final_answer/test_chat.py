@@ -45,3 +45,24 @@ def test_a_title_that_begins_like_an_opener_stays_whole(title: str) -> None:
 )
 def test_the_text_ends_before_sentences_that_close_it(text: str, rest: str) -> None:
     assert text[: without_closers(text)] == rest
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "There are two films of that name. If you mean the first, it was made in 1992.",
+        "It dries out. If you leave water out, it turns into vapour.",
+        "to find out where the noise comes from",
+        "well after 20:00",
+    ],
+)
+def test_conditions_and_fragments_do_not_address_the_reader(completion: str) -> None:
+    assert find_final_answer(completion).text == completion
+
+
+@pytest.mark.parametrize(
+    "completion",
+    ["Which text do you mean? Please paste it.", "¿De qué se trata? ¿Me puedes pasar el texto?"],
+)
+def test_several_questions_and_requests_are_no_answer(completion: str) -> None:
+    assert find_final_answer(completion).reason == "the completion asks a question"

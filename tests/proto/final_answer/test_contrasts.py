@@ -1,4 +1,4 @@
-"""Contrasts and first thoughts in five languages and more."""
+"""Contrasts in five languages and more."""
 
 import pytest
 
@@ -46,22 +46,35 @@ def test_what_is_rejected_is_left_out(completion: str, answer: str) -> None:
 @pytest.mark.parametrize(
     ("completion", "answer"),
     [
-        ("Many assume the capital is Auckland. It's actually Wellington.", "Wellington"),
-        ("My initial estimate was 200. The real figure is 175.", "175"),
-        ("Although Edison comes to mind first, the patent went to Joseph Swan.", "Joseph Swan"),
-        ("One is inclined to answer Rio. Brasília, however, has been the capital since 1960.", "Brasília"),
-        ("It's natural to think of gold first. The densest metal, though, is osmium.", "osmium"),
-        ('My knee-jerk answer was "yes", but on inspection the statement is false.', "false"),
-        ("My guess was 40; it turned out to be 44.", "44"),
-        ("Fast jeder nennt hier Edison; es war aber Göbel.", "Göbel"),
-        ("On croit souvent que c'est Nice. C'est Marseille.", "Marseille"),
-        ("Muchos confunden la orca con una ballena. Es un delfín.", "un delfín"),
-        ("一般人都会猜上海，其实首都是北京。", "北京"),
-        ("Многие думают, что это Сидней, но это Канберра.", "Канберра"),
+        ("The kelvin? No, that is temperature. The joule.", "The joule"),
+        ("Bern? Certainly not. Basel.", "Basel"),
+        ("Verdi? No, he wrote Aida. Puccini.", "Puccini"),
+        ("Helium? No. Argon makes up more of it.", "Argon makes up more of it."),
+        ("Geneva? No, that's the Red Cross. It is in Basel.", "in Basel"),
+        ("Kahn? That isn't who did it. Lehmann saved it.", "Lehmann saved it"),
+        ("The liver does not do this, the kidney does.", "the kidney"),
+        ("King Henry didn't rule then, King John did.", "King John"),
+        ("Sound waves can't do that. Only light waves can.", "Only light waves"),
+        ("No, not risotto. Polenta", "Polenta"),
+        ("It is false that it was Amundsen; the first man was Scott", "the first man was Scott"),
+        ("Calcium it isn't, so iron.", "iron"),
+        ("It wasn't Kubrick. Ridley Scott directed it.", "Ridley Scott directed it."),
+        ("not a mammal, a reptile", "a reptile"),
+        ("It's the left one; the right one isn't.", "the left one"),
+        ("Sydney, not Canberra.", "Sydney"),
+        ("91 rather than 97", "91"),
+        ("FTP, in contrast to SFTP.", "FTP"),
+        ("mass (weight is the distractor here)", "mass"),
+        ("While Sydney is bigger, it is Canberra.", "Canberra"),
+        ("Unlike reptiles, birds are warm-blooded.", "birds"),
+        ("Unlike the ribs, the skull protects it.", "the skull protects it"),
+        ("Unlike an artery, a vein does that.", "a vein"),
+        ("It is on the table, not on the floor.", "on the table"),
+        ("neither red nor blue but green", "green"),
     ],
 )
-def test_a_first_thought_is_not_the_answer(completion: str, answer: str) -> None:
-    assert find_final_answer(completion).text == answer
+def test_what_is_denied_or_explained_away_is_left_out(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text.rstrip(".") == answer.rstrip(".")
 
 
 @pytest.mark.parametrize(
@@ -74,6 +87,17 @@ def test_a_first_thought_is_not_the_answer(completion: str, answer: str) -> None
         "Er spielte nicht Geige, aber er sang sehr gut.",
         "They did not sign the contract.",
         "Don't use X-rays during pregnancy unless necessary.",
+        "It is a hit song. It was later sung by others, and it was not a single.",
+        "The tower was not tall. It has two floors and a small garden.",
+        "Nathaniel wrote the tale. He is a clerk who arrives by ferry.",
+        "The film starred Ann Lee instead of Joe Ray, and Tom Fox.",
+        "They do not touch the other paths, they are still closed.",
+        "The team did not lose, it was beaten.",
+        "Yes, not really.",
+        "The wall cracked because the ice had to have room, but it did not.",
+        "It was not popular. Critics disliked the film.",
+        "It returns None, True, False, 0.",
+        "If it wasn't Maria, it was someone else.",
         "No Country for Old Men",
         "很多人喜欢春天，因为天气暖和。",
     ],

@@ -220,3 +220,45 @@ def test_a_correction_replaces_what_was_said_before(completion: str, answer: str
 )
 def test_an_admitted_mistake_or_a_check_announces_the_answer(completion: str, answer: str) -> None:
     assert find_final_answer(completion).text == answer
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("80% [deleted] 40% [new]", "40%"),
+        ("Norway (deleted, replaced by: Sweden)", "Sweden"),
+        ("Anfield ✗ Old Trafford ✓", "Old Trafford"),
+        ("✗ Anfield ✓ Old Trafford", "Old Trafford"),
+        ("led by Major Hill [sic, read: Captain Wood]", "Captain Wood"),
+        ("5 (struck out), 8", "8"),
+        ('("swum" has been crossed out by the pupil) swimmed', "swimmed"),
+        ("A [struck out: bakery] pharmacy.", "pharmacy"),
+        ("Eisen (durchgestrichen) Kupfer", "Kupfer"),
+        ("<s>1989</s> 1991", "1991"),
+        ("Madrid. No wait, that's Spain. Lisbon.", "Lisbon"),
+        ("Six sides, wait, that would be a hexagon. An octagon has 8.", "8"),
+        ("Anna. Oops, I should have said Maria.", "Maria"),
+        ("The rook moves so… no no, I mixed that up, the bishop does.", "the bishop"),
+        ("It costs $90 (edit: $96, I had used the wrong rate)", "$96"),
+        ("Mali gained it in 1959 -- my mistake, in 1960.", "in 1960"),
+        ("La suma es 1/4. Rectifico: como hay dos, es 1/2.", "1/2"),
+        ("Bach comes to mind... no, he was German, so I take Bach back. It is Elgar.", "Elgar"),
+    ],
+)
+def test_what_is_struck_or_taken_back_is_left_out(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "Create, read, update, delete",
+        "Paris (crossed out)",
+        "The soup (should be served cold) is red.",
+        "The old tower (deleted scenes) is tall.",
+        "Dear Pia, sorry that I missed you. The key is under the pot.",
+        "Ann: No, it is fine now. Bob: Good. Ann: It is the drums. Bob: I am sorry.",
+    ],
+)
+def test_words_of_a_list_a_letter_or_a_dialogue_correct_nothing(completion: str) -> None:
+    assert find_final_answer(completion).text == completion

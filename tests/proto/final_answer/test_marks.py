@@ -83,3 +83,17 @@ def test_an_empty_mark_gives_a_reason(text: str) -> None:
 )
 def test_a_nested_value_of_json_is_the_answer(completion: str, answer: str) -> None:
     assert find_final_answer(completion).text == answer
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ('The scale tips. Output: { "heavier": "the lemon" }', "the lemon"),
+        ('From the left: red, blue.\n{"colour": "blue"}', "blue"),
+        ('Two names occur.\n```json\n{"name": "Maria"}\n```', "Maria"),
+        ('The method returns {"status": "ok"}', 'The method returns {"status": "ok"}'),
+        ('{"a": "x", "b": "y"}', '{"a": "x", "b": "y"}'),
+    ],
+)
+def test_an_object_of_one_value_is_the_answer_unless_a_sentence_contains_it(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

@@ -261,3 +261,40 @@ from gradewire_proto.final_answer import find_final_answer
 def test_an_announced_answer_is_found(completion: str, answer: str, position: str) -> None:
     found = find_final_answer(completion)
     assert (found.text, found.position) == (answer, position)
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "Bonn was the seat of government.",
+        "She won the final with a score of 7-5, 6-0.",
+        "The final game was played at Lord's.",
+        "The final was held in Bern in heavy rain.",
+        "The flag is worn on the right side. The right side is in line with tradition.",
+        "Only the one at the back on the right is glowing.",
+        "A solution is a mixture of a solid and a liquid.",
+        "The results would tell her how much acid was in it.",
+        "The show is recorded on Saturday. The results show is then broadcast on Sunday.",
+        "The actual confluence is today known as the Corner.",
+        "The Right to Roam act was passed in 1980.",
+    ],
+)
+def test_a_thing_that_is_only_described_is_not_announced(completion: str) -> None:
+    assert find_final_answer(completion).text == completion
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("Die Antwort lautet Ann Lee – sie drehte später.", "Ann Lee"),
+        ("No problem, mate. The answer's Don Lee.", "Don Lee"),
+        ("1/4 = 25%, so the remainder, 75%, is the answer", "75%"),
+        ("B不对，D才是正确答案。", "D"),
+        ("It was put on the shelf, then moved.\nA: on the shelf", "on the shelf"),
+        ("The answers are:\n* Lee\n* Ray\n* Fox", "Lee, Ray, Fox"),
+        ("Answer: 3/10\n\nThe answer is written as a fraction.", "3/10"),
+        ("the answer is 60 degrees as all sides are equal", "60 degrees"),
+    ],
+)
+def test_an_announcement_in_other_words_is_found(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

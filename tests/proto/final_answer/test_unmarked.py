@@ -242,3 +242,37 @@ def test_a_conclusion_from_numbers_is_a_calculation(completion: str, answer: str
 )
 def test_a_letter_that_a_sentence_chooses_is_the_answer(completion: str, answer: str) -> None:
     assert find_final_answer(completion).text == answer
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "No: 7 · 13 = 91.",
+        "Season 8 of the show began on May 21, 2016 and ended on March 10, 2017.",
+        "x = 7 or x = −7",
+        "6, 7, or 8",
+        "a car",
+        "x^2 + y^2 = 25",
+        "The book was printed in Mainz. It is known as the Great Bible.",
+        "She was a caricature of wives and was named after his nanny.",
+        "It is a hard mineral. As a result, it is commonly found in rocks and rivers.",
+        "Because it is damaged, then there is no path through the bulb.",
+        "1900-1910:\nEdward\n\n1910-1920:",
+    ],
+)
+def test_plain_sentences_and_lists_are_no_results(completion: str) -> None:
+    assert find_final_answer(completion).text == completion
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("She read 8 pages and then 15. Altogether she read 23 pages.", "23 pages"),
+        ("Es waren 400 Leute, 150 gingen. Also blieben 250 Leute.", "250 Leute"),
+        ("(x + 5)(x - 4) = 0\nx = -5 or x = 4", "x = -5 or x = 4"),
+        ("Es muss also Kalium sein, denn die Flamme ist violett.", "Kalium"),
+        ("The modules both store data.\n`json`", "json"),
+    ],
+)
+def test_totals_and_last_equations_are_results(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

@@ -193,7 +193,7 @@ def trimmed(text: str, left: int, right: int) -> Span:
 
 
 def last_match(pattern: re.Pattern[str], text: str, left: int) -> re.Match[str] | None:
-    """Return the last match of a pattern at or after `left`; None if there is none."""
+    """Return the last match of a pattern at or after `left`, or None without a match."""
     last = None
     for match in pattern.finditer(text, left):
         last = match

@@ -27,7 +27,7 @@ _WRONG: Final = re.compile(
 )
 _LISTED: Final = re.compile(r"false\s?,", re.IGNORECASE)
 _INSTEAD: Final = re.compile(
-    rf"(?:^|[.!?;:,\n][\s“\"]{{1,4}}|[。，；\n])(?:(?:so|and|but|then|also|und|et|y)\s)?"
+    rf"(?:^|[.!?;:\n][\s“\"]{{1,4}}|[。，；\n])(?:(?:so|and|but|then|also|und|et|y)\s)?"
     rf"(?:{any_of('instead')})\s?([^,，.;!?\n]{{1,80}})[,，]\s?",
     re.IGNORECASE,
 )
@@ -156,7 +156,7 @@ _DISMISSED: Final = re.compile(
 )
 _DENIED: Final = (
     re.compile(
-        r"^\s*(?:no[,.!:]?\s)?(?:it|that|this|he|she)\s(?:is|was)(?:n['’]t|\snot)\s(?-i:[A-ZÀ-Þ\d]|an?\s|the\s)[^\s.;!?\n]+(?:\s[^\s.;!?\n]+){0,3}[.;!]\s"
+        r"^\s*(?:no[,.!:]?\s)?(?:it|that|this|he|she)\s(?:is|was)(?:n['’]t|\snot)\s(?-i:[A-ZÀ-Þ\d])[^\s.;!?\n]+(?:\s[^\s.;!?\n]+){0,3}[.;!]\s"
         r"(?P<true>(?!(?:it|that|this|he|she|they|there|in|we|you|i|however|but|while|although)\W)[^\n.!?;]{1,80}[.]?)\s*$",
         re.IGNORECASE,
     ),
@@ -166,7 +166,7 @@ _DENIED: Final = (
         re.IGNORECASE,
     ),
     re.compile(
-        r"\sit\s(?:isn['’]t|is not|wasn['’]t|was not)[,;.]\s(?:so\s|but\s)?(?P<true>(?!(?:though|however|"
+        r"[^\s,.;:]\sit\s(?:isn['’]t|is not|wasn['’]t|was not)[,;.]\s(?:so\s|but\s)?(?P<true>(?!(?:though|however|"
         r"either)\W)\S[^\n]{0,80})$",
         re.IGNORECASE,
     ),
@@ -176,9 +176,9 @@ _DENIED: Final = (
         re.IGNORECASE,
     ),
 )
-"""What is true after a denial in its own clause: "It wasn't X. Y did it.", "X it isn't, so Y"."""
+"""Denials, each with the true part after it: "It wasn't X. Y did it.", "X it isn't, so Y"."""
 _ISNT: Final = re.compile(
-    r"[;,]\s(?:but\s|and\s)?(?!(?:it|he|she|they|that|this|there|i|you|we)\s)[^;.,\n]{2,50}\s(?:(?:is|are|was|were|does|did|do)(?:n['’]t|\snot))\s?[.!]?$",
+    r"[;,]\s(?!(?:(?:but|and)\s)?(?:it|he|she|they|that|this|there|i|you|we)\s)[^;.,\n]{2,50}\s(?:(?:is|are|was|were|does|did|do)(?:n['’]t|\snot))\s?[.!]?$",
     re.IGNORECASE,
 )
 _WRONG_ASIDE: Final = re.compile(
@@ -375,9 +375,10 @@ def _instead(text: str, left: int) -> Span | None:
     span = trimmed(text, found.end(), len(text))
     if span[0] >= span[1] or _PRO_VERB.search(text, *span) is not None:
         return span if span[0] < span[1] else None
-    if (linked := _LINKED.search(text, *span)) is not None:
-        unlike = _UNLIKE.match(found[0].strip(' .!?;:,\n“"')) is not None
-        return (_compared(text, *span, linked) if unlike else None) or span
+    unlike = _UNLIKE.match(found[0].strip(' .!?;:,\n“"')) is not None
+    linked = _LINKED.search(text, *span)
+    if linked is not None or unlike:
+        return (_compared(text, *span, linked) if unlike and linked is not None else None) or span
     # Without a verb to divide at, the true part has as many words as the one that it replaces.
     count = len(found[1].split())
     tail = re.search(rf"(?:\S+\s+){{{count - 1}}}\S+$", text[span[0] : span[1]]) if count <= 4 else None

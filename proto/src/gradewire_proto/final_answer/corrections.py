@@ -93,7 +93,8 @@ _EXPLAINED: Final = re.compile(
     r"(?:that|this|das|dies|c|ce|cela|ça|eso|esto|questo|isso|那|这)(?:['’]s| is| was| would be|['’]d be| isn['’]t|"
     r" wasn['’]t| ist|"
     r" war| wäre|['’]est| était| serait| es| sería| è| sarebbe| é| seria|是)(?!\w)|那是|这是|"
-    r"(?:that|it|this|he|she) (?:isn['’]t|is not|wasn['’]t|was not|can['’]t be|cannot be)(?!\w)",
+    r"(?:he|she|they) [a-z]+(?!\w)|(?:that|it|this|he|she) (?:isn['’]t|is not|wasn['’]t|was not|can['’]t be|"
+    r"cannot be)(?!\w)",
     re.IGNORECASE,
 )
 _REFERS: Final = re.compile(
@@ -106,17 +107,20 @@ _STRUCK_OUT: Final = (
     r"зачёркнуто|зачеркнуто|划掉|删除|删去)"
 )
 _STRUCK_NOTE: Final = re.compile(
-    rf"[(\[](?:(?P<inside>[\"“‘'`]?[^()\[\]\n]{{1,40}}?)\s(?:(?:has|have) been|was|is)\s)?{_STRUCK_OUT}"
-    r"(?P<by>\sby [^()\[\]:,;\n]{1,24})?(?:[,;:]?\s(?:and )?(?:replaced by|changed to|now|new|ersetzt durch|"
-    r"remplacé par)?[:]?\s?"
-    r"(?P<other>[^()\[\]\n]{1,60}))?[)\]]",
+    rf"[(\[](?:(?:[\"“‘'`]?[^()\[\]\n]{{1,40}}?)\s(?:(?:has|have) been|was|is)\s)?{_STRUCK_OUT}"
+    r"(?:\sby [^()\[\]:,;\n]{1,24})?(?:(?:[,;:]\s?|\s(?=(?:and )?(?:replaced|changed|now|new|ersetzt|remplacé)\s))"
+    r"(?:and )?(?:replaced by|changed to|now|new|ersetzt durch|remplacé par)?:?\s?(?P<other>[^()\[\]\n]{1,60}))?[)\]]",
     re.IGNORECASE,
 )
 _NEW: Final = re.compile(r"\s?[(\[](?:new|neu|nouveau|nuevo|inserted|added|corrected)[)\]]\s?[.]?$", re.IGNORECASE)
-_TICKED: Final = re.compile(r"[✗✘❌×✕]\ufe0f?\s{0,4}(?P<true>[^✗✘❌✕✓✔✅\n]{1,60}?)\s?[✓✔✅]\ufe0f?\s?[.]?$")
+_TICKED: Final = (
+    re.compile(r"\S\s?[✗✘❌✕]\ufe0f?\s{0,4}(?P<true>[^✗✘❌✕✓✔✅\n]{1,60}?)\s?[✓✔✅]\ufe0f?\s?[.]?$"),
+    re.compile(r"^\s*[✗✘❌✕]\ufe0f?[^✗✘❌✕✓✔✅\n]{1,60}[✓✔✅]\ufe0f?\s{0,4}(?P<true>[^✗✘❌✕✓✔✅\n]{1,60})$"),
+)
+"""The ticked one of two candidates: marks after both, or before both."""
 _READ: Final = re.compile(
-    r"[(\[](?:sic[,;:]?\s)?(?:read|recte|correctly|should be|richtig|lies|lire|lisez|léase|"
-    r"leggi)[:]?\s(?P<true>[^()\[\]\n]{1,60})[)\]]",
+    r"[(\[](?:sic[,;:]?\s(?:read|recte|correctly|should be|richtig|lies|lire|lisez|léase|leggi):?\s|"
+    r"(?:read|recte|should be|richtig|lies|lisez|léase|leggi):\s)(?P<true>[^()\[\]\n]{1,60})[)\]]",
     re.IGNORECASE,
 )
 _MOST_STRUCK_WORDS: Final = 6
@@ -257,8 +261,9 @@ def replacement(text: str) -> Span | None:
     None if there is no such note, or nothing replaces what it strikes.
     """
     begin = max(0, len(text) - LONGEST_SENTENCE)
-    if (named := _TICKED.search(text, begin) or _READ.search(text, begin)) is not None:
-        return named.span("true")
+    for pattern in (*_TICKED, _READ):
+        if (named := pattern.search(text, begin)) is not None:
+            return named.span("true")
     if (note := last_match(_STRUCK_NOTE, text, begin)) is None:
         return None
     line = text.rfind("\n", 0, note.start()) + 1

@@ -8,7 +8,7 @@ from gradewire_proto.final_answer.assertions import asserted_answer, calculated
 from gradewire_proto.final_answer.chat import unasserted, without_closers
 from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
 from gradewire_proto.final_answer.contrasts import contrast
-from gradewire_proto.final_answer.corrections import replacement, retraction
+from gradewire_proto.final_answer.corrections import MOST_SEARCHED, replacement, retraction
 from gradewire_proto.final_answer.found import Found, asserted, bold_in, finish, joined, moved
 from gradewire_proto.final_answer.marks import (
     Statement,
@@ -243,8 +243,12 @@ def _quoted(text: str, left: int, right: int) -> Span | None:
 
 def _corrected(original: str, text: str, statement: Statement | None) -> Found | None:
     """Return the answer of the last correction or contrast; None if nothing is corrected."""
-    if statement is None and len(set(names := _SPEAKERS.findall(text))) > 1 and len(names) > len(set(names)):
-        return None  # several people speak
+    if (
+        statement is None
+        and len(set(names := _SPEAKERS.findall(text, max(0, len(text) - MOST_SEARCHED)))) > 1
+        and len(names) > len(set(names))
+    ):
+        return None  # a dialogue
     start = statement.left if statement is not None else 0
     retracted = retraction(text, start, marked=statement is not None)
     if retracted is not None:

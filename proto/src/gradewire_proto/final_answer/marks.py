@@ -40,6 +40,7 @@ _INNER_KEY: Final = re.compile(
 )
 _MOST_NESTED: Final = 3
 _MOST_INNER: Final = 400
+_LABEL: Final = re.compile(rf"(?:{any_of('answer', 'result')})\s?[:：]$", re.IGNORECASE)
 _ONLY_PAIR: Final = re.compile(
     r"\{\s{0,8}\"[\w -]{1,40}\""
     r"\s{0,8}:\s{0,8}(?P<value>\"[^\"\\{}\n]{1,200}\"|-?\d[\d.]*)\s{0,8}\}\s{0,8}(?:```)?\s{0,8}\Z"
@@ -198,6 +199,9 @@ def _only_value(text: str) -> Statement | None:
     """Return the value of an object of JSON with a single pair, if a text ends with it."""
     begin = text.rfind("{", max(0, len(text) - _MOST_INNER))
     found = _ONLY_PAIR.match(text, begin) if begin >= 0 else None
+    before = text[max(0, begin - 40) : begin].rstrip(" ")
+    if found is not None and before and not before.endswith("\n") and _LABEL.search(before) is None:
+        return None  # the object is part of a sentence
     return None if found is None else _value(text, begin, found.start("value"), 2)
 
 

@@ -294,12 +294,11 @@ def _headings(text: str, original: str) -> Iterator[Statement]:
         content = _content(text, match.end())
         if content is not None and not _ANSWER.match(text, content[0]) and not _HEADING.match(text, match.start()):
             yield Statement(match.start(), *content, "phrase")
-    listed = _OTHER_LINE.search(text) is not None
-    for match in _REPLY.finditer(text) if _ASKED.search(text) or not listed else ():
-        bold = original[: match.start("colon") + 8].lstrip().startswith(("**A:**", "**R:**"))
-        if _ASKED.search(text) is None and not bold and text[: match.start()].rstrip()[-1:] not in {".", "!", "。"}:
-            continue
-        if (content := _content(text, match.end())) is not None:
+    asked = _ASKED.search(text) is not None
+    for match in list(_REPLY.finditer(text))[-1:] if asked or _OTHER_LINE.search(text) is None else ():
+        told = text[: match.start()].rstrip()[-1:] in {".", "!", "。"}
+        bold = original.lstrip().startswith(("**A:**", "**R:**"))
+        if (asked or told or bold) and (content := _content(text, match.end())) is not None:
             yield Statement(match.start(), *content, "phrase")
 
 

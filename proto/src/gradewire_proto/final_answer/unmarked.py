@@ -77,7 +77,7 @@ _SO: Final = re.compile(
     rf"(?:^|(?<=[,;，；.。—–\n])\s?|(?<=[,;.—–\n]\s))(?:(?:and|und|et|y)\s)?(?:(?:{any_of('so')})[,，:：]?\s{{0,2}}){{1,2}}"
     r"(?!\s{0,2}it (?:is|was) (?:\w+ly\s)?(?:also|best|common|difficult|hard|important|impossible|necessary|often|"
     r"possible|"
-    r"typically|generally|usually|considered|recommended|not|\w+ed)(?!\w))"
+    r"typically|generally|usually|considered|recommended|not|found|known|made|seen|used|\w+ed)(?!\w))"
     rf"(?=(?P<equation>[a-zA-Z]\s?=)|(?:{any_of('it_is')})(?!\w)|(?:about\s)?[-−$€£]?\d)",
     re.IGNORECASE,
 )
@@ -92,7 +92,6 @@ _CALLED: Final = re.compile(
     r"\ss['’]appelle\s|\sse llama\s|\ssi chiama\s|(?:叫做|称为|被称为|叫作)",
     re.IGNORECASE,
 )
-_SPACED: Final = re.compile(r"\s")
 _MAKES: Final = re.compile(
     r"(?<![a-zà-ÿ])(?:that makes|that is|that gives|this makes|gives|makes|macht zusammen|macht|ergibt|cela fait|"
     r"ça fait|"
@@ -276,7 +275,7 @@ def _conclusion(original: str, text: str, end: int) -> Found | None:
         last is not None
         and len(listed) > 1
         and len(text[last.end() : right].split()) <= 5
-        and (len(text[left : last.start()].split()) >= 5 or _SPACED.search(text, left, last.start()) is None)
+        and (len(text[left : last.start()].split()) >= 5 or not last[0][0].isspace())
     ):
         return finish(original, *first_clause(text, last.end(), right), "line")
     return None
