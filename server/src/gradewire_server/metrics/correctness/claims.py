@@ -74,7 +74,8 @@ def _without_latex(text: str) -> str:
     plain = text.replace("{,}", ",").replace("\\$", _DOLLAR).replace("\\%", "%").replace("\\,", "")
     plain = _DEGREES.sub("\u00b0", _TEXT.sub(r"\1", plain))
     plain = _MATHS.sub(lambda match: match[1] or match[2], plain)
-    return plain.replace(_DOLLAR, "$")
+    plain = plain.replace(_DOLLAR, "$")
+    return plain if plain.strip() else text
 
 
 def _may_be_cut(prediction: str) -> bool:
