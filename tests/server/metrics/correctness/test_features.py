@@ -23,8 +23,6 @@ TERMS = SmileParts(
 def inputs(prediction: str, *references: str, question: str = "", best: int = 0) -> CorrectnessInputs:
     return CorrectnessInputs(
         item=Item("1", question, references, prediction),
-        said=prediction,
-        cut=False,
         truncated=False,
         best=best,
         smile=0.6,
@@ -227,7 +225,7 @@ NOTHING = SmileParts(0.0, 0.0, 0.0, 0.0, "", 0, correct=False)
 def told(question: str = "", prediction: str = "red", *references: str) -> dict[str, float]:
     item = Item("1", question, references or ("dog",), prediction)
     found = input_kind(
-        CorrectnessInputs(item, prediction, cut=False, truncated=False, best=0, smile=0.0, terms=NOTHING)
+        CorrectnessInputs(item, truncated=False, best=0, smile=0.0, terms=NOTHING)
     )
     return dict(zip(INPUT_KIND, found.tolist(), strict=True))
 
