@@ -8,7 +8,7 @@ from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
 _LEAD: Final = re.compile(
-    rf"(?:[\s,，:：—–-]|(?:and|but|well|no(?=,)|non(?=,)|nein(?=,)|um(?=,)|hmm|oh|ah|y|et|und|e|pero|mais|aber|really|"
+    rf"(?:[\s,，:：—–]|-(?!\d)|(?:and|but|well|no(?=,)|non(?=,)|nein(?=,)|um(?=,)|hmm|oh|ah|y|et|und|e|pero|mais|aber|really|"
     rf"actually|today|now|still|"
     rf"instead|indeed|eigentlich|eher|plutôt|más bien|"
     rf"in fact|tatsächlich|in wahrheit|en realidad|en réalité|en fait|in realtà|na verdade|the right one|"

@@ -32,10 +32,11 @@ _DOUBT: Final = re.compile(
 )
 _HEADED: Final = re.compile(r"(?:edit|update)(?!\s?[:：—–-])", re.IGNORECASE)
 """Nouns that announce a correction before a colon only; elsewhere they are words of a list or sentence."""
-_APOLOGY: Final = re.compile(
-    r"(?:sorry|entschuldigung|désolée?|lo siento)(?:\s?\.|\s(?:that|for|about|to)\s)", re.IGNORECASE
-)
+_APOLOGY: Final = re.compile(r"(?:sorry|entschuldigung|désolée?|lo siento)\s?\.", re.IGNORECASE)
 """An apology for what was said before or elsewhere: "Only in grey, sorry."."""
+_SORRY_FOR: Final = re.compile(r"(?:sorry|apologies)\s(?:that|for|about|to)\s(?!the (?:error|mistake))", re.IGNORECASE)
+_ELABORATES: Final = re.compile(r"(?:in fact|tatsächlich|en fait)\s?,(?:\s[^\s.!?]+){9}", re.IGNORECASE)
+"""A long sentence that begins with "in fact" tells more, and corrects nothing."""
 _FAULT: Final = re.compile(
     r"(?:i|we)(?:['’]ve| have| had)? (?:\w+ly )?(?:mis\w+|confused|forgot\w*|mixed|transposed|swapped|overlooked|"
     r"missed|dropped|skipped|"
@@ -185,20 +186,26 @@ def _retracted(text: str, left: int, *, marked: bool) -> list[Span]:
         filler = _FILLER.match(text, boundary.end())
         places = {boundary.end(): None, (filler or boundary).end(): None}
         cue = next(filter(None, (cue.match(text, place) for place in places for cue in (_RETRACT, _AGAIN))), None)
-        aside = boundary[0][0] in ",，"
-        if cue is not None and (
-            _HEADED.match(text, cue.start()) is not None or (aside and _APOLOGY.match(text, cue.start()) is not None)
-        ):
+        if cue is not None and _is_apology(text, boundary, cue.start()):
             cue = None
         if cue is None and boundary.start() <= near:
             cue = next(filter(None, (_DOUBT.match(text, place) for place in places)), None)
-            if cue is not None and aside and _APOLOGY.match(text, cue.start()) is not None:
+            if cue is not None and (
+                _is_apology(text, boundary, cue.start()) or (not marked and _ELABORATES.match(text, cue.start()))
+            ):
                 cue = None
         if cue is not None:
             cues.append((boundary.start(), cue.end()))
         elif _FAULT.match(text, boundary.end()) is not None:
             cues.append((boundary.start(), boundary.end()))
     return cues[: -_MOST_CUES - 1 : -1]
+
+
+def _is_apology(text: str, boundary: re.Match[str], cue: int) -> bool:
+    """Return True if a cue apologizes for something else, or is a word of a list such as "read, update, delete"."""
+    if boundary[0][0] in ",，" and _APOLOGY.match(text, cue) is not None:
+        return True
+    return _SORRY_FOR.match(text, cue) is not None or _HEADED.match(text, cue) is not None
 
 
 def asserted(text: str, listed: list[Span], replaced: str) -> Span | None:
