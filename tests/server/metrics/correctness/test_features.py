@@ -224,9 +224,7 @@ NOTHING = SmileParts(0.0, 0.0, 0.0, 0.0, "", 0, correct=False)
 
 def told(question: str = "", prediction: str = "red", *references: str) -> dict[str, float]:
     item = Item("1", question, references or ("dog",), prediction)
-    found = input_kind(
-        CorrectnessInputs(item, truncated=False, best=0, smile=0.0, terms=NOTHING)
-    )
+    found = input_kind(CorrectnessInputs(item, truncated=False, best=0, smile=0.0, terms=NOTHING))
     return dict(zip(INPUT_KIND, found.tolist(), strict=True))
 
 

@@ -241,6 +241,7 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
     if values.matched:
         references.insert(0, references.pop(values.matched))
     found = {
+        **dict(zip(INPUT_KIND, input_kind(inputs).tolist(), strict=True)),
         "sentence": inputs.terms.sentence,
         "keyword": inputs.terms.keyword,
         "exact": inputs.terms.exact,
