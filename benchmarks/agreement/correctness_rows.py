@@ -51,7 +51,7 @@ COUNTING = {
     DRAWN: 0.5,
     FLIPS: 3.0,
 }
-"""Weights of sources. Answers of models count most, and flips have 26 kinds of errors. Votes call rare synonyms wrong."""
+"""Weights of sources. Answers of models count most; flips have 26 kinds of errors; votes call rare synonyms wrong."""
 RESULT = "correctness?features_only=true"
 
 

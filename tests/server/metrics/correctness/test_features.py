@@ -133,7 +133,10 @@ PRESENT = (
     *("contained", "recall", "last_word", "new_recall", "head_recall", "modifier_recall", "name_recall"),
     *("member_recall", "spelling_least", "spelling_begin"),
 )
-COUNTS = {"values_beside", "refusals", "alternatives", "stances", "new_words", "new_beside", "members_beside"}
+COUNTS = {
+    *("values_beside", "refusals", "alternatives", "stances", "new_words", "new_beside", "members_beside"),
+    *("question_words", "references", "reference_words", "answer_words"),
+}
 words = st.text(st.characters(codec="utf-8"), max_size=40).filter(lambda text: bool(text.strip()))
 
 
