@@ -42,14 +42,14 @@ SMILE_CUT = 2 / 3
 """SMILE's threshold in preset `v1`, from SMILE's paper."""
 DRAWN, FLIPS = "drawn", "flips"
 COUNTING = {
-    "evouna nq": 2.0,
-    "evouna tq": 2.0,
+    "evouna nq": 4.0,
+    "evouna tq": 4.0,
     "nq301": 2.0,
     "pupils beetle": 0.5,
     "pupils scientsbank": 0.5,
     "vqa votes": 0.5,
     DRAWN: 0.5,
-    FLIPS: 3.0,
+    FLIPS: 4.0,
 }
 """Weights of sources. Answers of models count most; flips have 26 kinds of errors; votes call rare synonyms wrong."""
 RESULT = "correctness?features_only=true"

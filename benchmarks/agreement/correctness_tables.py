@@ -38,7 +38,7 @@ GROUPS = {
     "values": ("value_recall", "value_conflict", "values_beside"),
     "doubts about values": ("value_altered", "value_compared", "result_conflict", "identifier_conflict"),
     "yes and no": ("verdict", "verdict_unread", "verdict_doubt", "verdict_conflict"),
-    "statements": ("negated", "antonym", "exchanged", "other_subject"),
+    "statements": ("negated", "antonym", "exchanged", "symbol_altered", "outcome_reversed", "other_subject"),
     "mentions": (*STANCES, "stances"),
     "new words": ("new_words", "new_share", "new_beside"),
     "members of lists": ("members_beside", "members_missing"),
@@ -139,8 +139,8 @@ def _origin(fit: Fitted, parts: tuple[ScoredRows, ...]) -> str:
     rows = fit.form["rows"]
     counts = ", ".join(f"{count} of {name}" for name, count in rows["sources"].items())
     told = (
-        f"Fitted on {rows['count']} rows ({counts}), with equal weight for each source and half for drawn rows; "
-        f"EVOUNA's rows are from the fit split. {rows['questions']} questions, {rows['right']} right, SHA-256 "
+        f"Fitted on {rows['count']} rows ({counts}), with the weights in `correctness_rows.COUNTING`; EVOUNA's rows "
+        f"are from one split. {rows['questions']} questions, {rows['right']} right, SHA-256 "
         f"{rows['sha256'][:12]}, with `{parts[0].line}`. {len(fit.form['features'])} features, "
         f"{len(fit.form['trees']['roots'])} trees and a linear part. Cross-validated there, all rows at once: "
         f"{figures}. {UNSEEN}"

@@ -135,7 +135,6 @@ PRESENT = (
 )
 COUNTS = {
     *("values_beside", "refusals", "alternatives", "stances", "new_words", "new_beside", "members_beside"),
-    *("question_words", "references", "reference_words", "answer_words"),
 }
 words = st.text(st.characters(codec="utf-8"), max_size=40).filter(lambda text: bool(text.strip()))
 

@@ -21,6 +21,8 @@ _DOLLAR: Final = "\ue000"
 _DEGREES: Final = re.compile(r"\s?\^\{?\\circ\}?")
 _TEXT: Final = re.compile(r"\\(?:text|mathrm|textbf|mathbf)\{([^{}\n]{0,200})\}")
 _MATHS: Final = re.compile(r"(?<![\w$])\$\$?([^$\n]{1,400}?[^$\s])\$\$?(?![\w$])|\\\((.{1,400}?)\\\)")
+_TAGS: Final = re.compile(r"<(b|strong|i|em|u|p|span|div|h[1-6]|code)>([^<>]{0,2000})</\1>", re.IGNORECASE)
+_COMPARES: Final = re.compile(r"[<>\u2264\u2265!]=?|=[<>]")
 _EXPLAINS: Final = re.compile(
     r"\b(?:because|since|check|proof|verif\w*|indeed|weil|denn|probe|car|parce que|porque)\b|因为", re.IGNORECASE
 )
@@ -50,21 +52,41 @@ def claim_of(prediction: str) -> str:
     The claim is the final answer if a box, a tag, a JSON value or "the answer is" marks it, or if the answer is short.
     Otherwise the claim is the whole text without special tokens, thinking, emphasis and courtesies.
     """
-    prediction = _without_latex(prediction)
+    prediction = _without_marks(prediction)
     if not _may_be_cut(prediction):
         return prediction
     found = final_answer.find_final_answer(prediction)  # imported here first, which takes a third of a second
-    if not found.text.strip():
+    if not found.text.strip() or (found.position == "calculation" and _is_no_result(prediction, found.start or 0)):
         return prediction
     if found.position == "whole":
         kept = len(found.text) >= _LEAST_KEPT * len(prediction.strip()) or "<" in prediction or "~~" in prediction
         return found.text if kept else prediction
-    if found.position == "calculation" and _EXPLAINS.search(prediction, 0, found.start or 0) is not None:
-        return prediction
-    if found.position in _MARKED or _is_announced(prediction, found):
-        return found.text
-    short = len(prediction.split(None, _MOST_WORDS[found.position])) <= _MOST_WORDS[found.position]
-    return found.text if short else prediction
+    if found.position in _MARKED:
+        return claim_of(found.text) if found.text != prediction else prediction
+    most = _MOST_WORDS[found.position]
+    return found.text if _is_announced(prediction, found) or len(prediction.split(None, most)) <= most else prediction
+
+
+def _is_no_result(prediction: str, start: int) -> bool:
+    """Return True for a calculation that explains or checks an answer, and for a comparison."""
+    return _EXPLAINS.search(prediction, 0, start) is not None or _COMPARES.search(prediction) is not None
+
+
+def _without_marks(text: str) -> str:
+    """Return a text without tags of HTML around words, quotes around the whole, and LaTeX's marks in numbers."""
+    plain = text
+    if "<" in plain:
+        plain = _TAGS.sub(r"\2", plain)
+    stripped = plain.strip()
+    if (
+        len(stripped) > 2
+        and stripped[0] in "\"'`"
+        and stripped[-1] == stripped[0]
+        and stripped[0] not in stripped[1:-1]
+    ):
+        plain = stripped[1:-1]
+    plain = _without_latex(plain)
+    return plain if plain.strip() else text
 
 
 def _without_latex(text: str) -> str:
@@ -74,8 +96,7 @@ def _without_latex(text: str) -> str:
     plain = text.replace("{,}", ",").replace("\\$", _DOLLAR).replace("\\%", "%").replace("\\,", "")
     plain = _DEGREES.sub("\u00b0", _TEXT.sub(r"\1", plain))
     plain = _MATHS.sub(lambda match: match[1] or match[2], plain)
-    plain = plain.replace(_DOLLAR, "$")
-    return plain if plain.strip() else text
+    return plain.replace(_DOLLAR, "$")
 
 
 def _may_be_cut(prediction: str) -> bool:

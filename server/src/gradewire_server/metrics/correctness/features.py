@@ -133,7 +133,8 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
     Embed windows in context, and omit the question. Together, these two choices save most of SMILE's cost
     (benchmarks/latency/correctness_cost.py).
     """
-    item = replace(item, prediction=claim_of(item.prediction))
+    if not _is_a_reference(item):
+        item = replace(item, prediction=claim_of(item.prediction))
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_SENTENCE_WEIGHT)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
     texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
@@ -148,6 +149,12 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
         smile=smile.score,
         terms=smile.parts,
     )
+
+
+def _is_a_reference(item: Item) -> bool:
+    """Return True if an answer is a reference word for word, so that it needs no search for its claim."""
+    said = item.prediction.strip().casefold()
+    return any(said == reference.strip().casefold() for reference in item.references)
 
 
 def input_kind(inputs: CorrectnessInputs) -> NDArray[np.float64]:
@@ -241,7 +248,6 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
     if values.matched:
         references.insert(0, references.pop(values.matched))
     found = {
-        **dict(zip(INPUT_KIND, input_kind(inputs).tolist(), strict=True)),
         "sentence": inputs.terms.sentence,
         "keyword": inputs.terms.keyword,
         "exact": inputs.terms.exact,

@@ -27,6 +27,7 @@ _MOST_REFERENCES: Final = 8
 _MOST_MENTIONS: Final = 8
 _MAX_CACHED_REFERENCES: Final = 64
 _NEAR: Final = 80
+_LONGEST_END: Final = 1_200
 _MOST_NEW: Final = 12.0
 _MOST_MEMBERS: Final = 6.0
 _MOST_WORDS_OF_MEMBER: Final = 6
@@ -45,7 +46,12 @@ def _any(name: str) -> str:
 _ARTICLES: Final = (
     r"(?:(?:the|a|an|of|about|that|this|his|her|their|its|der|die|das|den|dem|le|la|les|el|los|las|l')\s*)"
 )
-_RETRACTS: Final = re.compile(f"{any_of('retract')}|{_any('retracts')}", re.IGNORECASE)
+# A cue begins a clause: "a full pardon" takes nothing back.
+_RETRACTS: Final = re.compile(
+    rf"(?:[.!?,;:(\u2013\u2014\u2026\u3002\uff0c\n]|\s-)\W*(?:(?:and|but|oh|ah|well|no|hmm+)\W+){{0,2}}"
+    rf"(?:{any_of('retract')}|{_any('retracts')})|{_any('signs')}",
+    re.IGNORECASE,
+)
 _QUESTIONED: Final = re.compile("[\"'*_”\u2019»)\\]\\s]{0,4}[?\uff1f]")
 _BEFORE: Final = {
     "contrasted": re.compile(
@@ -86,6 +92,9 @@ _SEPARATOR: Final = re.compile(
 
 _NO_MEMBER: Final = frozenset(VOCABULARY["words"]["clauses"].split()).union(VOCABULARY["words"]["no_members"].split())
 _LEAST_OF_A_LIST: Final = 2
+
+
+_WORD: Final = re.compile(r"[\w']+")
 
 
 class _Token(NamedTuple):
@@ -131,7 +140,7 @@ def _normal(word: str) -> str:
 def mention_features(question: FeatureText, references: Sequence[FeatureText], claim: FeatureText) -> dict[str, float]:
     """Return features of how a short claim mentions its references.
 
-    Claims of more than 40 words have only `new_words` and `new_share`.
+    Claims of more than 40 words have only `new_words`, `new_share` and `retracted`.
 
     Returns:
         Each of `STANCES`: 1 if the mention that is stated most plainly has this stance, 0 if it has not, NaN if the
@@ -152,11 +161,13 @@ def mention_features(question: FeatureText, references: Sequence[FeatureText], c
         "new_share": new / len(content) if content else nan,
     }
     if len(claim.words) > _MOST_WORDS:
-        return found
+        return found | _taken_back(references, claim)
     reading = _Reading(plain(claim.raw))
     found["members_beside"] = _members_beside(reading.text, references, question.distinct)
     found["members_missing"] = _members_missing(claim.raw, references)
-    own = " ".join(plain(text.raw) for text in (question, *references[:_MOST_REFERENCES]))
+    own = (
+        f" {' '.join(_WORD.findall(plain(' '.join(each.raw for each in (question, *references[:_MOST_REFERENCES])))))} "
+    )
     mentions = [
         (_stances(reading, *span, own), span)
         for reference in references[:_MOST_REFERENCES]
@@ -178,6 +189,16 @@ def mention_features(question: FeatureText, references: Sequence[FeatureText], c
 def _wanted_words(reference: str) -> tuple[str, ...]:
     words = tuple(_normal(match[0]) for match in _TOKEN.finditer(plain(reference)))
     return tuple(word for word in words if word not in STOP_WORDS) or words
+
+
+def _taken_back(references: Sequence[FeatureText], claim: FeatureText) -> dict[str, float]:
+    """Return `retracted` for the end of a long claim: 1 if no mention stands behind the last retraction."""
+    reading = _Reading(plain(claim.raw[-_LONGEST_END:]))
+    spans = [span for reference in references[:_MOST_REFERENCES] for span in _spans(reading, reference)]
+    if not spans:
+        return {}
+    retraction = _RETRACTS.search(reading.text, max(end for _, end in spans))
+    return {"retracted": float(retraction is not None and any(map(str.isalnum, reading.text[retraction.end() :])))}
 
 
 def _spans(reading: _Reading, reference: FeatureText) -> Iterator[tuple[int, int]]:
@@ -221,7 +242,7 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
 
 def _has_new(pattern: re.Pattern[str], text: str, own: str) -> bool:
     """Return True if a text has a phrase that neither the question nor a reference has."""
-    return any(match[0] not in own for match in pattern.finditer(text))
+    return any(f" {match[0]} " not in own for match in pattern.finditer(text))
 
 
 def _members(text: str) -> list[str]:

@@ -29,12 +29,14 @@ def outcome_reversed(question: FeatureText, references: Sequence[FeatureText], a
     asked = next((_SIDES[word] for word in begin if word in _SIDES), None)
     if asked is None or len(answer.words) > _MOST_WORDS or begin[0] not in _ASKS_WHO or not _DO.isdisjoint(begin):
         return 0.0
+    verb = next(place for place, word in enumerate(begin) if word in _SIDES)
+    side = 1 - asked[1] if verb and begin[verb - 1] in _BE else asked[1]
     found = [
         part
         for reference in references[:_MOST_REFERENCES]
         if (part := _part_of(answer.words, reference.content, asked[0])) is not None
     ]
-    return float(bool(found) and all(part != asked[1] for part in found))
+    return float(bool(found) and all(part != side for part in found))
 
 
 def _part_of(words: Sequence[str], names: Sequence[str], group: int) -> int | None:

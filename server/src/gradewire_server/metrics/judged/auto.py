@@ -24,6 +24,7 @@ _EXACT_MATCH: Final = ExactMatch()
 _SYMBOL: Final = re.compile(r"[A-Z]|[A-Z][a-z]|\w[A-Z]\w?|\w\w[A-Z]")
 """A symbol of up to three letters, in which case means something: "K", "Co", "mW"."""
 _AROUND: Final = " .!\"'`*"
+_ARTICLE: Final = re.compile(r"^(?:the|an?)\s+", re.IGNORECASE)
 
 
 def is_sampled(item: Item, share: float, seed: int) -> bool:
@@ -98,11 +99,14 @@ def _is_literal(item: Item, matched: MetricResult) -> bool:
     """Return True if an exact match needs no second look.
 
     The normal form of `exact_match` drops signs, points, slashes and case, which mean something in numbers, codes and
-    symbols: "-5", "3.14", "CO". For these, the texts must be equal apart from blanks, quotes and a final full stop.
+    symbols: "-5", "3.14", "CO". The texts must be equal apart from blanks, an article, quotes and a final full stop,
+    and in symbols of up to three letters also in case.
     """
     texts = (item.prediction, item.references[matched.matched_reference or 0])
-    said, wanted = (" ".join(text.split()).strip(_AROUND) for text in texts)
-    return said == wanted or not any(any(map(str.isdigit, text)) or _SYMBOL.fullmatch(text) for text in (said, wanted))
+    said, wanted = (_ARTICLE.sub("", " ".join(text.split()).strip(_AROUND)) for text in texts)
+    return said == wanted or (
+        said.casefold() == wanted.casefold() and _SYMBOL.fullmatch(said) is None and _SYMBOL.fullmatch(wanted) is None
+    )
 
 
 def confidence(said: MetricResult) -> float:

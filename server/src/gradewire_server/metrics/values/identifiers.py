@@ -134,6 +134,12 @@ def asked_number(reference: str, question: str) -> Identifier | None:
     return identifier if identifier is not None and identifier.kind == "number" else None
 
 
+_UNIT: Final = re.compile(
+    r"[%$\u20ac\u00a3\u00b0]|\d\s*(?:percent|per cent|dollars?|euros?|degrees?|bar|k?g|k?m|l|s)\b",
+    re.IGNORECASE,
+)
+
+
 def _number(written: str, *, asked: bool) -> Identifier | None:
     pieces = [piece for piece in _PIECE.findall(written) if piece.lower() not in _LABELS]
     if not 0 < len(pieces) <= _MAX_PIECES or not any(map(str.isdigit, written)):
@@ -143,7 +149,7 @@ def _number(written: str, *, asked: bool) -> Identifier | None:
     mixed = any(_MIXED.fullmatch(piece) and not _AMOUNT.fullmatch(piece) for piece in pieces)
     grouped = _GROUPED.search(written) is not None and _DATE.fullmatch(written) is None
     key = "".join(_VERSION.sub("", piece) for piece in pieces).lower()
-    named = asked and (len(key) >= _MIN_DIGITS or not key.isdigit() or "." in written)
+    named = asked and _UNIT.search(written) is None and (len(key) >= _MIN_DIGITS or not key.isdigit() or "." in written)
     if not (mixed or grouped or named) or len(key) < 2:
         return None
     return Identifier(key, "number", frozenset(piece.lower() for piece in pieces if piece.isalpha()))
