@@ -17,7 +17,7 @@ from gradewire_server.domain.items import Failure, Item, MetricResult, Reference
 from gradewire_server.domain.judge import Choose
 from gradewire_server.domain.metric import ModelMetadata
 from gradewire_server.domain.needs import Embed
-from gradewire_server.metrics.judged.auto import Auto, confidence, is_sampled
+from gradewire_server.metrics.judged.auto import Auto, confidence, is_literal, is_sampled
 from gradewire_server.metrics.judged.auto_fit import AutoParameters
 
 METRIC = Auto()
@@ -49,6 +49,38 @@ def test_a_matched_reference_decides_before_anything_is_embedded() -> None:
     assert (result.score, result.correct, result.matched_reference, result.warnings) == (1.0, True, 0, ())
     assert (parts.decided_by, parts.reason, parts.probability) == ("exact_match", "certain", None)
     assert table.rounds == []
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference", "literal"),
+    [
+        ("The dog.", "dog", True),
+        ("DOG", "a dog", False),
+        ("DOGS", "the dogs", True),
+        ("3.14", "3.14", True),
+        ("314", "3.14", False),
+        ("5", "-5", False),
+        ("x > y", "x < y", False),
+        ("CO", "Co", False),
+        ("5 MW", "5 mW", True),
+    ],
+)
+def test_an_exact_match_is_certain_only_if_the_texts_are_equal(prediction: str, reference: str, literal: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+    item = Item("1", "Which?", (reference,), prediction)
+    assert is_literal(item, MetricResult(1.0, matched_reference=0, correct=True)) is literal
+
+
+def test_a_match_that_is_not_literal_is_left_to_correctness() -> None:
+    table = table_of({"5": at(0), "-5": at(0)}, judge=Script(on_choose=preferring("incorrect")))
+    result = table.run(
+        METRIC.score(
+            Item("1", "What is 2 minus 7?", ("-5",), "5"),
+            AutoParameters(model=MODEL, judge_model=JUDGE),
+            metadata_with(ASKED),
+        )
+    )
+    assert isinstance(result.parts, AutoParts)
+    assert result.parts.decided_by != "exact_match"
 
 
 def test_a_sure_probability_decides_without_a_judge() -> None:

@@ -6,6 +6,7 @@ from typing import Final
 from gradewire_proto import final_answer
 from gradewire_proto.final_answer import FinalAnswer, Position
 from gradewire_proto.final_answer.words import any_of
+from gradewire_server.metrics.correctness.words import STOP_WORDS
 
 _MARKED: Final = frozenset[Position]({"boxed", "tagged", "json"})
 _MOST_WORDS: Final[dict[Position, int]] = {"phrase": 15, "calculation": 40, "correction": 20, "line": 15}
@@ -56,7 +57,7 @@ def claim_of(prediction: str) -> str:
     if not _may_be_cut(prediction):
         return prediction
     found = final_answer.find_final_answer(prediction)  # imported here first, which takes a third of a second
-    if not found.text.strip() or (found.position == "calculation" and _is_no_result(prediction, found.start or 0)):
+    if not _has_words(found.text) or (found.position == "calculation" and _is_no_result(prediction, found.start or 0)):
         return prediction
     if found.position == "whole":
         kept = len(found.text) >= _LEAST_KEPT * len(prediction.strip()) or "<" in prediction or "~~" in prediction
@@ -65,6 +66,14 @@ def claim_of(prediction: str) -> str:
         return claim_of(found.text) if found.text != prediction else prediction
     most = _MOST_WORDS[found.position]
     return found.text if _is_announced(prediction, found) or len(prediction.split(None, most)) <= most else prediction
+
+
+def _has_words(claim: str) -> bool:
+    """Return True if a claim has a number, a letter alone, or a word that is not a small word."""
+    words = claim.casefold().split()
+    return any(map(str.isalnum, claim)) and (
+        len(claim.strip()) == 1 or any(word.strip(".,") not in STOP_WORDS for word in words)
+    )
 
 
 def _is_no_result(prediction: str, start: int) -> bool:

@@ -75,7 +75,7 @@ class Auto:
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {found}"))
         fit, band = found[0], found[0].band(parameters)
         matched = yield from _EXACT_MATCH.score(item, ExactMatch.parameters_type(), NO_MODEL)
-        if matched.correct and _is_literal(item, matched):
+        if matched.correct and is_literal(item, matched):
             cheap = _Cheap("exact_match", matched, EXACT)
         else:
             own = CorrectnessParameters(parameters.model, CONFIDENCE_OF_FITS)
@@ -95,7 +95,7 @@ class Auto:
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 
 
-def _is_literal(item: Item, matched: MetricResult) -> bool:
+def is_literal(item: Item, matched: MetricResult) -> bool:
     """Return True if an exact match needs no second look.
 
     The normal form of `exact_match` drops signs, points, slashes and case, which mean something in numbers, codes and
