@@ -15,6 +15,9 @@ _ROW_END: Final = re.compile(r"\\\\")
 _SIZE: Final = re.compile(r"\\(?:left|right|[bB]igg?[lr]?)(?![a-zA-Z])")
 _STRUCTURE: Final = re.compile(r"[\[(][^\w\n]{0,8}[^\n]{0,400}[\])]")
 _SEPARATED: Final = re.compile(r"[^\s,;&][^,;&\n]*[,;&][^,;&\n]*[^\s,;&]")
+_LONGEST_FORMULA: Final = 64
+_SIGNS: Final = re.compile("[<>+\u2264\u2265\u00b1]")
+_ALL_SIGNS: Final = re.compile("[-<>+\u2264\u2265\u00b1*/=^|!~]")
 _LETTER: Final = re.compile(r"(?<![\w.'])[A-Z](?![\w'])(?!\.\s?[A-Z])")
 _ARTICLE_OR_PRONOUN: Final = re.compile(r"(?:^|[.!?]\s+)A(?=\s+[a-z])|\bI(?=\s+[a-z])")
 
@@ -23,7 +26,7 @@ def symbol_altered(references: Sequence[FeatureText], answer: FeatureText) -> fl
     """Return 1 if an answer gives a reference's structure or letter in another form, 0 if not.
 
     Structures are numbers or names in brackets with separators: "(0, 1.5)" for "(0, 1)", or a matrix with other rows.
-    Letters are capitals that stand alone: "a vitamin" for "Vitamin A". An answer without capitals is no conflict if it
+    Formulas may not differ in their signs alone. Letters are capitals that stand alone: "a vitamin" for "Vitamin A". An answer without capitals is no conflict if it
     has the reference word for word.
     """
     raw = answer.raw[:_MAX_CHARACTERS]
@@ -32,10 +35,21 @@ def symbol_altered(references: Sequence[FeatureText], answer: FeatureText) -> fl
 
 
 def _is_altered(reference: str, raw: str, wanted: FeatureText, answer: FeatureText) -> bool:
+    if _has_other_signs(reference, raw):
+        return True
     ours = _structures(reference)
     if len(ours) == 1 and (theirs := _structures(raw)) and _core(reference) in ours:
         return ours.isdisjoint(theirs)
     return _lacks_letter(reference, raw, wanted, answer)
+
+
+def _has_other_signs(reference: str, raw: str) -> bool:
+    """Return True if a formula differs only in its signs: "x < 3" for "x > 3", "2 - 3i" for "2 + 3i"."""
+    ours, theirs = ("".join(text.split()).strip("$.").replace("\u2212", "-").casefold() for text in (reference, raw))
+    if len(ours) > _LONGEST_FORMULA or ours == theirs or not _SIGNS.search(ours + theirs):
+        return False
+    plain, said = (_ALL_SIGNS.sub("", text) for text in (ours, theirs))
+    return bool(plain) and plain == said
 
 
 def _core(text: str) -> str:
