@@ -259,7 +259,7 @@ def _corrected(original: str, text: str, statement: Statement | None) -> Found |
     if retracted is not None:
         true_part = contrast(text, retracted[0], retracted[1])
         left, right = true_part if true_part is not None else retracted
-        return asserted(original, text, left, right)
+        return _worded(original, asserted(original, text, left, right))
     if statement is not None:
         return None
     if (replaced := replacement(text)) is not None:
@@ -273,4 +273,9 @@ def _corrected(original: str, text: str, statement: Statement | None) -> Found |
     elif _THOUGHT.search(text, *listed[0]) is not None:
         begin = listed[0][0]
     found = contrast(text, begin, len(text))
-    return None if found is None else asserted(original, text, *found)
+    return None if found is None else _worded(original, asserted(original, text, *found))
+
+
+def _worded(original: str, found: Found | None) -> Found | None:
+    """Return what a correction or contrast gives, or None if it has no letter and no digit."""
+    return None if found is None or re.search(r"\w", original[found.left : found.right]) is None else found
