@@ -293,6 +293,7 @@ PROSE = {
         "On reflection this makes sense, since 3 * 4 = 12.",
         "Sorry if that surprises you!",
         "I forgot to mention the units.",
+        "That should be enough.",
     ],
     "de": [
         "Tatsächlich ist das seit 1990 so.",
@@ -335,6 +336,11 @@ def test_prose_after_a_mark_replaces_no_answer(mark: str, prose: str, answer: st
         (r"\boxed{7}. I made a mistake in the sum. It is 8.", "8"),
         ("<answer>Rome</answer>\n\nWait, no, it moved to Ravenna.", "it moved to Ravenna"),
         ("答案是45。其实是54。", "54"),
+        ("The answer is 12. Wait, should be 15.", "15"),
+        ("The answer is 7. That should be 9.", "9"),
+        ("<answer>7</answer> Oops, 8.", "8"),
+        ("The answer is 12. Sorry, I meant 14.", "14"),
+        ("La réponse est Lyon. Pardon, je voulais dire Paris.", "Paris"),
     ],
 )
 def test_an_explicit_retraction_or_a_short_answer_of_the_same_type_replaces_a_mark(

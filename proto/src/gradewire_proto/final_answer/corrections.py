@@ -14,7 +14,7 @@ MOST_SEARCHED: Final = 4_000
 _MOST_CUES: Final = 8
 
 _BOUNDARY: Final = re.compile(
-    r"(?:[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]{1,2}\s{1,4}|\s[–-]\s{0,4}|–\s{0,4})(?=[^\s.!?…;,:—–()。！？，；、-])|"
+    r"(?:[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]{1,2}\s{1,4}|\s[–-]\s{0,4}|–\s{0,4}|[>}]\$?\s{1,8})(?=[^\s.!?…;,:—–()。！？，；、-])|"
     r"\s(?=(?:anzi|beziehungsweise|or rather|i mean)\b)",
     re.IGNORECASE,
 )
@@ -27,6 +27,11 @@ _FILLER: Final = re.compile(
 _AFTER_CUE: Final = r"(?=[\s,.:!?—–;…，。：、！-]|$|[^\x00-\x7f])"
 _RETRACT: Final = re.compile(rf"(?:{any_of('retract')}){_AFTER_CUE}", re.IGNORECASE)
 _ADDS: Final = re.compile(any_of("adds"), re.IGNORECASE)
+_SHOULD_BE: Final = re.compile(
+    r"(?:(?:that|this|it)\s)?should (?:be|have been|read)(?=\s)|(?:das |es )?(?:müsste|sollte)(?=\s)|"
+    r"(?:ça|cela|ce) devrait être|debería ser|dovrebbe essere|deveria ser|应该?是|应为",
+    re.IGNORECASE,
+)
 _NO_AFTER_DOUBT: Final = re.compile(r"[\s,，]{1,3}(?:no|nein|non|não|nee|nie|нет|不)(?=[\s,.!—–，])", re.IGNORECASE)
 _PUNCTUATED: Final = re.compile(r"\s?[,.:!?—–…，。：、！-]|\s*$")
 _DOUBT_WORD: Final = re.compile(rf"(?:{any_of('doubt')})[\s,，]{{1,3}}(?=\S)", re.IGNORECASE)
@@ -282,6 +287,8 @@ def _retracted(text: str, left: int, *, marked: bool) -> list[tuple[int, int, bo
             ):
                 cue = None
             firm = cue is not None and _NO_AFTER_DOUBT.match(text, cue.end() - (not cue[0][-1].isalnum())) is not None
+        if cue is None and marked:
+            cue = _SHOULD_BE.match(text, boundary.end())
         if cue is not None:
             cues.append((boundary.start(), cue.end(), firm))
         elif _FAULT.match(text, boundary.end()) is not None:
