@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
+import gradewire.rewards
 from gradewire import MissingExtra
+from gradewire_proto import final_answer
 
 
 def imported_by(program: str) -> set[str]:
@@ -33,3 +35,14 @@ def test_rewards_and_adapters_import_no_framework_and_no_grpc() -> None:
 def test_a_missing_library_is_named_with_the_command_that_installs_it(module: str, library: str) -> None:
     with pytest.raises(MissingExtra, match=f"pip install '{library}'"):
         __import__(f"gradewire.rewards.{module}")
+
+
+def test_the_search_for_final_answers_is_exported_and_imported_when_it_is_first_used() -> None:
+    assert gradewire.rewards.find_final_answer is final_answer.find_final_answer
+    assert isinstance(gradewire.rewards.find_final_answer(r"\boxed{4}"), gradewire.rewards.FinalAnswer)
+    assert "gradewire_proto.final_answer.find" not in imported_by("import gradewire.rewards")
+
+
+def test_other_names_are_unknown() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'find_answer'"):
+        getattr(gradewire.rewards, "find_" + "answer")

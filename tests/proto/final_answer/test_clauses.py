@@ -97,3 +97,24 @@ def test_an_answer_ends_where_its_reason_begins(completion: str, answer: str, po
 )
 def test_an_explanation_after_a_comma_is_cut_and_a_list_is_not(completion: str, answer: str) -> None:
     assert find_final_answer(completion).text == answer
+
+
+@pytest.mark.parametrize("name", ["G. Eliot", "E. coli", "C. elegans", "A. Lincoln", "F. Scott Fitzgerald"])
+@pytest.mark.parametrize("mark", ["The answer is {}.", "Answer: {}", "<answer>{}</answer>", r"\boxed{{{}}}"])
+def test_an_initial_belongs_to_its_name(mark: str, name: str) -> None:
+    assert find_final_answer(mark.format(name)).text == name
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "A. Rome\nB. Paris\n\nThe answer is B. Paris.",
+        r"Options: (A) Rome (B) Paris. So it is \boxed{B. Paris}",
+        "Answer: B) Paris",
+        "Answer: B: Paris",
+        "Answer: B. True",
+        "Answer: B. It is the capital of France.",
+    ],
+)
+def test_a_letter_before_the_text_of_an_option_is_a_choice(completion: str) -> None:
+    assert find_final_answer(completion).text == "B"

@@ -262,3 +262,89 @@ def test_what_is_struck_or_taken_back_is_left_out(completion: str, answer: str) 
 )
 def test_words_of_a_list_a_letter_or_a_dialogue_correct_nothing(completion: str) -> None:
     assert find_final_answer(completion).text == completion
+
+
+MARKS = {
+    "en": ["The answer is {}. {}", "Answer: {}\n\n{}", r"So we get \boxed{{{}}}. {}", "<answer>{}</answer>\n{}"],
+    "de": ["Die Antwort ist {}. {}", r"\boxed{{{}}} {}"],
+    "fr": ["La réponse est {}. {}", r"\boxed{{{}}} {}"],
+    "es": ["La respuesta es {}. {}", r"\boxed{{{}}} {}"],
+    "zh": ["答案是{}。{}", r"\boxed{{{}}}。{}"],
+}
+PROSE = {
+    "en": [
+        "In fact, it became the capital in 987.",
+        "Actually, this is easy to see.",
+        "No, seriously.",
+        "I mean it.",
+        "Oh, and have a nice day!",
+        "Apologies, the proof is long.",
+        "Careful: units matter.",
+        "Let me verify: substituting back gives the same.",
+        "Double-checking: 2*7 + 3 = 17, which matches.",
+        "Checking again, 2*3=6 confirms it.",
+        "Strictly speaking, a proof would need induction.",
+        "More precisely, this follows from Theorem 2.",
+        "To be exact, we used pi = 3.14.",
+        "After all, it is well known.",
+        "Typo in the question, by the way.",
+        "Correction terms of order 2 are neglected.",
+        "I was wrong to doubt it at first.",
+        "On reflection this makes sense, since 3 * 4 = 12.",
+        "Sorry if that surprises you!",
+        "I forgot to mention the units.",
+        "That should be enough.",
+    ],
+    "de": [
+        "Tatsächlich ist das seit 1990 so.",
+        "Nein, im Ernst.",
+        "Entschuldigung für die Länge.",
+        "Genauer gesagt folgt das aus Satz 2.",
+        "Ich meine das ernst.",
+    ],
+    "fr": [
+        "En fait, c'est le cas depuis 1990.",
+        "Non, sérieusement.",
+        "Plus précisément, cela découle du théorème 2.",
+        "Attention, il faut vérifier les unités.",
+    ],
+    "es": [
+        "De hecho, es así desde 1990.",
+        "No, en serio.",
+        "Perdón por la extensión.",
+        "Más precisamente, se deduce del teorema 2.",
+    ],
+    "zh": ["实际上，这从1990年就开始了。", "严格来说，还需要证明。", "抱歉写得太长了。", "其实很简单。"],
+}
+
+
+@pytest.mark.parametrize("answer", ["Paris", "14", "C"])
+@pytest.mark.parametrize(
+    ("mark", "prose"), [(mark, prose) for language in MARKS for mark in MARKS[language] for prose in PROSE[language]]
+)
+def test_prose_after_a_mark_replaces_no_answer(mark: str, prose: str, answer: str) -> None:
+    assert find_final_answer(mark.format(answer, prose)).text == answer
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        (r"\boxed{7}. Actually, it is 8.", "8"),
+        ("The answer is Mount Elbrus. Actually, Mont Blanc.", "Mont Blanc"),
+        ("The answer is B. Hmm, no, C.", "C"),
+        ("Answer: silver. I mean gold.", "gold"),
+        (r"\boxed{7}. I made a mistake in the sum. It is 8.", "8"),
+        ("<answer>Rome</answer>\n\nWait, no, it moved to Ravenna.", "it moved to Ravenna"),
+        ("答案是45。其实是54。", "54"),
+        ("The answer is 12. Wait, should be 15.", "15"),
+        ("The answer is 7. That should be 9.", "9"),
+        ("<answer>7</answer> Oops, 8.", "8"),
+        ("The answer is 12. Sorry, I meant 14.", "14"),
+        ("La réponse est Lyon. Pardon, je voulais dire Paris.", "Paris"),
+    ],
+)
+def test_an_explicit_retraction_or_a_short_answer_of_the_same_type_replaces_a_mark(
+    completion: str, answer: str
+) -> None:
+    found = find_final_answer(completion)
+    assert (found.text, found.position) == (answer, "correction")

@@ -45,3 +45,16 @@ def test_a_first_thought_is_not_the_answer(completion: str, answer: str) -> None
 )
 def test_history_and_looks_are_no_first_thoughts(completion: str) -> None:
     assert find_final_answer(completion).position == "whole"
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("Most people guess Pluto. It is Neptune, however.", "Neptune"),
+        ("Everybody says Edison. It was Tesla, though.", "Tesla"),
+        ("Many believe it's Sydney. It's Canberra, actually.", "Canberra"),
+        ("I thought it was 8. It's 9, though.", "9"),
+    ],
+)
+def test_a_contrast_at_the_end_of_a_sentence_leaves_its_answer(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

@@ -25,7 +25,7 @@ from gradewire_proto.final_answer import find_final_answer
         ("\\boxed{Paris}", "Paris", "boxed"),
         ("\\boxed{\\text{(B) Paris}}", "(B) Paris", "boxed"),
         ("\\boxed{(B)}", "B", "boxed"),
-        ("\\boxed{B. Paris}", "B", "boxed"),
+        ("\\boxed{B: Paris}", "B", "boxed"),
         ("\\boxed{\\mathrm{B}}", "B", "boxed"),
         ("\\boxed{3\\text{ apples}}", "3\\text{ apples}", "boxed"),
         ("Thus $\\boxed{1}$ or $\\boxed{2}$.", "2", "boxed"),

@@ -184,7 +184,7 @@ from gradewire_proto.final_answer import find_final_answer
         ("答案选B，因为A不对。", "B", "phrase"),
         ("<reasoning>It is far.</reasoning>\n\nThe answer is Oslo.", "Oslo", "phrase"),
         ("Let me think. Norway's capital is Oslo.\n\n**Answer:** Oslo", "Oslo", "phrase"),
-        ("The result is uncertain.", "uncertain", "phrase"),
+        ("Result: uncertain.", "uncertain", "phrase"),
         ('{"answer": "B", "explanation": "A is wrong, B is correct."}', "B", "phrase"),
         ("```\nAnswer: Oslo\n```", "Oslo", "phrase"),
         ("```yaml\nanswer: Oslo\n```", "Oslo", "phrase"),
@@ -297,4 +297,38 @@ def test_a_thing_that_is_only_described_is_not_announced(completion: str) -> Non
     ],
 )
 def test_an_announcement_in_other_words_is_found(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "The response was slow. The king fled in June.",
+        "The solution was acidic. Its pH was 3.",
+        "The conclusion of the war came in 1865. Lincoln was president.",
+        "The output of the function is a list. It contains three items.",
+        "The verdict was guilty. He was sentenced to ten years.",
+        "The result was a revolution that changed France.",
+        "The total is made up of three parts.",
+    ],
+)
+def test_an_ordinary_noun_announces_nothing(completion: str) -> None:
+    assert find_final_answer(completion).text.rstrip(".") == completion.rstrip(".")
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("The result is 40. Divide by 2 to get 20. So she has 20.", "20"),
+        ("The result of the first step is 40. Then 40 - 12 = 28, so 28 remain.", "28"),
+        ("The final price is 80 dollars, but she has a coupon for 10, so she pays 70.", "70"),
+        ("The solution is x = 2, so indeed x is 2.", "x = 2"),
+        ("The total is 18.", "18"),
+        (
+            "The total is 1,200. Therefore each person pays $300.",
+            "The total is 1,200. Therefore each person pays $300.",
+        ),
+    ],
+)
+def test_a_number_from_which_another_is_concluded_is_no_answer(completion: str, answer: str) -> None:
     assert find_final_answer(completion).text == answer

@@ -12,6 +12,8 @@ with RewardScorer("127.0.0.1:50051", "smile") as scorer:
 `gradewire.rewards.trl`, `.verl`, `.areal`, `.slime`, `.verifiers`, and `.posts` for reward servers.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from gradewire.rewards.answer import Answer, Completion, Extraction, Extractor, extract_answer
 from gradewire.rewards.framework_settings import shared_scorer
 from gradewire.rewards.gathering import Gathering
@@ -27,6 +29,11 @@ from gradewire.rewards.reward import (
     as_references,
 )
 from gradewire.rewards.scorer import RewardScorer
+from gradewire_proto import final_answer
+from gradewire_proto.final_answer import FinalAnswer
+
+if TYPE_CHECKING:
+    from gradewire_proto.final_answer import find_final_answer
 
 __all__ = [
     "Answer",
@@ -35,6 +42,7 @@ __all__ = [
     "Extractor",
     "FailureHandling",
     "FailurePolicy",
+    "FinalAnswer",
     "Gathering",
     "Reward",
     "RewardError",
@@ -45,5 +53,13 @@ __all__ = [
     "RewardScorer",
     "as_references",
     "extract_answer",
+    "find_final_answer",
     "shared_scorer",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return the search for final answers, imported when it is first used because its import is slow."""
+    if name == "find_final_answer":
+        return final_answer.find_final_answer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

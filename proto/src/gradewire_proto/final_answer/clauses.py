@@ -173,12 +173,29 @@ def _continues(text: str, start: int, stop: int, right: int) -> bool:
             choice = last in "ABCDEFGH" and (
                 alone or text[max(0, stop - 24) : stop - 1].rstrip().lower().endswith(_COPULAS)
             )
-            return (last.isupper() and not choice) or last.islower()
+            named = choice and _is_initial(text, stop, right)
+            return (last.isupper() and (not choice or named)) or last.islower()
         if last.lower() in _ABBREVIATIONS:
             return last.lower() not in _BEFORE_NUMBERS or following[0].isdigit()
     if _ORDINAL.search(before) and (following[0].islower() or _AFTER_ORDINAL.match(following)):
         return True
     return following[0].islower() and following[0].isascii() and text[stop - 1 : stop].isalpha() and len(before) < 6
+
+
+_AFTER_INITIAL: Final = re.compile(
+    r"\.\s(?!(?:True|False|Yes|No|None|All|Both|Correct|Incorrect)\b)"
+    r"(?:[a-zà-ÿ]{3,}|[A-ZÀ-Þ][\w'’-]+(?:\s[A-ZÀ-Þ][\w'’-]+)?)(?:[.!]?\s*$|[.!]?\s*\n|[.!]\s+[A-Z])"
+)
+_OPTIONS: Final = re.compile(r"^[ \t>*_-]{0,6}\(?[A-H][).:]\s|\([A-H]\)\s|(?<!\w)[A-H]\)\s|\boptions?\b", re.MULTILINE)
+_MOST_BEFORE: Final = 4_000
+
+
+def _is_initial(text: str, stop: int, right: int) -> bool:
+    """Return True if the letter before a full stop is that of a name: "E. coli", and no options stand before."""
+    if _AFTER_INITIAL.match(text[stop : min(right, stop + 80)]) is None:
+        return False
+    line = text.rfind("\n", 0, stop) + 1
+    return _OPTIONS.search(text[max(0, line - _MOST_BEFORE) : max(line, stop - 1)].rstrip("(*_ ")) is None
 
 
 _COPULAS: Final = (" is", " ist", " est", " es", ":", " be", "是", " è", " é", " option", " answer")
@@ -379,6 +396,8 @@ def choice(text: str, left: int, right: int, *, pointed: bool = True) -> Span | 
             continue
         group = found.lastindex or 1
         if pattern is _NAMED and found[group].islower():
+            continue
+        if pattern is _POINTED and _is_initial(text, left + found.end(group), right):
             continue
         if _OTHER_CHOICE[pattern].match(answer, found.end()) is not None:
             return None  # a list of parts, "(a) the Main, (b) the Neckar", or of letters, "A, C and D"

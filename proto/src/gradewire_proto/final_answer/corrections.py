@@ -6,7 +6,7 @@ Only the last 4 000 characters are searched, and each sentence up to 600 charact
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, last_match, sentences
+from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, first_clause, last_match, sentences, tidied
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
@@ -14,7 +14,7 @@ MOST_SEARCHED: Final = 4_000
 _MOST_CUES: Final = 8
 
 _BOUNDARY: Final = re.compile(
-    r"(?:[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]{1,2}\s{1,4}|\s[–-]\s{0,4}|–\s{0,4})(?=[^\s.!?…;,:—–()。！？，；、-])|"
+    r"(?:[.!?…;,:—(\n。！？，；、)]\s{0,8}|\s[–-]{1,2}\s{1,4}|\s[–-]\s{0,4}|–\s{0,4}|[>}]\$?\s{1,8})(?=[^\s.!?…;,:—–()。！？，；、-])|"
     r"\s(?=(?:anzi|beziehungsweise|or rather|i mean)\b)",
     re.IGNORECASE,
 )
@@ -26,6 +26,37 @@ _FILLER: Final = re.compile(
 )
 _AFTER_CUE: Final = r"(?=[\s,.:!?—–;…，。：、！-]|$|[^\x00-\x7f])"
 _RETRACT: Final = re.compile(rf"(?:{any_of('retract')}){_AFTER_CUE}", re.IGNORECASE)
+_ADDS: Final = re.compile(any_of("adds"), re.IGNORECASE)
+_SHOULD_BE: Final = re.compile(
+    r"(?:(?:that|this|it)\s)?should (?:be|have been|read)(?=\s)|(?:das |es )?(?:müsste|sollte)(?=\s)|"
+    r"(?:ça|cela|ce) devrait être|debería ser|dovrebbe essere|deveria ser|应该?是|应为",
+    re.IGNORECASE,
+)
+_NO_AFTER_DOUBT: Final = re.compile(r"[\s,，]{1,3}(?:no|nein|non|não|nee|nie|нет|不)(?=[\s,.!—–，])", re.IGNORECASE)
+_PUNCTUATED: Final = re.compile(r"\s?[,.:!?—–…，。：、！-]|\s*$")
+_DOUBT_WORD: Final = re.compile(rf"(?:{any_of('doubt')})[\s,，]{{1,3}}(?=\S)", re.IGNORECASE)
+_LETTER: Final = re.compile(r"[(\[]?[A-Ja-j][)\]]?")
+_AMOUNT: Final = re.compile(
+    r"(?:(?!seit |así |desde |since |depuis )[^\W\d]+[.]?\s){0,2}?[-−+$€£¥]{0,2}(?:[a-zA-Z]\s?=\s?)?"
+    r"\d[\d.,:/^%° ]{0,20}"
+    r"(?:\s?(?!(?:is|are|was|were|has|have|and|ist|sind|est|es|son)(?!\w))[^\W\d][\w²³/°%-]{0,14}){0,3}"
+)
+_SMALL_WORDS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "of the a an and to in on for de la le les du des del el los las von van der die das den dem di da do und et y "
+        "e",
+    )
+)
+_NO_NAME: Final = re.compile(
+    r"(?:for|if|in|at|about|to|with|by|as|and|but|this|that|it|all|so|not|well|für|wenn|in|bei|aber|pour|si|dans|par|"
+    r"mais|cela|por|para|en|pero|eso|\w+ly|\w+ment|\w+mente)(?!\w)",
+    re.IGNORECASE,
+)
+_MOST_WORDS: Final = 6
+_MOST_SIGNS: Final = 8
+_SIGNS: Final = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
+_SIGNS_OF_PROSE: Final = re.compile("[了吗呢吧这那都还很不没的也]")
 _DOUBT: Final = re.compile(
     rf"(?:{any_of('doubt')})(?:[,.:!?…—–;，。：！、]|\s[—–-]\s|\s(?={any_of('it_is', 'excuse', 'doubt')})|(?=是\w))",
     re.IGNORECASE,
@@ -38,7 +69,8 @@ _SORRY_FOR: Final = re.compile(r"(?:sorry|apologies)\s(?:that|for|about|to)\s(?!
 _ELABORATES: Final = re.compile(r"(?:in fact|tatsächlich|en fait)\s?,(?:\s[^\s.!?]+){9}", re.IGNORECASE)
 """A long sentence that begins with "in fact" tells more, and corrects nothing."""
 _FAULT: Final = re.compile(
-    r"(?:i|we)(?:['’]ve| have| had)? (?:\w+ly )?(?:mis\w+|confused|forgot\w*|mixed|transposed|swapped|overlooked|"
+    r"(?:i|we)(?:['’]ve| have| had)? (?:\w+ly )?(?:mis\w+|confused|forgot\w*(?! to (?:mention|say|add|note))|"
+    r"mixed|transposed|swapped|overlooked|"
     r"missed|dropped|skipped|"
     r"omitted|ignored|double.counted|retract|(?:read|used|took|picked|looked at|added) the wrong)(?!\w)|"
     r"ich (?:habe|hatte|hab)\s[^.,:;!?\n]{0,40}?(?:ver(?:wechselt|tauscht|gessen|zählt|rechnet|tan|lesen|dreht)|"
@@ -131,18 +163,23 @@ _IT_IS: Final = re.compile(any_of("it_is"), re.IGNORECASE)
 _CONFIRM: Final = re.compile(rf"(?:{any_of('confirm')})(?=\s?[,.!:;—–。，！]|$)", re.IGNORECASE)
 _SO: Final = re.compile(rf"(?:{any_of('so')})(?=[\s,，:：]|[^\x00-\x7f])", re.IGNORECASE)
 
+_SO_CLAUSE: Final = re.compile(
+    rf"[,，;；]\s?(?:{any_of('so')})\s?(?:(?:the|die|der|das|la|le|el)\s\w+\s(?:is|ist|est|es)\s)?", re.IGNORECASE
+)
 
-def retraction(text: str, left: int, *, marked: bool) -> Span | None:
+
+def retraction(text: str, left: int, *, answer: str | None) -> Span | None:
     """Return the span after the last retraction in a text, to the end of the text; None if nothing is retracted.
 
     Args:
         text: The spoken text, without closing sentences.
         left: Start of the statement that may be retracted.
-        marked: True if a mark stands at `left`: then a mere doubt counts in the mark's own paragraph only.
+        answer: The answer of a marked statement, otherwise None. An explicit retraction replaces it; a mere doubt or a
+            word such as "more precisely" does so only in its own paragraph, by a short answer of the same type.
     """
-    if (again := _confirmed(text, left)) is not None:
+    if (again := _confirmed(text, left)) is not None and (answer is None or _is_alike(text, again, answer)):
         return again
-    for cue, place in _retracted(text, left, marked=marked):
+    for cue, place, firm in _retracted(text, left, marked=answer is not None):
         separator = _SEPARATOR.match(text, place)
         begin = separator.end() if separator else place
         if re.compile(r"\w").search(text, begin) is None:
@@ -151,9 +188,63 @@ def retraction(text: str, left: int, *, marked: bool) -> Span | None:
         if listed and _CONFIRM.match(text, listed[-1][0]):
             return None
         before = sentences(text, max(left, cue - LONGEST_SENTENCE), cue)
-        if (core := asserted(text, listed, text[slice(*before[-1])] if before else "")) is not None:
-            return core
+        # "I made a mistake in the sum. It is 8.": the first sentence may only end the retraction.
+        for said in (listed, listed[1:] if firm and answer is not None else []):
+            core = asserted(text, said, text[slice(*before[-1])] if before else "")
+            if core is not None and (answer is None or _replaces(text, core, answer, listed, place if firm else None)):
+                return core
     return None
+
+
+def _replaces(text: str, core: Span, answer: str, listed: list[Span], firm: int | None) -> bool:
+    """Return True if a correction may replace a marked answer; `firm` is the end of an explicit retraction."""
+    if firm is None:
+        concluded = last_match(_SO_CLAUSE, text[: core[1]], core[0])
+        return _is_alike(text, core, answer) or (
+            concluded is not None and _is_alike(text, (concluded.end(), core[1]), answer)
+        )
+    if _FAULT.match(text, firm) is not None:
+        return re.search(r"\d", answer) is None or re.search(r"\d", text[slice(*core)]) is not None
+    if _PUNCTUATED.match(text, firm) is not None or not text[firm - 1].isalnum() or _is_alike(text, core, answer):
+        return True
+    return len(listed) > 1 and core[0] >= listed[1][0] and _IT_IS.match(text, *core) is not None
+
+
+def _is_alike(text: str, span: Span, answer: str) -> bool:
+    """Return True if a sentence is a short answer of the same type as another: a number, a letter or a name."""
+    left, right = span
+    named = False
+    for begin in (_FILLER, _DOUBT_WORD, _SO, _IT_IS):
+        if (found := begin.match(text, left, right)) is not None and found.end() > left:
+            left = found.end()
+            named = named or begin is _IT_IS
+            left += len(text[left:right]) - len(text[left:right].lstrip(" ,，:："))
+    said = text[slice(*tidied(text, *first_clause(text, left, right)))].rstrip("!?！？)）")
+    answer = answer.strip(" .。()[]*")
+    words = said.split()
+    if not words or len(words) > _MOST_WORDS or len(said) > 10 * _MOST_WORDS:
+        return False
+    if re.search(r"\d", answer) is not None:
+        return _AMOUNT.fullmatch(said.rstrip(" $")) is not None
+    if _LETTER.fullmatch(answer) is not None:
+        return _LETTER.fullmatch(said) is not None
+    if _SIGNS.search(said) is not None:
+        prose = len(said) > _MOST_SIGNS or (not named and _SIGNS_OF_PROSE.search(said) is not None)
+        return _SIGNS.search(answer) is not None and not prose
+    return _NO_NAME.match(said) is None and _is_name_like(words, answer.split(), named=named)
+
+
+def _is_name_like(words: list[str], answer: list[str], *, named: bool) -> bool:
+    """Return True if some words are written like an answer: all capitalized, or two or three small ones."""
+    said = [word for word in words if word.lower() not in _SMALL_WORDS]
+    if not said or not answer:
+        return False
+    if any(word[0].isupper() for word in answer):
+        article = words[0] in _SMALL_WORDS - {"the", "le", "el", "il"}
+        capitalized = any(word[0].isupper() for word in said) and not any(word[0].islower() for word in said)
+        return capitalized and (not article or answer[0].lower() in _SMALL_WORDS)
+    small = len(said) <= 3 and all(word.replace("-", "").isalpha() for word in said)
+    return small and (named or len(words) - len(said) == (answer[0].lower() in _SMALL_WORDS))
 
 
 def retracts(text: str, left: int, right: int) -> bool:
@@ -172,14 +263,14 @@ def _confirmed(text: str, left: int) -> Span | None:
     return found.span("again") if repeated else None
 
 
-def _retracted(text: str, left: int, *, marked: bool) -> list[Span]:
-    """Return the spans of the last cues, the last first."""
+def _retracted(text: str, left: int, *, marked: bool) -> list[tuple[int, int, bool]]:
+    """Return the spans of the last cues, the last first, and whether each is an explicit retraction."""
     said = _SAID.search(text, left)
     if said is None:
         return []
     paragraph = text.find("\n\n", left) if marked else -1
     near = len(text) if paragraph < 0 else paragraph
-    cues: list[Span] = []
+    cues: list[tuple[int, int, bool]] = []
     for boundary in _BOUNDARY.finditer(text, max(left, len(text) - MOST_SEARCHED)):
         if boundary.start() < said.start():
             continue
@@ -188,16 +279,20 @@ def _retracted(text: str, left: int, *, marked: bool) -> list[Span]:
         cue = next(filter(None, (cue.match(text, place) for place in places for cue in (_RETRACT, _AGAIN))), None)
         if cue is not None and _is_apology(text, boundary, cue.start()):
             cue = None
+        firm = cue is not None and cue.re is _RETRACT and _ADDS.fullmatch(cue[0]) is None
         if cue is None and boundary.start() <= near:
             cue = next(filter(None, (_DOUBT.match(text, place) for place in places)), None)
             if cue is not None and (
                 _is_apology(text, boundary, cue.start()) or (not marked and _ELABORATES.match(text, cue.start()))
             ):
                 cue = None
+            firm = cue is not None and _NO_AFTER_DOUBT.match(text, cue.end() - (not cue[0][-1].isalnum())) is not None
+        if cue is None and marked:
+            cue = _SHOULD_BE.match(text, boundary.end())
         if cue is not None:
-            cues.append((boundary.start(), cue.end()))
+            cues.append((boundary.start(), cue.end(), firm))
         elif _FAULT.match(text, boundary.end()) is not None:
-            cues.append((boundary.start(), boundary.end()))
+            cues.append((boundary.start(), boundary.end(), True))
     return cues[: -_MOST_CUES - 1 : -1]
 
 

@@ -1,7 +1,6 @@
 """The public function: find the final answer that a completion asserts."""
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from gradewire_proto.final_answer.assertions import asserted_answer, calculated
@@ -174,8 +173,7 @@ def _stated(original: str, text: str, statement: Statement, end: int, depth: int
             return corrected
         inner = _marked_inside(original, text, left, right, depth) if depth < _LAYERS else None
         return inner or _phrase_content(original, text, left, right)
-    behind = replace(statement, start=right, left=right)
-    if (corrected := _corrected(original, text[: max(end, right)], behind)) is not None:
+    if (corrected := _corrected(original, text[: max(end, right)], statement)) is not None:
         return corrected
     if statement.value is not None:
         return Found(left, right, statement.position, statement.value)
@@ -241,6 +239,13 @@ def _quoted(text: str, left: int, right: int) -> Span | None:
     return None
 
 
+def _retractable(text: str, statement: Statement) -> tuple[int, str]:
+    """Return the place after which a statement may be corrected, and its answer."""
+    answer = statement.value or text[slice(*first_clause(text, statement.left, statement.right))]
+    inside = statement.position == "phrase" or statement.force == 1
+    return statement.left if inside else statement.right, answer
+
+
 def _corrected(original: str, text: str, statement: Statement | None) -> Found | None:
     """Return the answer of the last correction or contrast; None if nothing is corrected."""
     if (
@@ -249,12 +254,12 @@ def _corrected(original: str, text: str, statement: Statement | None) -> Found |
         and len(names) > len(set(names))
     ):
         return None  # a dialogue
-    start = statement.left if statement is not None else 0
-    retracted = retraction(text, start, marked=statement is not None)
+    start, answer = (0, None) if statement is None else _retractable(text, statement)
+    retracted = retraction(text, start, answer=answer)
     if retracted is not None:
         true_part = contrast(text, retracted[0], retracted[1])
         left, right = true_part if true_part is not None else retracted
-        return asserted(original, text, left, right)
+        return _worded(original, asserted(original, text, left, right))
     if statement is not None:
         return None
     if (replaced := replacement(text)) is not None:
@@ -268,4 +273,9 @@ def _corrected(original: str, text: str, statement: Statement | None) -> Found |
     elif _THOUGHT.search(text, *listed[0]) is not None:
         begin = listed[0][0]
     found = contrast(text, begin, len(text))
-    return None if found is None else asserted(original, text, *found)
+    return None if found is None else _worded(original, asserted(original, text, *found))
+
+
+def _worded(original: str, found: Found | None) -> Found | None:
+    """Return what a correction or contrast gives, or None if it has no letter and no digit."""
+    return None if found is None or re.search(r"\w", original[found.left : found.right]) is None else found

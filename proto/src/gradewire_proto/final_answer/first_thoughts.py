@@ -91,6 +91,11 @@ _CONCESSION: Final = re.compile(
     r"хотя|虽然|尽管)(?!\w)",
     re.IGNORECASE,
 )
+_TRAILING: Final = re.compile(
+    rf"[,，]\s?(?:{any_of('but')}|instead|jedoch|allerdings|cependant|pourtant|sin embargo|però|porém)\s?[.!。！]*\s*$",
+    re.IGNORECASE,
+)
+"""A contrast at the end of a sentence: "It is Neptune, however."."""
 _ARTICLE: Final = re.compile(r"(?:the|der|die|das|le|la|el|il|o|a)\s|l['’]", re.IGNORECASE)
 _BE: Final = re.compile(r"(?:is|are|was|were|ist|sind|war|est|était|es|fue|è|é)\s", re.IGNORECASE)
 _AFTER_COMMA: Final = re.compile(r"[,，]\s?(?=\S)")
@@ -110,6 +115,7 @@ def first_thought(text: str, left: int) -> Span | None:
     )
     if turn is None:
         return None
+    text = text[: len(text) - len(trailing[0])] if (trailing := _TRAILING.search(text, turn.end())) else text
     sentence = last_match(_FULL_STOP, text, left)
     named = _HOWEVER.match(text, sentence.end() if sentence else left)
     rest = trimmed(text, turn.end(), len(text))
@@ -139,9 +145,13 @@ def _turn(text: str, left: int, thought: int, *, looks: bool) -> re.Match[str] |
     """Return the place after which the thought is over; what only looks like something needs a "but"."""
     if (conceded := _conceded(text, left, thought)) is not None:
         return conceded
+    if (trailing := _TRAILING.search(text, thought)) is not None:
+        text = text[: trailing.start()]
     if (turn := last_match(_BUT, text, thought)) is not None:
         return last_match(_STOP, text, turn.end()) or turn
-    return None if looks else last_match(_FULL_STOP, text, thought) or last_match(_NEXT, text, thought)
+    if looks and trailing is None:
+        return None
+    return last_match(_FULL_STOP, text, thought) or last_match(_NEXT, text, thought)
 
 
 def _conceded(text: str, left: int, thought: int) -> re.Match[str] | None:

@@ -123,6 +123,21 @@ _SIDE: Final = re.compile(
 _COMPARED: Final = re.compile(r"(?:more|less)\s[a-z]|[a-z]+ed,\s[a-z]")
 _RIGHT: Final = re.compile(r"right(?!\w)", re.IGNORECASE)
 _STARTS: Final = re.compile(r"(?:^|[.!?:,;\n(*_\"“])\s{0,4}$")
+_NUMBER_SAID: Final = re.compile(
+    r"[\s:：*_$€£(\\-]{0,6}(?:[a-z]\s?=\s?)?(?P<said>\d+(?:[.,]\d+)*)[^.!?。\n]{0,80}?(?=[,;，；.!?。\n]\s?(?!\d)|$)"
+)
+_CONCLUDES: Final = re.compile(
+    r"(?:[.!?。,，;；\n]\s{0,2}(?:and\s|und\s|et\s|y\s)?(?:so|therefore|thus|hence|also|daher|somit|folglich|"
+    r"donc|par conséquent|por (?:lo )?tanto|así que|entonces|quindi|portanto|所以|因此)[^.!?\n]{0,120}?\d+(?:[.,]\d+)*|"
+    r"\d[^.!?\n]{0,60}(?:remains?|(?:is|are) left|bleiben übrig|restent|quedan)(?!\w))",
+    re.IGNORECASE,
+)
+_MOST_CONCLUDED: Final = 400
+_ORDINARY: Final = re.compile(
+    r"(?!(?:yes|no|ja|nein|oui|non|sí|sì|true|false|x|y|therefore|about|approximately|exactly|roughly|nearly|around|"
+    r"only|etwa|rund|genau|environ|unos|unas|circa|lautet)(?!\w))[a-zà-ÿ]+(?:['’]\w+)?(?=[\s.,;:!?]|$)(?!\s?[=≈])"
+)
+"""A word with a small letter, as an answer seldom begins with; case matters."""
 _ACTUAL: Final = re.compile(r"(?:the |das |der |die )?(?:actual|exact|true|best)(?!\w)", re.IGNORECASE)
 _PASSIVE: Final = re.compile(
     r"(?:(?:today|now|also|still|often|\w+ly)\s)?(?:[a-z]+ed|broadcast|known|made|held|shown|seen|built)\s(?:for|by|in|to|with|at|on|as|from|until|into)\b"
@@ -241,6 +256,9 @@ def _announced(text: str) -> Iterator[re.Match[str]]:
 
 def _statements(text: str, original: str) -> Iterator[Statement]:
     for match in _announced(text):
+        weak = match["weak"] is not None or (match["strong"].lower() == "final" and match["is"] is not None)
+        if weak and _is_intermediate(text, match):
+            continue
         certain = match["weak"] is None and match["maybe"] is None
         labelled = match["sign"] is None or (match["weak"] is None and match["sign"] != ".")  # "12 ans." are years
         if (labelled or _is_label(text, match.start())) and (statement := _statement(text, match, 1 + certain)):
@@ -250,6 +268,25 @@ def _statements(text: str, original: str) -> Iterator[Statement]:
             yield statement
     yield from _headings(text, original)
     yield from _named(text)
+
+
+def _is_intermediate(text: str, match: re.Match[str]) -> bool:
+    """Return True if a noun such as "total" announces a number from which a later clause concludes another one."""
+    number = _NUMBER_SAID.match(text, match.end())
+    if number is None:
+        return False
+    concluded = _CONCLUDES.search(text, number.end(), number.end() + _MOST_CONCLUDED)
+    return concluded is not None and re.findall(r"\d+(?:[.,]\d+)*", concluded[0])[-1] != number["said"]
+
+
+def _is_ordinary(text: str, match: re.Match[str], end: int) -> bool:
+    """Return True if a noun is the subject of an ordinary sentence: "the response was slow", "the total is made up"."""
+    if match["is"] is None and match["maybe"] is None:
+        return False
+    spoken = text[match.end() - 1 : end + 60].lstrip(" ")
+    return (
+        _ORDINARY.match(text, end) is not None and "\\boxed" not in spoken and match["is"] not in {"lautet", "lauten"}
+    )
 
 
 def _named(text: str) -> Iterator[Statement]:
@@ -353,6 +390,8 @@ def _described(text: str, match: re.Match[str], end: int) -> bool:
     if match.groupdict().get("weak"):
         before = text[max(0, match.start() - 6) : match.start()].lower()
         noun = match["weak"].lower()
+        if _is_ordinary(text, match, end):
+            return True
         defined = re.search(r"(?<!\w)(?:an?|one|once)\s$", before) is not None
         mathematical = noun != "roots" or re.search(r"\d", text[end : end + 60]) is not None
         return defined or not mathematical or _COMPARED.match(text, end) is not None
