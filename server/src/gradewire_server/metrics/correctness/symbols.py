@@ -26,8 +26,8 @@ def symbol_altered(references: Sequence[FeatureText], answer: FeatureText) -> fl
     """Return 1 if an answer gives a reference's structure or letter in another form, 0 if not.
 
     Structures are numbers or names in brackets with separators: "(0, 1.5)" for "(0, 1)", or a matrix with other rows.
-    Formulas may not differ in their signs alone. Letters are capitals that stand alone: "a vitamin" for "Vitamin A". An answer without capitals is no conflict if it
-    has the reference word for word.
+    Formulas may not differ in their signs alone. Letters are capitals that stand alone: "a vitamin" for "Vitamin A". An
+    answer without capitals is no conflict if it has the reference word for word.
     """
     raw = answer.raw[:_MAX_CHARACTERS]
     found = [_is_altered(reference.raw, raw, reference, answer) for reference in references[:_MOST_REFERENCES]]
