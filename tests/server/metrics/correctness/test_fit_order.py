@@ -30,7 +30,18 @@ CASES = [
         "Her grandmother gave it to her.",
         "Her grandfather gave it to her.",
     ),
-    ("Where was the treasure hidden?", "under the old oak tree", "beneath the old oak", "under the old stone bridge"),
+    pytest.param(
+        *(
+            "Where was the treasure hidden?",
+            "under the old oak tree",
+            "beneath the old oak",
+            "under the old stone bridge",
+        ),
+        marks=pytest.mark.xfail(
+            strict=True,
+            reason="without vectors, version 3 sees neither that beneath is under nor that the head changed",
+        ),
+    ),
     ("What colour was the car?", "dark blue", "It was dark blue.", "It was dark red."),
     (
         "What did Tom buy at the market?",
