@@ -337,11 +337,11 @@ def test_a_real_server_and_the_engine_in_this_process_say_the_same(
     tmp_path: Path, minilm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRADEWIRE_DISK_DIRECTORY", str(tmp_path / "embedded"))
-    asked = {"question": "What sleeps?", "references": ["cat"], "answer": "It is a small cat."}
+    asked = {"question": "What sleeps?", "references": ["cat"], "answer": "It is a cat."}
 
     with ServerProcess(tmp_path, model_repository=minilm) as server, Client(server.address) as client:
         remote = AnswerEvaluator(address=server.address).evaluate(**asked)  # type: ignore[arg-type]
-        item = {"question": "What sleeps?", "references": ["cat"], "prediction": "It is a small cat."}
+        item = {"question": "What sleeps?", "references": ["cat"], "prediction": "It is a cat."}
         score = client.score([item], "correctness")[0].scores["correctness"]
         close_connections()
     monkeypatch.setenv("GRADEWIRE_SERVER", "embedded")
