@@ -1,4 +1,4 @@
-"""What is found in long texts: marks anywhere, all else near the end, in a bounded number of steps."""
+"""Tests of long texts: marks are found anywhere, all else near the end, in a bounded number of steps."""
 
 import subprocess
 import sys

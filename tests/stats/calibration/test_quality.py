@@ -233,7 +233,7 @@ def test_rows_that_a_rule_overrules_are_uncertain_as_they_are_when_served(monkey
 
 
 def test_doubted_rows_are_uncertain_as_they_are_when_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the second source best matches are doubted, of the first one nothing is, so that no fit learns of it."""
+    """Only the second source has doubted rows, its best matches, so no fit can learn what a doubt means."""
     rows = joined(source("a", 300, cut=0.5, kind=0), source("b", 300, cut=0.5, kind=0, seed=5))
     doubts = np.where((rows.values[:, 0] > 0.9) & rows.of_source("b"), 1.0, 0.0)
     doubted = FittedFeature("doubted", -1, 0.0, doubts=True)

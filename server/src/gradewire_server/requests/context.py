@@ -37,7 +37,8 @@ _THREAD_LENGTHS: Final = range(1025, MAX_PROMPT_BYTES + 1)
 _FINAL_ANSWERS: Final = "gradewire_proto.final_answer.find"
 """The module that finds final answers. Its import takes a third of a second."""
 
-_READ_CLAIMS = frozenset({"correctness", "auto"})
+_READ_CLAIMS: Final = frozenset({"correctness", "auto"})
+"""Metrics that search every answer for its claim."""
 
 
 async def read_ahead(prompts: PromptLibrary, specs: Iterable[types_pb2.MetricSpec]) -> None:

@@ -1,4 +1,4 @@
-"""How a short answer mentions a reference: each stance, answers that state the reference, new words, and lists."""
+"""Tests of mentions: each stance, answers that state the reference, new words, and lists."""
 
 import math
 from typing import Final
@@ -133,7 +133,7 @@ def test_longer_claims_are_not_read(words: int, read: bool) -> None:  # noqa: FB
 
 
 def test_new_words_are_neither_the_questions_nor_the_references() -> None:
-    """Of "city", "sydney" and "river" (small words left out) two are new, and one of them is in the sentence."""
+    """Three words count: "city", "sydney" and "river". Two of them are new, and one is in the mention's sentence."""
     found = mentioned("The city Canberra is on the river. It has trees", question="Which city?")
     assert found["new_words"] == pytest.approx(math.log(3))
     assert found["new_share"] == pytest.approx(2 / 4)

@@ -130,7 +130,7 @@ def test_its_bands_are_there(fit_shipped: CorrectnessFit, confidence: float) -> 
 
 @pytest.fixture(scope="module")
 def pairs(minilm: Path) -> list[tuple[Any, bool]]:
-    """What the sample pairs' answers look like to a fit, and whether they are right; MiniLM takes 8 s for them."""
+    """Return the features of the sample pairs' answers, and whether they are right; MiniLM takes 8 s for them."""
     sample = Path(__file__).parents[4] / "examples/flips/development.jsonl"
     rows = [json.loads(line) for line in sample.read_text(encoding="utf-8").splitlines()]
     said = [(row, row[key], label) for row in rows for key, label in (("answer", 1), ("changed", row["label"]))]
