@@ -25,9 +25,9 @@ PROSE: Final = " ".join(["The town lies on a hill above the river and has a mark
         ('{"reason": "It is large", "answer": "Paris"}', "Paris"),
         # An announcement.
         (f"{PROSE} The answer is Paris.", "Paris"),
-        ("Die Antwort lautet Wien.", "Wien"),
-        ("La réponse est Paris.", "Paris"),
-        ("La respuesta es Madrid.", "Madrid"),
+        ("Die Antwort lautet Wien.", "Wien."),
+        ("La réponse est Paris.", "Paris."),
+        ("La respuesta es Madrid.", "Madrid."),
         ("答案是北京", "北京"),
         # Corrections and rejections in short answers.
         ("Canberra? No, it is Sydney.", "Sydney"),
@@ -75,6 +75,13 @@ def test_an_answer_that_is_its_claim(prediction: str) -> None:
 def test_wrapping_is_no_part_of_what_an_answer_says(prediction: str, claim: str) -> None:
     found = claim_of(prediction)
     assert found == claim
+
+
+@pytest.mark.parametrize(
+    "answer", ["It's the newton.", "The blue car has two.", "a car", "not Paris but Lyon", "42 because 6*7=42"]
+)
+def test_an_announcement_that_opens_the_text_changes_no_claim(answer: str) -> None:
+    assert claim_of(f"The answer is {answer}") == claim_of(answer)
 
 
 MARKS: Final = st.sampled_from(

@@ -15,6 +15,12 @@ _MOST_WORDS: Final[dict[Position, int]] = {"phrase": 15, "calculation": 40, "cor
 In longer prose, half of these claims cut away the answer: of 44 right answers in EVOUNA, the reference was outside the
 claim in 22.
 """
+_LEADS: Final = re.compile(
+    rf"\W*(?:[^\W\d_]+\s){{0,3}}?(?:{any_of('answer')})\s?(?:(?:{any_of('is')})\s?[:\uff1a]?|[:\uff1a])\s*(?=[^\n]*\w[^\n]*\s*$)",
+    re.IGNORECASE,
+)
+"""An announcement at the beginning of a text of one line."""
+_LAYERS: Final = 2
 _LONGEST: Final = max(_MOST_WORDS.values())
 _ANNOUNCED: Final = re.compile(any_of("answer"), re.IGNORECASE)
 _DOLLARS_OF_LATEX: Final = 2
@@ -54,18 +60,26 @@ def claim_of(prediction: str) -> str:
     Otherwise the claim is the whole text without special tokens, thinking, emphasis and courtesies.
     """
     prediction = _without_marks(prediction)
-    if not _may_be_cut(prediction):
-        return prediction
-    found = final_answer.find_final_answer(prediction)  # imported here first, which takes a third of a second
-    if not _has_words(found.text) or (found.position == "calculation" and _is_no_result(prediction, found.start or 0)):
-        return prediction
+    claim = _searched(prediction, _LAYERS)
+    led = _LEADS.match(prediction) if 1 < len(claim) < len(prediction) else None
+    # Behind an announcement that opens the text, read what follows as if it stood alone.
+    return claim if led is None else _searched(prediction[led.end() :], _LAYERS)
+
+
+def _searched(text: str, layers: int) -> str:
+    """Return the claim in a text; search marked claims again, at most `layers` times."""
+    if not _may_be_cut(text):
+        return text
+    found = final_answer.find_final_answer(text)  # imported here first, which takes a third of a second
+    if not _has_words(found.text) or (found.position == "calculation" and _is_no_result(text, found.start or 0)):
+        return text
     if found.position == "whole":
-        kept = len(found.text) >= _LEAST_KEPT * len(prediction.strip()) or "<" in prediction or "~~" in prediction
-        return found.text if kept else prediction
+        kept = len(found.text) >= _LEAST_KEPT * len(text.strip()) or "<" in text or "~~" in text
+        return found.text if kept else text
     if found.position in _MARKED:
-        return claim_of(found.text) if found.text != prediction else prediction
+        return _searched(found.text, layers - 1) if layers else found.text
     most = _MOST_WORDS[found.position]
-    return found.text if _is_announced(prediction, found) or len(prediction.split(None, most)) <= most else prediction
+    return found.text if _is_announced(text, found) or len(text.split(None, most)) <= most else text
 
 
 def _has_words(claim: str) -> bool:
