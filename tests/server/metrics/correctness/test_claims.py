@@ -42,7 +42,7 @@ PROSE: Final = " ".join(["The town lies on a hill above the river and has a mark
     ],
 )
 def test_the_claim_of_an_answer_that_says_more(prediction: str, claim: str) -> None:
-    found = claim_of(prediction)
+    found = claim_of(prediction).text
     assert found == claim
 
 
@@ -64,7 +64,7 @@ def test_the_claim_of_an_answer_that_says_more(prediction: str, claim: str) -> N
     ],
 )
 def test_an_answer_that_is_its_claim(prediction: str) -> None:
-    found = claim_of(prediction)
+    found = claim_of(prediction).text
     assert found == prediction
 
 
@@ -73,7 +73,7 @@ def test_an_answer_that_is_its_claim(prediction: str) -> None:
     [("<think>Rome, or Paris?</think>Paris", "Paris"), ("~~Paris~~ Rome", "Rome"), ("Paris</s>", "Paris")],
 )
 def test_wrapping_is_no_part_of_what_an_answer_says(prediction: str, claim: str) -> None:
-    found = claim_of(prediction)
+    found = claim_of(prediction).text
     assert found == claim
 
 
@@ -81,7 +81,7 @@ def test_wrapping_is_no_part_of_what_an_answer_says(prediction: str, claim: str)
     "answer", ["It's the newton.", "The blue car has two.", "a car", "not Paris but Lyon", "42 because 6*7=42"]
 )
 def test_an_announcement_that_opens_the_text_changes_no_claim(answer: str) -> None:
-    assert claim_of(f"The answer is {answer}") == claim_of(answer)
+    assert claim_of(f"The answer is {answer}").text == claim_of(answer).text
 
 
 MARKS: Final = st.sampled_from(
@@ -110,9 +110,9 @@ TEXTS: Final = st.lists(MARKS | st.text(max_size=12), max_size=8).map("".join)
 @settings(max_examples=example_count(300))
 @given(TEXTS)
 def test_a_claim_is_blank_only_for_a_blank_text(prediction: str) -> None:
-    claim = claim_of(prediction)
+    claim = claim_of(prediction).text
     assert bool(claim.strip()) is bool(prediction.strip())
-    assert claim == claim_of(prediction)
+    assert claim == claim_of(prediction).text
 
 
 HOSTILE: Final = (
@@ -135,7 +135,7 @@ HOSTILE: Final = (
 @pytest.mark.parametrize("part", HOSTILE)
 def test_a_long_text_takes_time_in_proportion(part: str) -> None:
     """Quadratic work on these would take minutes, and the suite would not end."""
-    claim = claim_of(part * (200_000 // len(part)))
+    claim = claim_of(part * (200_000 // len(part))).text
     assert claim.strip() or not part.strip()
 
 
@@ -149,7 +149,7 @@ def test_the_quick_look_misses_few_claims(monkeypatch: pytest.MonkeyPatch) -> No
     texts = [json.loads(line)["text"] for line in examples.read_text(encoding="utf-8").splitlines()]
     short = [text for text in texts if len(text.split()) <= MOST_WORDS]
     assert len(short) > 1_000
-    quick = [claim_of(text) for text in short]
+    quick = [claim_of(text).text for text in short]
     monkeypatch.setattr(claims, "_may_be_cut", lambda _: True)
-    missed = [text for text, found in zip(short, quick, strict=True) if found != claim_of(text)]
+    missed = [text for text, found in zip(short, quick, strict=True) if found != claim_of(text).text]
     assert len(missed) <= MOST_MISSED, missed

@@ -10,16 +10,22 @@ from hypothesis import strategies as st
 from tests.support.examples import example_count
 
 from gradewire_server.metrics.correctness.features import FEATURES
+from gradewire_server.metrics.correctness.focus import Focus
 from gradewire_server.metrics.correctness.mentions import STANCES, mention_features
 from gradewire_server.metrics.correctness.words import FeatureText
 
 ASKED: Final = "Which city is the capital?"
+LEAD: Final = (
+    "Thanks for asking. I had a look at the information and compared it with what I know about the subject, so that "
+    "the reply is as useful as it can be for somebody who reads about it for the first time."
+)
 DOUBTS: Final = frozenset(feature.name for feature in FEATURES if feature.doubts)
 
 
 def mentioned(claim: str, *references: str, question: str = ASKED) -> dict[str, float]:
     texts = [FeatureText.of(reference) for reference in references or ("Canberra",)]
-    return mention_features(FeatureText.of(question), texts, FeatureText.of(claim))
+    asked, said = FeatureText.of(question), FeatureText.of(claim)
+    return mention_features(asked, texts, said, Focus.of(asked, texts, said))
 
 
 def stances(claim: str, *references: str, question: str = ASKED) -> set[str]:
@@ -125,11 +131,45 @@ def test_a_claim_without_the_reference_has_no_stance() -> None:
     assert all(math.isnan(found[name]) for name in (*STANCES, "stances", "new_beside"))
 
 
-@pytest.mark.parametrize(("words", "read"), [(39, True), (40, False)])
-def test_longer_claims_are_not_read(words: int, read: bool) -> None:  # noqa: FBT001 - a case's outcome
-    found = mentioned("Canberra " + "word " * words)
-    assert math.isnan(found["stances"]) is not read
-    assert math.isfinite(found["new_words"])
+@pytest.mark.parametrize("stance", ["questioned", "contrasted", "related", "rejected", "hedged"])
+def test_a_stance_in_a_long_answer(stance: str) -> None:
+    claims = {
+        "questioned": "Canberra? No, it is Sydney.",
+        "contrasted": "Unlike Canberra, Sydney is the capital.",
+        "related": "It lies a day's drive south of Canberra.",
+        "rejected": "It is not Canberra.",
+        "hedged": "Maybe it is Canberra.",
+    }
+    for text in (f"{LEAD} {claims[stance]}", f"{claims[stance]} {LEAD}"):
+        assert stance in stances(text)
+        assert stances(text) <= {stance, "conditional"}
+
+
+def test_a_long_answer_that_states_the_reference() -> None:
+    assert stances(f"{LEAD} The capital is Canberra. It was founded in 1913.") == set()
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Canberra is the seat of the parliament. The capital, I have to admit, is Sydney, not Canberra.",
+        "It is Canberra. Looking again, forget Canberra: it is Sydney.",
+        "Canberra it is. Vergessen Sie Canberra, es ist Sydney.",
+    ],
+)
+def test_a_denial_of_the_last_mention_takes_the_others_back(claim: str) -> None:
+    assert "retracted" in stances(claim)
+
+
+def test_a_mention_inside_a_longer_one_is_none_of_its_own() -> None:
+    """Without the longer mention, "6" behind "ward" would be stated plainly."""
+    assert "related" in stances("One floor above ward 6", "ward 6", "6")
+    assert stances("It is in ward 6", "ward 6", "6") == set()
+
+
+def test_a_cue_of_the_question_is_no_stance() -> None:
+    assert stances("Copper is not magnetic", "copper", question="Which metal is not magnetic?") == set()
+    assert "contrasted" in stances("Copper is not magnetic", "copper", question="Which metal is magnetic?")
 
 
 def test_new_words_are_neither_the_questions_nor_the_references() -> None:
@@ -153,7 +193,7 @@ def test_new_words_are_neither_the_questions_nor_the_references() -> None:
         ("Peru; Chile; Brazil; Bolivia", "Brazil", 3),
         ("Brazil, Colombia and Ecuador", "Brazil, Colombia and Ecuador", 0),
         ("Ecuador, Colombia, Brazil", "Brazil, Colombia and Ecuador", 0),
-        ("Paris, not Lyon", "Paris", 0),  # a clause
+        ("Paris, not Lyon and not Nice", "Paris", 0),  # clauses
         ("Paris, the capital", "Paris", 0),  # what the question says
         ("Lyon, Nice", "Paris", 0),  # nothing of the reference stands beside them
     ],
@@ -162,7 +202,22 @@ def test_members_that_no_reference_has(claim: str, reference: str, beside: float
     assert mentioned(claim, reference)["members_beside"] == beside
 
 
-@pytest.mark.parametrize("claim", ["Paris", "Paris is where the river flows through the old town, and so on"])
+def test_the_options_of_a_question_are_members_too() -> None:
+    question = "Which is an antibiotic: ibuprofen, amoxicillin or loratadine?"
+    assert mentioned("ibuprofen, amoxicillin or loratadine", "amoxicillin", question=question)["members_beside"] == 2
+
+
+def test_several_right_answers_are_no_members_beside_each_other() -> None:
+    assert mentioned("Lyon, Nice and Paris", "Lyon", "Nice", question="Name cities of France.")["members_beside"] == 0
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        *("Paris", "Paris is where the river flows through the old town, and so on", "Paris, I'd say", "1,350"),
+        *("Paris, by the river", "Paris, France", "Paris, Texas", "Paris, not Lyon", "14 July, 1789"),
+    ],
+)
 def test_what_is_no_list_has_no_members(claim: str) -> None:
     assert math.isnan(mentioned(claim, "Paris")["members_beside"])
 

@@ -1,7 +1,7 @@
 """Choose the part of an answer that `correctness` reads: the final claim, or the whole text without its wrapping."""
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from gradewire_proto import final_answer
 from gradewire_proto.final_answer import FinalAnswer, Position
@@ -53,7 +53,19 @@ _LEAST_KEPT: Final = 0.6
 """Minimum share of a text that is left without its wrapping, unless tags or tokens stand before it."""
 
 
-def claim_of(prediction: str) -> str:
+class Claim(NamedTuple):
+    """What an answer asserts.
+
+    Attributes:
+        text: The claim.
+        around: The text that the claim was taken from without a mark or an announcement, or "".
+    """
+
+    text: str
+    around: str = ""
+
+
+def claim_of(prediction: str) -> Claim:
     """Return an answer's claim.
 
     The claim is the final answer if a box, a tag, a JSON value or "the answer is" marks it, or if the answer is short.
@@ -61,25 +73,27 @@ def claim_of(prediction: str) -> str:
     """
     prediction = _without_marks(prediction)
     claim = _searched(prediction, _LAYERS)
-    led = _LEADS.match(prediction) if 1 < len(claim) < len(prediction) else None
+    led = _LEADS.match(prediction) if 1 < len(claim.text) < len(prediction) else None
     # Behind an announcement that opens the text, read what follows as if it stood alone.
     return claim if led is None else _searched(prediction[led.end() :], _LAYERS)
 
 
-def _searched(text: str, layers: int) -> str:
+def _searched(text: str, layers: int) -> Claim:
     """Return the claim in a text; search marked claims again, at most `layers` times."""
     if not _may_be_cut(text):
-        return text
+        return Claim(text)
     found = final_answer.find_final_answer(text)  # imported here first, which takes a third of a second
     if not _has_words(found.text) or (found.position == "calculation" and _is_no_result(text, found.start or 0)):
-        return text
+        return Claim(text)
     if found.position == "whole":
         kept = len(found.text) >= _LEAST_KEPT * len(text.strip()) or "<" in text or "~~" in text
-        return found.text if kept else text
+        return Claim(found.text if kept else text)
     if found.position in _MARKED:
-        return _searched(found.text, layers - 1) if layers else found.text
+        return _searched(found.text, layers - 1) if layers else Claim(found.text)
+    if _is_announced(text, found):
+        return Claim(found.text)
     most = _MOST_WORDS[found.position]
-    return found.text if _is_announced(text, found) or len(text.split(None, most)) <= most else text
+    return Claim(found.text, text) if len(text.split(None, most)) <= most else Claim(text)
 
 
 def _has_words(claim: str) -> bool:

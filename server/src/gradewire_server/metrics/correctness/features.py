@@ -15,8 +15,10 @@ from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Rounds
 from gradewire_server.metrics.correctness.claims import claim_of
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
+from gradewire_server.metrics.correctness.focus import Focus
 from gradewire_server.metrics.correctness.hedges import alternatives
-from gradewire_server.metrics.correctness.mentions import mention_features
+from gradewire_server.metrics.correctness.mentions import mention_features, states_elsewhere
+from gradewire_server.metrics.correctness.names import name_altered
 from gradewire_server.metrics.correctness.outcomes import outcome_reversed
 from gradewire_server.metrics.correctness.refusals import refusal_features
 from gradewire_server.metrics.correctness.relations import relation_features
@@ -118,6 +120,7 @@ class CorrectnessInputs:
     Attributes:
         item: The item with the answer's claim as its prediction.
         best: Index of SMILE's best reference.
+        unclear: True if the answer states a reference outside what seemed to be its claim. `item` has all of it then.
     """
 
     item: Item
@@ -125,6 +128,7 @@ class CorrectnessInputs:
     best: int
     smile: float
     terms: SmileParts
+    unclear: bool = False
 
 
 def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
@@ -133,8 +137,11 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
     Embed windows in context, and omit the question. Together, these two choices save most of SMILE's cost
     (benchmarks/latency/correctness_cost.py).
     """
+    unclear = False
     if not _is_a_reference(item):
-        item = replace(item, prediction=claim_of(item.prediction))
+        claim = claim_of(item.prediction)
+        unclear = claim.around != "" and states_elsewhere(item.question, item.references, *claim)
+        item = replace(item, prediction=claim.around if unclear else claim.text)
     parameters = SmileParameters(model=model, preset=SmilePreset.ONE_PASS, sentence_weight=_SENTENCE_WEIGHT)
     end = len(item.prediction) - len(item.prediction.lstrip()) + MAX_CHARACTERS
     texts = full_texts(item.prediction, item.references, end=end, most_words=MAX_WORDS)
@@ -148,6 +155,7 @@ def gather_inputs(item: Item, model: str) -> Rounds[CorrectnessInputs]:
         best=smile.matched_reference,
         smile=smile.score,
         terms=smile.parts,
+        unclear=unclear,
     )
 
 
@@ -254,6 +262,7 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
         **_word_features(question, references, answer),
         **values.features(),
         **_no_amount(references[0], answer),
+        "claim_unclear": float(inputs.unclear),
         "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)
@@ -283,6 +292,7 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
     closest = sorted(range(len(references)), key=lambda index: (-recalls[index], index))[:_MAX_COMPARED_REFERENCES]
     parts = parts_of(best)
     new = [word for word in dict.fromkeys(best.content) if word not in asked]
+    focus = Focus.of(question, references, answer)
     return {
         "contained": float(any(each.spaced in answer.spaced for each in (*references, *cores))),
         "recall": max(*recalls, *(recall(core, said, asked) for core in cores)),
@@ -290,13 +300,14 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         "new_recall": share(word in said for word in new),
         **missing_features(best, parts, said, asked),
         **relation_features(references, answer, asked),
-        **subject_features(question, references, answer),
+        **subject_features(question, references, focus.surroundings),
         "symbol_altered": symbol_altered(references, answer),
-        "outcome_reversed": outcome_reversed(question, references, answer),
-        **verdict_features(question, references, answer),
+        "name_altered": name_altered(question, references, said, answer),
+        "outcome_reversed": outcome_reversed(question, references, focus.statement),
+        **verdict_features(question, references, focus.statement),
         **refusal_features(question, references, answer),
-        **mention_features(question, references, answer),
-        "denied": float(denies(question, references, answer)),
-        "alternatives": alternatives(question, references, answer),
+        **mention_features(question, references, answer, focus),
+        "denied": float(denies(question, references, focus.surroundings)),
+        "alternatives": alternatives(question, references, focus.statement),
         **spelling_features([references[index] for index in closest], best, answer, asked),
     }

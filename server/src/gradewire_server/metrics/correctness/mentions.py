@@ -1,16 +1,19 @@
-"""Read how a reference stands in a short answer: stated, or only mentioned (rejected, compared, quoted, listed …)."""
+"""Read how a reference stands in an answer: stated, or only mentioned (rejected, compared, quoted, listed …)."""
 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from math import log1p, nan
 from typing import Final, NamedTuple
 
 from gradewire_proto.final_answer.words import any_of, expression
+from gradewire_server.metrics.correctness.focus import Focus
 from gradewire_server.metrics.correctness.words import (
     FUNCTION_WORDS,
+    MAX_CHARACTERS,
     STOP_WORDS,
     VOCABULARY,
     FeatureText,
@@ -21,8 +24,6 @@ from gradewire_server.metrics.correctness.words import (
     plain,
 )
 
-_MOST_WORDS: Final = 40
-"""Maximum number of words of a claim whose mentions are read. Longer prose surrounds right answers with all of it."""
 _MOST_REFERENCES: Final = 8
 _MOST_MENTIONS: Final = 8
 _MAX_CACHED_REFERENCES: Final = 64
@@ -55,43 +56,57 @@ _RETRACTS: Final = re.compile(
 _QUESTIONED: Final = re.compile("[\"'*_”\u2019»)\\]\\s]{0,4}[?\uff1f]")
 _BEFORE: Final = {
     "contrasted": re.compile(
-        rf"(?:{_any('contrasts')})\s*{_ARTICLES}{{0,2}}(?:[^\W\d_]+\s+)?$"
-        rf"|(?:{_any('first_thoughts')})[^.!?]{{0,30}}$"
-        rf"|(?:{_any('frequent')})\s+(?:[^\W\d_]+\s+){{0,2}}(?:{_any('errors')})\s+(?:[^\W\d_]+\s+){{0,3}}$"
+        rf"({_any('contrasts')})\s*{_ARTICLES}{{0,2}}(?:[^\W\d_]+\s+)?$"
+        rf"|({_any('first_thoughts')})[^.!?]{{0,30}}$"
+        rf"|({_any('frequent')})\s+(?:[^\W\d_]+\s+){{0,2}}(?:{_any('errors')})\s+(?:[^\W\d_]+\s+){{0,3}}$"
     ),
-    "related": re.compile(rf"(?:{_any('relations')})\s*{_ARTICLES}{{0,2}}(?:[^\W\d_]+\s+of\s+)?$"),
+    "related": re.compile(
+        rf"({_any('relations')}|(?:más|menos|plus|moins)\s\w+\s(?:que|de)|(?:tan|aussi|si)\s\w+\s(?:como|que)"
+        rf"|so\s\w+\swie|\w+er\sals)\s*{_ARTICLES}{{0,2}}(?:[^\W\d_]+\s+of\s+)?$"
+    ),
     "quoted": re.compile(
-        rf"(?:{_any('speakers')})[^.!?]{{0,20}}(?:{_any('speaks')})[^.!?]{{0,30}}$"
-        rf"|(?:{_any('named')})[^.!?]{{0,15}}$|(?:{_any('places')})\s+[\"']?(?:[^\W\d_]+\s+)?$"
+        rf"(?:{_any('speakers')})[^.!?]{{0,20}}({_any('speaks')})[^.!?]{{0,30}}$"
+        rf"|(?<!is )(?<!was )(?<!are )(?<!were )(?<!be )(?<!also )({_any('named')})[^.!?]{{0,15}}$"
+        rf"|({_any('places')})\s+[\"']?(?:[^\W\d_]+\s+)?$"
     ),
-    "rejected": re.compile(rf"(?:{_any('negations')})(?:\W+\w+){{0,4}}\W*$"),
+    "rejected": re.compile(rf"({_any('negations')})(?:\W+\w+){{0,4}}\W*$"),
 }
 _AFTER: Final = {
     "contrasted": re.compile(
         rf"\W*(?:\w+\W+){{0,4}}(?:is|was|would be|may be|being)\s+(?:\w+\s+){{0,3}}"
-        rf"(?:{_any('frequent')}|{_any('errors')}|only|just|merely)"
-        rf"|\W*(?:\w+\W+){{0,2}}(?:{_any('denials')})|[^.!?]{{0,40}}\b(?:but|though|yet|whereas|while|although)\b"
+        rf"(?:{_any('frequent')}|{_any('errors')}|(?<!the )only|just|merely)"
+        rf"|\W*(?:\w+\W+){{0,2}}({_any('denials')})|[^.!?]{{0,40}}\b(?:but|though|yet|whereas|while|although)\b"
     ),
     "related": re.compile(
         r"\s*(?:\w+\s+){0,2}(?:or|and)\s+(?:more|less|later|earlier|higher|lower|over|under|above|below|so)\b"
-        rf"|\s*(?:\w+\s+){{0,2}}(?:{_any('comparatives')})|\s*(?:\w+ )?(?:plus|minus)\b"
+        rf"|\s*(?:\w+\s+){{0,2}}({_any('comparatives')})|\s*(?:\w+ )?(?:plus|minus)\b"
     ),
-    "quoted": re.compile(rf"[\"']?\s(?:{_any('places')})"),
+    "quoted": re.compile(rf"[\"']?\s({_any('places')})"),
 }
 _FROM: Final = re.compile(r"\b(?:from|von|aus|de)\s+(?:the\s+)?$")
 _TO: Final = re.compile(r"\s*,?\s*(?:to|nach|a|vers)\s")
 _WITHIN: Final = {"conditional": re.compile(_any("conditions")), "hedged": re.compile(_any("hedges"))}
+# Directly before the last mention, they take all mentions back: "set by the Commission, not by the bank".
+_DENIED_BEFORE: Final = re.compile(
+    rf"(?<!\w)(?:{_any('negations')}|{_any('withdrawals')})\s+(?:(?:by|in|at|on|from|to|par|por|von|en|dans)\s+)?"
+    rf"{_ARTICLES}{{0,2}}$"
+)
 _NOT_REJECTED: Final = re.compile(_any("no_rejections"))
 STANCES: Final = ("retracted", "questioned", "contrasted", "related", "quoted", "rejected", "conditional", "hedged")
 """Ways in which an answer can mention a reference without stating it."""
 
 _SEPARATOR: Final = re.compile(
-    r"\s*(?:[,;/|\n+&•、]|\b(?:and|or|und|oder|et|ou|y|o|e)\b|[和或]|(?:^|\s)\(?[a-e1-9][.)]\s)\s*"
+    r"\s*(?:,(?!\d)|[;/|\n+&•、]|\b(?:and|or|und|oder|et|ou|y|o|e)\b|[和或]|(?:^|\s)\(?[a-e1-9][.)]\s)\s*"
 )
 
 
 _NO_MEMBER: Final = frozenset(VOCABULARY["words"]["clauses"].split()).union(VOCABULARY["words"]["no_members"].split())
 _LEAST_OF_A_LIST: Final = 2
+_MOST_WORDS_OF_PAIR: Final = 2
+_REGIONS: Final = frozenset(region.strip() for region in VOCABULARY["words"]["regions"].split("|"))
+_DETERMINERS: Final = frozenset({"a", "an", "the"})
+_ASKS_WHERE: Final = re.compile(r"\b(?:where|located|born|wo|où|dónde)\b", re.IGNORECASE)
+_COMMA_ALONE: Final = re.compile(r"[^,;/|\n+&\u2022]*,[^,;/|\n+&\u2022]*$")
 
 
 _WORD: Final = re.compile(r"[\w']+")
@@ -137,10 +152,10 @@ def _normal(word: str) -> str:
     return number_or_lemma(word if word.isascii() else folded(word).strip() or word)
 
 
-def mention_features(question: FeatureText, references: Sequence[FeatureText], claim: FeatureText) -> dict[str, float]:
-    """Return features of how a short claim mentions its references.
-
-    Claims of more than 40 words have only `new_words`, `new_share` and `retracted`.
+def mention_features(
+    question: FeatureText, references: Sequence[FeatureText], claim: FeatureText, focus: Focus
+) -> dict[str, float]:
+    """Return features of how a claim mentions its references. The mentions are read in `focus`.
 
     Returns:
         Each of `STANCES`: 1 if the mention that is stated most plainly has this stance, 0 if it has not, NaN if the
@@ -160,21 +175,17 @@ def mention_features(question: FeatureText, references: Sequence[FeatureText], c
         "new_words": log1p(new),
         "new_share": new / len(content) if content else nan,
     }
-    if len(claim.words) > _MOST_WORDS:
-        return found | _taken_back(references, claim)
-    reading = _Reading(plain(claim.raw))
-    found["members_beside"] = _members_beside(reading.text, references, question.distinct)
-    found["members_missing"] = _members_missing(claim.raw, references)
-    own = (
-        f" {' '.join(_WORD.findall(plain(' '.join(each.raw for each in (question, *references[:_MOST_REFERENCES])))))} "
-    )
-    mentions = [
-        (_stances(reading, *span, own), span)
-        for reference in references[:_MOST_REFERENCES]
-        for span in _spans(reading, reference)
-    ]
-    if not mentions:
+    reading = _Reading(plain(focus.surroundings.raw))
+    found["members_beside"] = _members_beside(focus.statement.raw, references, question)
+    found["members_missing"] = _members_missing(focus.surroundings.raw, references)
+    own = _own_words(question, references)
+    spans = _all_spans(reading, references)
+    if not spans:
         return found
+    mentions = [(_stances(reading, *span, own), span) for span in spans]
+    if _DENIED_BEFORE.search(reading.text, max(0, spans[-1][0] - _NEAR), spans[-1][0]) and len(spans) > 1:
+        for stances, span in mentions:
+            stances["retracted" if span != spans[-1] else "rejected"] = 1.0
     stances, span = min(mentions, key=lambda each: (sum(each[0].values()), each[1][0] - each[1][1]))
     start, end = reading.sentence(*span)
     beside = sum(
@@ -182,7 +193,27 @@ def mention_features(question: FeatureText, references: Sequence[FeatureText], c
         for token in reading.tokens
     )
     found.update(stances, stances=float(sum(stances.values())), new_beside=min(_MOST_NEW, float(beside)))
+    if focus.surroundings is not claim and not stances["retracted"]:
+        found.update(_taken_back(references, claim))
     return found
+
+
+def states_elsewhere(question: str, references: Sequence[str], claim: str, around: str) -> bool:
+    """Return True if a text states a reference behind the claim that was taken from it and mentions none."""
+    texts = [FeatureText.of(reference) for reference in references[:_MOST_REFERENCES]]
+    if _all_spans(_Reading(plain(claim)), texts):
+        return False
+    reading = _Reading(plain(around))
+    behind = reading.text.rfind(plain(claim))
+    own = _own_words(FeatureText.of(question), texts)
+    return any(
+        span[0] > behind >= 0 and not any(_stances(reading, *span, own).values()) for span in _all_spans(reading, texts)
+    )
+
+
+def _own_words(question: FeatureText, references: Sequence[FeatureText]) -> str:
+    words = _WORD.findall(plain(" ".join(each.raw for each in (question, *references[:_MOST_REFERENCES]))))
+    return f" {' '.join(words)} "
 
 
 @lru_cache(maxsize=_MAX_CACHED_REFERENCES)
@@ -194,11 +225,24 @@ def _wanted_words(reference: str) -> tuple[str, ...]:
 def _taken_back(references: Sequence[FeatureText], claim: FeatureText) -> dict[str, float]:
     """Return `retracted` for the end of a long claim: 1 if no mention stands behind the last retraction."""
     reading = _Reading(plain(claim.raw[-_LONGEST_END:]))
-    spans = [span for reference in references[:_MOST_REFERENCES] for span in _spans(reading, reference)]
+    spans = _all_spans(reading, references)
     if not spans:
         return {}
-    retraction = _RETRACTS.search(reading.text, max(end for _, end in spans))
+    retraction = _RETRACTS.search(reading.text, spans[-1][1])
     return {"retracted": float(retraction is not None and any(map(str.isalnum, reading.text[retraction.end() :])))}
+
+
+def _all_spans(reading: _Reading, references: Sequence[FeatureText]) -> list[tuple[int, int]]:
+    """Return the spans of all mentions in their order, without those inside a longer one."""
+    spans = sorted(
+        {span for reference in references[:_MOST_REFERENCES] for span in _spans(reading, reference)},
+        key=lambda span: (span[0], -span[1]),
+    )
+    outer: list[tuple[int, int]] = []
+    for span in spans:
+        if not outer or span[1] > outer[-1][1]:
+            outer.append(span)
+    return outer
 
 
 def _spans(reading: _Reading, reference: FeatureText) -> Iterator[tuple[int, int]]:
@@ -231,13 +275,21 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
         "hedged": _has_new(_WITHIN["hedged"], around, own),
         **{
             name: (name == "related" and _FROM.search(before) is not None and _TO.match(after) is not None)
-            or pattern.search(before) is not None
-            or (name in _AFTER and _AFTER[name].match(after) is not None)
+            or _is_new(pattern.search(before), own)
+            or (name in _AFTER and _is_new(_AFTER[name].match(after), own))
             for name, pattern in _BEFORE.items()
         },
     }
     found["rejected"] = found["rejected"] and _NOT_REJECTED.search(before) is None
     return {name: float(found[name]) for name in STANCES}
+
+
+def _is_new(match: re.Match[str] | None, own: str) -> bool:
+    """Return True for a match whose cue neither the question nor a reference has: "Which metal is not magnetic?"."""
+    if match is None:
+        return False
+    cue = next(filter(None, match.groups()), "")
+    return not cue or f" {cue} " not in own
 
 
 def _has_new(pattern: re.Pattern[str], text: str, own: str) -> bool:
@@ -253,17 +305,47 @@ def _members(text: str) -> list[str]:
     return words if len(words) > 2 and all(word[:1].isdigit() for word in words) else parts
 
 
-def _members_beside(text: str, references: Sequence[FeatureText], asked: frozenset[str]) -> float:
-    members = _members(text.rstrip(" .!?\n"))
-    if len(members) < _LEAST_OF_A_LIST or any(len(member.split()) > _MOST_WORDS_OF_MEMBER for member in members):
+def _members_beside(raw: str, references: Sequence[FeatureText], question: FeatureText) -> float:
+    members = _members(raw[:MAX_CHARACTERS].replace("\u2019", "'").rstrip(" .!?\n"))
+    if (
+        len(members) < _LEAST_OF_A_LIST
+        or any(len(member.split()) > _MOST_WORDS_OF_MEMBER for member in members)
+        or (
+            len(members) == _LEAST_OF_A_LIST
+            and _COMMA_ALONE.match(raw)
+            and (
+                not _are_parallel(*members)
+                or _ASKS_WHERE.search(question.raw) is not None  # "Vienna, Austria" is one place
+                or " ".join(folded_words(members[1])) in _REGIONS
+            )
+        )
+    ):
         return nan
     parts = [frozenset(part.content) for reference in references[:_MOST_REFERENCES] for part in parts_of(reference)]
     words = [folded_words(member) for member in members]
     if not any(part.issubset(each) for part in parts for each in words):
         return 0.0
+    asked = question.distinct
+    if any(part <= asked for part in parts):
+        asked = frozenset()  # The question offers the reference, and so may offer the others.
     known = asked.union(*parts)
+    if len(parts) == len(references) and _several_are_said(parts, words):
+        return 0.0  # each reference is one of several right answers
+    if any(asked.issuperset(each) and len(FUNCTION_WORDS.union(each)) > len(FUNCTION_WORDS) + 1 for each in words):
+        return nan  # a sentence: "Carter, Lois's dad on the show, is voiced by Seth"
     beside = sum(_is_beside(each, parts, known) for each in words)
     return min(_MOST_MEMBERS, float(beside))
+
+
+def _are_parallel(one: str, other: str) -> bool:
+    """Return True for "basil, bacon" and "the cat, the dog"; False for "Italy, I'd say"."""
+    pair = [[word for word in each.casefold().split() if word not in _DETERMINERS] for each in (one, other)]
+    return len(pair[0]) == len(pair[1]) <= _MOST_WORDS_OF_PAIR and FUNCTION_WORDS.isdisjoint((*pair[0], *pair[1]))
+
+
+def _several_are_said(parts: Sequence[frozenset[str]], members: Sequence[Collection[str]]) -> bool:
+    said = [part for part in parts if any(part.issubset(member) for member in members)]
+    return any(one.isdisjoint(other) for one, other in pairwise(said))
 
 
 def _is_beside(words: Sequence[str], parts: Sequence[frozenset[str]], known: Collection[str]) -> bool:
@@ -276,14 +358,16 @@ def _is_beside(words: Sequence[str], parts: Sequence[frozenset[str]], known: Col
 
 
 def _members_missing(text: str, references: Sequence[FeatureText]) -> float:
-    """Return 1 if a claim has some members of every reference that is a list, but not all members of any reference."""
+    """Return 1 if each reference is a list, and a claim has some members of one, but not all members of any."""
     lists = [parts for reference in references[:_MOST_REFERENCES] if len(parts := parts_of(reference)) > 1]
     if len(lists) < len(references[:_MOST_REFERENCES]):
         return 0.0
     said = frozenset(folded_words(text)) if text.strip() else frozenset[str]()
+    some = False
     for parts in lists:
         shares = [sum(word in said for word in part.content) / len(part.content) for part in parts]
         short = all(len(part.content) <= _MOST_WORDS_OF_MEMBER for part in parts)
-        if not short or not {0.0, 1.0}.issuperset(shares) or 0.0 not in shares or 1.0 not in shares:
+        if not short or not {0.0, 1.0}.issuperset(shares) or 0.0 not in shares:
             return 0.0
-    return 1.0
+        some |= 1.0 in shares
+    return float(some)

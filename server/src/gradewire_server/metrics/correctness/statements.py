@@ -27,7 +27,7 @@ _ELLIPTIC: Final = re.compile(
 _CANNOT: Final = re.compile(r"\bcan(?:not|'t)\b")
 
 _QUALIFIES: Final = re.compile(
-    r"\b(?:(?<!even )(?<!as )if|unless|provided that|as long as"
+    r"\b(?:(?<!even )(?<!as )if|unless|provided|as long as|so long as|on condition|assuming"
     r"|only (?:if|when|in|on|at|for|by|after|before)|but (?:not|only)"
     r"|and never|not all|not always|not every|most of|sometimes|otherwise|except|partly)\b"
 )
