@@ -54,7 +54,7 @@ _LEAST_KEPT: Final = 0.6
 
 
 class Claim(NamedTuple):
-    """What an answer asserts.
+    """The claim of an answer, and where it comes from.
 
     Attributes:
         text: The claim.

@@ -21,7 +21,7 @@ _END: Final = "zzend"
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What an answer says of its references.
+    """The sentences of an answer that mention its references.
 
     Attributes:
         statement: The sentences that have the words of a reference.
