@@ -50,6 +50,13 @@ def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool, 
     return [(each.name, each.monotone, each.width, each.rules_out, each.doubts) for each in features_of(grader)]
 
 
+def is_literal(prediction: str, reference: str) -> bool:
+    """Return True if `auto` takes an exact match of these texts for certain."""
+    from gradewire_server.metrics.judged import auto  # noqa: PLC0415 - for fitting alone
+
+    return auto.is_literal(prediction, reference)
+
+
 def default_encoder() -> str:
     """Return the name of the encoder that the engine in this process uses if the caller names none."""
     from gradewire_server.encoders.factory import default_encoder_of  # noqa: PLC0415 - imports ONNX Runtime
