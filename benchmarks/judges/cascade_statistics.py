@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from benchmarks.common.rows import Row, read_lines
 
+from gradewire_server.metrics.judged.auto import is_literal
 from gradewire_stats.bootstrap import draws
 from gradewire_stats.calibration.cascade import CascadeRows, budget_threshold, fit_cascade, fitted_risks, judged_rows
 from gradewire_stats.calibration.labelled_rows import half_of
@@ -32,7 +33,7 @@ class CheapRows:
     """Rows with results from metrics without a judge.
 
     Attributes:
-        exact: bool[rows], True for an exact match.
+        exact: bool[rows], True for an exact match that `auto` takes for certain.
         probability: float64[rows], P(right) from trees that were fitted without the row's question.
         denied: bool[rows], True if the answer denies.
         encoder: NAME@DIGEST with 12 digits, followed by the remaining metric identifier.
@@ -105,12 +106,18 @@ def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = 
         probability = np.array([held_out[row["id"]] for row in rows])
     return CheapRows(
         rows=rows,
-        exact=np.array([each[EXACT]["score"] == 1 for each in results]),
+        exact=np.array([_is_literal(*each) for each in zip(rows, results, strict=True)]),
         probability=probability,
         denied=np.array(["UNCERTAIN" in each[PROBABILITY].get("warnings", ()) for each in results]),
         fit=results[0][PROBABILITY]["fit"],
         encoder=scored[0]["scores"][PROBABILITY]["line"],
     )
+
+
+def _is_literal(row: Row, results: Mapping[str, Any]) -> bool:
+    matched = results[EXACT]
+    reference = row["references"][matched.get("matched_reference", 0)]
+    return matched["score"] == 1 and is_literal(row["prediction"], reference)
 
 
 def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradewire.errors import InvalidRequest
-from gradewire_cli.server_fits import LEVEL, correctness_form, fitted_for, store_fitted
+from gradewire_cli.server_fits import LEVEL, default_encoder, fitted_for, level_start, store_fitted
 
 NAME = "all-MiniLM-L6-v2"
 
@@ -40,34 +40,49 @@ def test_the_catalogs_fit_is_told_and_where_a_build_is_too_old_for_it_how_to_get
 
 
 @pytest.mark.parametrize("grader", ["", "grader-mini"])
-def test_the_catalogs_fit_is_given_below_a_users_level_too(minilm: Path, tmp_path: Path, grader: str) -> None:
+def test_a_level_starts_from_the_fit_below_the_users_level(minilm: Path, tmp_path: Path, grader: str) -> None:
     shutil.copytree(minilm / NAME, tmp_path / NAME)
-    identity, form = correctness_form(tmp_path, NAME, grader)
+    start = level_start(tmp_path, NAME, grader)
+    identity, form = start.fit, start.form
     assert LEVEL not in form
+    assert start.replaced is None
     assert bool(form.get("grader_digest")) == bool(grader)
     values = {"metric": "correctness", "metric_version": form["metric_version"], "rows": 50}
     parameters = (("grader", grader),) if grader else ()
-    text = json.dumps({**form, LEVEL: {"offset": 0.5}})
+    provenance = {"offset": 0.5, "fit": identity}
+    text = json.dumps({**form, LEVEL: provenance})
     store_fitted(tmp_path, NAME, form["model_digest"], {**values, "parameters": parameters, "fit": text})
-    assert correctness_form(tmp_path, NAME, grader) == (identity, form)
+    assert level_start(tmp_path, NAME, grader) == (identity, form, provenance)
     # A user's own probability is what a level starts from.
     own = {**form, "note": "own"}
     values |= {"parameters": parameters, "fit": json.dumps(own)}
     store_fitted(tmp_path, NAME, form["model_digest"], values)
-    found, own_form = correctness_form(tmp_path, NAME, grader)
-    assert (found != identity, own_form) == (True, own)
+    found, own_form, replaced = level_start(tmp_path, NAME, grader)
+    assert (found != identity, own_form, replaced) == (True, own, None)
+    # A level replaces the user's own fit. The catalog's fit is another one, so no second level starts from it.
+    values |= {"fit": json.dumps({**own, LEVEL: {"offset": 0.5, "fit": found}})}
+    store_fitted(tmp_path, NAME, form["model_digest"], values)
+    with pytest.raises(InvalidRequest, match=f"no longer has fit {found}, .* go back to the catalog's fit: .* --undo"):
+        level_start(tmp_path, NAME, grader)
 
 
 def test_a_fit_that_a_server_would_refuse_is_named(minilm: Path, tmp_path: Path) -> None:
     shutil.copytree(minilm / NAME, tmp_path / NAME)
-    _, form = correctness_form(tmp_path, NAME)
+    form = level_start(tmp_path, NAME).form
     broken = json.dumps({**form, "base": "high"})
     values = {"metric": "correctness", "metric_version": form["metric_version"], "fit": broken}
     store_fitted(tmp_path, NAME, form["model_digest"], values)
     with pytest.raises(InvalidRequest, match=f"the fit of {NAME} for correctness cannot be used: base: "):
-        correctness_form(tmp_path, NAME)
+        level_start(tmp_path, NAME)
 
 
 def test_a_model_that_is_not_built_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=NAME):
         fitted_for(tmp_path, NAME)
+
+
+def test_the_default_encoder_is_the_settings_or_the_catalogs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRADEWIRE_DEFAULT_MODEL", raising=False)
+    assert default_encoder() == NAME
+    monkeypatch.setenv("GRADEWIRE_DEFAULT_MODEL", "mine")
+    assert default_encoder() == "mine"

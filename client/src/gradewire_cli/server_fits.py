@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradewire.errors import InvalidRequest
 from gradewire_cli.problems import invalid_request
@@ -50,6 +50,20 @@ def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool, 
     return [(each.name, each.monotone, each.width, each.rules_out, each.doubts) for each in features_of(grader)]
 
 
+def is_literal(prediction: str, reference: str) -> bool:
+    """Return True if `auto` takes an exact match of these texts for certain."""
+    from gradewire_server.metrics.judged import auto  # noqa: PLC0415 - for fitting alone
+
+    return auto.is_literal(prediction, reference)
+
+
+def default_encoder() -> str:
+    """Return the name of the encoder that the engine in this process uses if the caller names none."""
+    from gradewire_server.encoders.factory import default_encoder_of  # noqa: PLC0415 - imports ONNX Runtime
+
+    return default_encoder_of(Settings.load().engine)
+
+
 def correctness_shape() -> tuple[str, ...]:
     """Return the names of the numeric features that determine an item's input kind for `correctness`."""
     from gradewire_server.metrics.correctness.features import INPUT_KIND  # noqa: PLC0415 - for fitting alone
@@ -57,14 +71,31 @@ def correctness_shape() -> tuple[str, ...]:
     return INPUT_KIND
 
 
-def correctness_form(repository: Path | None, name: str, grader: str = "") -> tuple[str, dict[str, Any]]:
-    """Return a model's fit for `correctness` before any level: its ID (12 hex digits) and its JSON form.
+class LevelStart(NamedTuple):
+    """The fit for `correctness` that a level starts from.
+
+    Attributes:
+        fit: The fit's ID, 12 hex digits.
+        form: The fit's JSON form, without a level.
+        replaced: Provenance of the model's present level, which was made from the same fit, or None without a level.
+    """
+
+    fit: str
+    form: dict[str, Any]
+    replaced: dict[str, Any] | None
+
+
+def level_start(repository: Path | None, name: str, grader: str = "") -> LevelStart:
+    """Return the fit that a model's next level starts from: the fit that servers use, without its level.
+
+    A level replaces the fit that it was made from, and only the catalog still has that fit. No other fit of the catalog
+    is taken in its place.
 
     Raises:
         InvalidRequest: The model is missing or broken, or has no usable fit for this grader.
     """
     from gradewire_server.metrics.correctness.features import features_of  # noqa: PLC0415 - for fitting alone
-    from gradewire_server.metrics.correctness.fit import FitError, read_fit  # noqa: PLC0415 - as above
+    from gradewire_server.metrics.correctness.fit import FitError, fit_id, read_fit  # noqa: PLC0415 - as above
     from gradewire_server.metrics.correctness.metric import VERSION  # noqa: PLC0415 - as above
 
     key = ("correctness", VERSION, (("grader", grader),) if grader else ())
@@ -73,16 +104,21 @@ def correctness_form(repository: Path | None, name: str, grader: str = "") -> tu
     known = load_catalog().get(name)
     listed = known.calibrations if known is not None and known.digest == model.digest else ()
     fits = [each.fit for each in (*model.calibrations, *listed) if each.key == key]
-    # A level replaces the fit that it was made from. Only the catalog still has that fit.
-    without_level = next((text for text in fits if LEVEL not in json.loads(text)), "")
     metric = f"correctness?grader={grader}" if grader else "correctness"
-    if not without_level:
-        lack = "the fit that its level was made from" if fits else "a fit"
+    way_out = f"Fit the probability first: gradewire calibrate FILE --metric '{metric}' --model {name}"
+    if not fits:
+        raise InvalidRequest(f"{name} lacks a fit for {metric}. {way_out}")
+    replaced = json.loads(fits[0]).get(LEVEL)
+    start = next((text for text in fits if replaced is None or fit_id(text) == replaced["fit"]), "")
+    if not start:
+        catalog = len(fits) > 1
+        undo = f", or go back to the catalog's fit: gradewire calibrate --undo --metric correctness --model {name}"
         raise InvalidRequest(
-            f"{name} lacks {lack} for {metric}. Fit the probability first: gradewire calibrate FILE --metric '{metric}'"
+            f"{name} no longer has fit {replaced['fit']}, which its level for {metric} was made from. "
+            f"{way_out}{undo if catalog else ''}"
         )
     with invalid_request(FitError, named=f"the fit of {name} for {metric} cannot be used: "):
-        return read_fit(without_level, features_of(grader), version=VERSION).identity, json.loads(without_level)
+        return LevelStart(read_fit(start, features_of(grader), version=VERSION).identity, json.loads(start), replaced)
 
 
 def store_fitted(repository: Path | None, name: str, digest: str, values: Mapping[str, Any]) -> str:

@@ -16,7 +16,8 @@ def test_a_level_that_is_far_off_is_mended_on_the_remaining_rows() -> None:
     log_odds = random.normal(0, 2, 2000)
     shown, true = (1 / (1 + np.exp(-(log_odds + shift))) for shift in (1.5, 0.0))
     right = random.random(2000) < true
-    rows = LevelRows(shown, shown, np.zeros(2000), np.zeros((2000, 1)), right, [str(row) for row in range(2000)])
+    nothing, keys = np.zeros(2000), [str(row) for row in range(2000)]
+    rows = LevelRows(shown, shown, nothing, nothing[:, None], right, keys, nothing > 0)
     found = np.array(list(measured_draws(rows)))
     assert found.shape == (DRAWS, 4)
     before, after, accuracy_before, accuracy_after = found.mean(axis=0)

@@ -71,7 +71,7 @@ def scored_rows(
             scores = {name: {**scores[name], "line": lines[name]} for name in scores}
         if number == 1:
             scores[label] = {"score": None, "status": "TIMEOUT", "message": "too late"}
-        item = {"question": f"question {number}", "references": ["a"], "prediction": f"b {number}"}
+        item = {"question": f"question {number}", "references": ["a", f"B {number}"], "prediction": f"b {number}"}
         rows.append({"id": str(number), **item, "label": int(right)})
         outputs.append({"id": str(number), "index": number, "scores": scores})
     file = write_rows(directory / "rows.jsonl", rows)
@@ -149,7 +149,7 @@ def test_exact_matches_are_the_surest_and_denials_the_least_sure(run: Run, model
     outputs = [json.loads(line) for line in scores.read_text("utf-8").splitlines()]
     for number, output in enumerate(outputs):
         if number % 10 == 2:
-            output["scores"]["exact_match"] |= {"score": 1.0, "correct": True}
+            output["scores"]["exact_match"] |= {"score": 1.0, "correct": True, "matched_reference": 1}
         if number % 10 == 3:
             output["scores"]["correctness?confidence=0.5"] |= {"score": 0.99, "warnings": ["UNCERTAIN"]}
     write_rows(scores, outputs)
@@ -159,6 +159,21 @@ def test_exact_matches_are_the_surest_and_denials_the_least_sure(run: Run, model
     budgets = {each["share"]: each["accepts_from"] for each in json.loads(fit.read_text("utf-8"))["budgets"]}
     assert (budgets[0.05], budgets[0.95]) == (0.5, 2.0)
     assert 0.5 < budgets[0.15] < budgets[0.85] < 2
+
+
+def test_an_exact_match_that_is_not_literal_has_the_confidence_of_correctness(
+    run: Run, models: Path, tmp_path: Path
+) -> None:
+    """As in the server, which leaves such a match to `correctness`: "a" and "b 7" are not the same text."""
+    rows, scores = scored_rows(models, tmp_path, judge=0.9)
+    outputs = [json.loads(line) for line in scores.read_text("utf-8").splitlines()]
+    for output in outputs:
+        output["scores"]["exact_match"] |= {"score": 1.0, "correct": True, "matched_reference": 0}
+    write_rows(scores, outputs)
+    fit = tmp_path / "fit.json"
+    assert run(rows, "--metric", "auto", "--scores", scores, "--dry-run", "--json", fit).exit_code == 0
+    budgets = {each["share"]: each["accepts_from"] for each in json.loads(fit.read_text("utf-8"))["budgets"]}
+    assert 0.5 < budgets[0.5] < budgets[0.95] < 2
 
 
 def test_of_a_half_its_own_rows_are_counted(run: Run, models: Path, tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """`gradewire calibrate` on a tiny encoder: fitted, stored, read by the engine, taken away."""
 
 import asyncio
+import hashlib
 import json
 import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from tests.support.models.tiny_models import make_package
 
 from gradewire import AsyncClient, ScoreWarning, Status
 from gradewire.api import embedded_transport
+from gradewire_cli import server_fits
 from gradewire_cli.group import gradewire
 from gradewire_models.build.install import build_model
 from gradewire_models.repository.built import load_built
@@ -178,7 +181,8 @@ def test_a_level_of_the_stored_probability_is_fitted_and_served(
     monkeypatch.setitem(correctness_fit.TREES, "max_bins", 32)
     own = write_rows(tmp_path / "own.jsonl", [{**row, "label": 1 - row["label"]} for row in answers(60)[:50]])
     level = ("--metric", "correctness", "--level")
-    without = run(own, *level)
+    without = run(own, *level, quiet=False)
+    assert "rows scored" not in without.stderr
     said = f"{NAME} lacks a fit for correctness. Fit the probability first: gradewire calibrate FILE --metric"
     assert (without.exit_code, said in " ".join(without.stderr.split())) == (2, True), without.stderr
     assert run(write_rows(tmp_path / "rows.jsonl", answers(240)), "--metric", "correctness").exit_code == 0
@@ -218,10 +222,42 @@ def test_a_level_of_the_stored_probability_is_fitted_and_served(
     assert set(dict(stored.figures)) == {
         f"{name}_{when}" for name in ("accuracy", "ece", "brier") for when in ("before", "after")
     }
-    # Only the catalog keeps a fit that a level replaced, and this encoder is not in it.
-    again = " ".join(run(own, *level).stderr.split())
-    assert f"{NAME} lacks the fit that its level was made from for correctness" in again
     assert "slope" in run("--show").stdout
+
+
+def test_a_level_without_its_fit_costs_no_scoring_and_a_second_one_starts_from_the_same_fit(
+    built: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(correctness_fit.TREES, "max_iter", 8)
+    monkeypatch.setitem(correctness_fit.TREES, "max_bins", 32)
+    monkeypatch.setenv("GRADEWIRE_DEFAULT_MODEL", NAME)
+    monkeypatch.setenv("GRADEWIRE_MODEL_REPOSITORY", str(built / "models"))
+    own, others = (write_rows(tmp_path / f"{count}.jsonl", answers(count)) for count in (50, 60))
+    level = ("--metric", "correctness", "--level")
+    for refused in (run(own, *level, quiet=False), CliRunner().invoke(gradewire, ["calibrate", str(own), *level])):
+        assert (refused.exit_code, "rows scored" in refused.stderr) == (2, False)
+        assert f"{NAME} lacks a fit for correctness" in refused.stderr
+    assert run(write_rows(tmp_path / "rows.jsonl", answers(240)), "--metric", "correctness").exit_code == 0
+    (fitted,) = load_built(built / "models", NAME).calibrations
+    assert "rows scored" in run(own, *level, quiet=False).stderr
+    (levelled,) = load_built(built / "models", NAME).calibrations
+    first, fit_id = json.loads(levelled.fit)["level"], hashlib.sha256(fitted.fit.encode()).hexdigest()[:12]
+    # Only the catalog keeps a fit that a level replaced, and this encoder is not in it.
+    refused = run(others, *level, quiet=False)
+    assert (refused.exit_code, "rows scored" in refused.stderr) == (2, False)
+    said = " ".join(refused.stderr.split())
+    assert f"{NAME} no longer has fit {fit_id}, which its level for correctness was made from" in said
+    assert "gradewire calibrate --undo" not in said
+    listed = {NAME: SimpleNamespace(digest=fitted.model_digest, calibrations=(fitted,))}
+    monkeypatch.setattr(server_fits, "load_catalog", lambda: listed)
+    again = run(others, *level)
+    assert again.exit_code == 0, again.output
+    numbers = f"(offset {first['offset']:+.3f}, slope {first['slope']:.3f}, 50 rows)"
+    assert f"{numbers}. Both start from fit {fit_id}" in again.stdout
+    (stored,) = load_built(built / "models", NAME).calibrations
+    second = json.loads(stored.fit)["level"]
+    assert (second["fit"], second["rows"]["count"]) == (fit_id, 60)
+    assert second["offset"] != first["offset"]
 
 
 def test_a_probability_with_a_grader_is_fitted_beside_the_one_without_and_served(

@@ -40,10 +40,20 @@ ROWS = LabelledScores(
 def test_a_level_that_does_not_lower_the_brier_score_is_not_recommended(after: float) -> None:
     found, improves = fit(0.2, after), after < 0.2
     assert found.improves is improves
-    lines = list(level_lines(found, "0123456789ab", Split(ROWS, None)))
+    lines = list(level_lines(found, "0123456789ab", Split(ROWS, None), None))
     assert lines[0].startswith(
         "level: offset -0.250, slope 1.500 of fit 0123456789ab: fitted on 2 rows, 1 of them right"
     )
     said = "the level does not improve the probabilities of these rows, so leave the fit unchanged"
     assert (said in lines) is not improves
-    assert level_words(found) == "level: offset -0.250, slope 1.500"
+    assert level_words(found.level) == "level: offset -0.250, slope 1.500"
+
+
+def test_a_level_that_replaces_another_says_what_both_start_from() -> None:
+    replaced = {"offset": 0.5, "slope": 0.75, "fit": "0123456789ab", "rows": {"count": 60}, "date": "2026-01-02"}
+    lines = list(level_lines(fit(0.2, 0.1), "0123456789ab", Split(ROWS, None), replaced))
+    (said,) = (line for line in lines if "replaces" in line)
+    assert said.startswith(
+        "this replaces the level of 2026-01-02 (offset +0.500, slope 0.750, 60 rows). Both start from"
+    )
+    assert said.endswith('"before" is fit 0123456789ab without a level')

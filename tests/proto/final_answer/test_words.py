@@ -44,6 +44,13 @@ def test_words_with_blanks_between_them_match_only_whole() -> None:
     assert re.compile(expression(("答案",))).search("最终答案是") is not None
 
 
+def test_a_words_end_may_be_another() -> None:
+    prefixes = re.compile(expression(["fall", "decreas"], end=""))
+    assert [match[0] for match in prefixes.finditer("decreasing rainfall falls")] == ["decreas", "fall"]
+    plurals = re.compile(expression(["code", "i.e."], end=r"s?(?!\w)"))
+    assert [match[0] for match in plurals.finditer("codes, decode, coded, i.e. code")] == ["codes", "i.e.", "code"]
+
+
 WORD = st.text("abé ", min_size=1, max_size=6).map(lambda text: " ".join(text.split())).filter(bool)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def drawn(count: int, level: Level, *, seed: int = 0, shares: bool = False) -> L
     near, far = sigmoid(random.normal(0.5, 2.0, count)), sigmoid(random.normal(0.0, 1.0, count))
     share = random.random(count) if shares else np.zeros(count)
     right = random.random(count) < (1 - share) * level(near) + share * level(far)
-    return LevelRows(near, far, share, np.zeros((count, 1)), right, [f"question {row}" for row in range(count)])
+    keys = [f"question {row}" for row in range(count)]
+    return LevelRows(near, far, share, np.zeros((count, 1)), right, keys, np.zeros(count, bool))
 
 
 def test_log_odds_are_shifted_and_stretched() -> None:
@@ -73,7 +75,8 @@ ANY_ROWS = st.lists(st.tuples(PROBABILITIES, PROBABILITIES, st.floats(0, 1), st.
 @settings(max_examples=example_count(60), deadline=None)
 def test_no_rows_bring_nonsense(rows: list[tuple[float, float, float, bool]]) -> None:
     near, far, share, right = (np.array(column) for column in zip(*rows, strict=True))
-    given_rows = LevelRows(near, far, share, np.zeros((len(rows), 1)), right, [str(row) for row in range(len(rows))])
+    keys, nothing = [str(row) for row in range(len(rows))], np.zeros((len(rows), 1))
+    given_rows = LevelRows(near, far, share, nothing, right, keys, np.zeros(len(rows), bool))
     level = fit_level(given_rows)
     assert level.slope > 0
     # No row can move the offset further than the sum of all gradients, 1 for each row, against the prior.
@@ -87,9 +90,8 @@ def test_no_rows_bring_nonsense(rows: list[tuple[float, float, float, bool]]) ->
 
 def test_rows_of_one_class_move_the_level_only_so_far() -> None:
     count = LEAST_ROWS
-    rows = LevelRows(
-        *[np.full(count, 0.9)] * 2, np.zeros(count), np.zeros((count, 1)), np.zeros(count, bool), ["q"] * count
-    )
+    high, nothing = np.full(count, 0.9), np.zeros(count)
+    rows = LevelRows(high, high, nothing, nothing[:, None], nothing > 0, ["q"] * count, nothing > 0)
     level = fit_level(rows)
     assert -2.5 < level.offset < -0.5
     assert 0.05 < level.slope < 1.0
@@ -98,7 +100,7 @@ def test_rows_of_one_class_move_the_level_only_so_far() -> None:
 def test_what_a_rule_calls_wrong_stays_so_and_does_not_count() -> None:
     rows = drawn(60, Level(0.8, 1.0), seed=5)
     rules = (np.arange(60) % 3 == 0).astype(float)[:, None]
-    ruled = LevelRows(rows.near, rows.far, rows.share, rules, rows.right, rows.keys)
+    ruled = replace(rows, rules=rules)
     assert fit_level(ruled) == fit_level(rows.where(rules[:, 0] < 1))
     high = ruled.probabilities(Level(3.0, 1.0))
     assert high[rules[:, 0] == 1].max() <= 0.4
@@ -108,11 +110,11 @@ def test_what_a_rule_calls_wrong_stays_so_and_does_not_count() -> None:
 def test_a_row_is_measured_at_a_level_that_has_not_seen_its_question() -> None:
     rows = drawn(60, Level(-1.0, 1.0), seed=7)
     keys = [f"question {row // 2}" for row in range(60)]
-    rows = LevelRows(rows.near, rows.far, rows.share, rows.rules, rows.right, keys)
+    rows = replace(rows, keys=keys)
     found = cross_fitted(rows)
     changed = np.array(rows.right)
     changed[:2] = ~changed[:2]
-    again = cross_fitted(LevelRows(rows.near, rows.far, rows.share, rows.rules, changed, keys))
+    again = cross_fitted(replace(rows, right=changed))
     assert again[:2] == pytest.approx(found[:2], abs=1e-9)
     assert np.abs(again[2:] - found[2:]).max() > 1e-4
 
@@ -127,7 +129,7 @@ def test_a_row_is_measured_at_a_level_that_has_not_seen_its_question() -> None:
 )
 def test_too_few_rows_and_rows_of_one_class_are_refused(count: int, right: list[bool], says: str) -> None:
     rows = drawn(count, Level(0.0, 1.0))
-    given_rows = LevelRows(rows.near, rows.far, rows.share, rows.rules, np.resize(np.array(right), count), rows.keys)
+    given_rows = replace(rows, right=np.resize(np.array(right), count))
     with pytest.raises(ValueError, match=says):
         check_level_rows(given_rows)
     check_level_rows(drawn(LEAST_ROWS, Level(0.0, 1.0)))
@@ -208,3 +210,52 @@ def test_the_band_moves_with_the_level_and_holds_its_shares_on_rows_like_the_lab
     plain = others.probabilities()
     assert ((plain > before.band(0.9).upper) & ~others.right).sum() / (~others.right).sum() > 0.13
     assert served.form.conformal.right.count > 100
+
+
+def upper_edge(form: dict[str, Any]) -> float:
+    return read_fit(json.dumps(form), (FEATURE, DOUBT), version=1).band(0.9).upper
+
+
+DOUBT = Feature("retracted", -1, 0.0, doubts=True)
+
+
+@pytest.mark.parametrize("offset", [-0.4, 0.0, 0.4])
+def test_a_band_leaves_doubted_rows_to_the_doubts(offset: float) -> None:
+    """A tenth of the answers take a reference back: the probability calls them right, annotators call them wrong."""
+    form, random, level = stored(), np.random.default_rng(19), Level(offset, 1.0)
+    form["features"] = [*form["features"], {"name": DOUBT.name, "monotone": -1, "width": 0.0, "doubts": True}]
+    form["linear"] = {"weight": [4.0, 0.0], "low": [0.0, 0.0], "high": [1.0, 1.0], "missing": [0.5, 0.0]}
+    del form["far"], form["distance"]
+    values = np.column_stack([random.random(400), np.arange(400) % 10 == 0])
+    values[values[:, 1] == 1, 0] = 0.99
+    right = (random.random(400) < sigmoid(4 * values[:, 0] - 2)) & (values[:, 1] == 0)
+    rows = LevelRows.of_form(form, values, None, right, [str(row) for row in range(400)])
+    assert rows.doubts.tolist() == (values[:, 1] == 1).tolist()
+    assert rows.where(rows.doubts).doubts.sum() == 40
+    held_out = rows.probabilities(level)
+    found = levelled_form(form, level, rows, held_out)
+    # On paper: a doubted row has the probability 0.5 in the evidence, which is the lowest that calls it right.
+    assert found == levelled_form(
+        form, level, replace(rows, doubts=~right & False), np.where(rows.doubts, 0.5, held_out)
+    )
+    assert upper_edge(found) < upper_edge(levelled_form(form, level, replace(rows, doubts=~right & False), held_out))
+
+
+@pytest.mark.parametrize(("offset", "moved"), [(0.4, 0.5), (-0.4, 1 / (1 + math.exp(0.4)))])
+def test_doubted_verdicts_of_the_stored_evidence_stay_uncertain(offset: float, moved: float) -> None:
+    """The stored evidence has the probability 0.5 for doubted verdicts. A higher level must not make them certain."""
+    held = np.concatenate([np.full(300, 0.5), np.linspace(0.01, 0.99, 700)])
+    right = np.arange(1000) % 2 == 0
+    points = Points(np.linspace(-8, 8, 161), sigmoid(np.linspace(-8, 8, 161)).round(9))
+    form = {**stored(), **distance_band_form(DistanceBand(points, held, right, np.ones(1000)))}
+    del form["far"], form["distance"]
+    random = np.random.default_rng(23)
+    rows = LevelRows.of_form(form, random.random((400, 1)), None, random.random(400) < 0.5, list(map(str, range(400))))
+
+    def wrong_from(**flags: bool) -> Any:
+        flagged = {**form, "features": [{**form["features"][0], **flags}]}
+        return np.array(levelled_form(flagged, Level(offset, 1.0), rows, rows.near)["conformal"]["wrong"]["values"])
+
+    level_of_half = 1 / (1 + math.exp(-offset))
+    assert (np.abs(wrong_from() - level_of_half) < 1e-5).sum() > 5
+    assert (np.abs(wrong_from(doubts=True) - moved) < 1e-5).sum() > 5

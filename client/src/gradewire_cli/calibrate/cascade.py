@@ -13,6 +13,7 @@ import numpy as np
 from gradewire.metrics import Auto, Correctness
 from gradewire.metrics.choice import format_metric_line, parse_metric_line
 from gradewire_cli.calibrate.rows import LabelledScores, labelled_scores
+from gradewire_cli.lazy_commands import server_module
 from gradewire_cli.problems import InputError
 from gradewire_stats import MissingScipyError
 from gradewire_stats.calibration.cascade import CascadeFit, CascadeRows, HeldRisk, fit_cascade, held_risks
@@ -21,6 +22,7 @@ from gradewire_stats.calibration.labelled_rows import Half, half_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gradewire_cli.rows.row import Row
     from gradewire_cli.scoring.labelled_rows import LabelledRows
 
 
@@ -74,7 +76,8 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
             f"the scores lack {' and '.join(sorted(missing))}. Score with --metrics '{cascade_metrics(metric)}'"
         )
     column = next(name for name in labelled.tallies if name.startswith(Correctness.name))
-    outputs = [output["scores"] for _, output in labelled.kept if output["scores"][column]["score"] is not None]
+    kept = [(row, output["scores"]) for row, output in labelled.kept if output["scores"][column]["score"] is not None]
+    outputs = [scores for _, scores in kept]
     judged = [scores[label] for scores in outputs]
     first = next((result for result in judged if result["score"] is not None), None)
     if first is None:
@@ -83,7 +86,7 @@ def scored_cascade(labelled: LabelledRows, metric: Auto) -> ScoredCascade:
     line = parse_metric_line(first["line"])
     judge, prompt = str(getattr(line, "model", "")), str(getattr(line, "prompt", ""))
     rows = CascadeRows(
-        exact=np.array([scores[_EXACT]["score"] == 1 for scores in outputs], dtype=np.bool_),
+        exact=np.array([_is_literal(row, scores[_EXACT]) for row, scores in kept], dtype=np.bool_),
         probability=cheap.scores,
         denied=np.array(["UNCERTAIN" in result.get("warnings", ()) for result in cheap.results], dtype=np.bool_),
         right=cheap.right,
@@ -159,6 +162,14 @@ def cascade_values(fit: CascadeFit, held: HeldOut) -> tuple[tuple[str, float], .
     for risk in next(iter(held.values()), ()):
         found[f"wrong_at_risk_{risk.risk:g}_held_out".replace(".", "_")] = risk.wrong_share
     return tuple((name, value) for name, value in found.items() if math.isfinite(value))
+
+
+def _is_literal(row: Row, matched: Mapping[str, Any]) -> bool:
+    """Return True if `auto` would let exact_match decide: its match is literal."""
+    if row.item is None or matched["score"] != 1:
+        return False
+    reference = row.item["references"][matched.get("matched_reference", 0)]
+    return bool(server_module("gradewire_cli.server_fits").is_literal(row.item["prediction"], reference))
 
 
 def _judge_label(metric: Auto) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -44,6 +44,9 @@ from gradewire_cli.scoring.labelled_run import LabelledRun, labelled_options, la
 from gradewire_stats.calibration.cascade import DELTA
 from gradewire_stats.calibration.labelled_rows import FittedFeature, Half, question_keys
 from gradewire_stats.calibration.thresholds import Objective, WeightObjective
+
+if TYPE_CHECKING:
+    from gradewire_cli.server_fits import LevelStart
 
 THRESHOLDS = ("smile", "sbert", "sfve", "bertscore")
 CORRECTNESS = "correctness"
@@ -86,6 +89,9 @@ class CalibrateRun:
         if isinstance(self.metric, Auto):
             self._fit_cascade(transport, self.metric)
             return
+        if self.options["level"] and (model := self._model_to_score(transport)):
+            # Without a usable fit, an error costs no scoring.
+            self._level_start(_with_encoder(self.metric, model))
         labelled, before = self._score(transport, self.metric)
         if self.metric.name == CORRECTNESS:
             (self._fit_level if self.options["level"] else self._fit_probability)(labelled, before)
@@ -137,24 +143,37 @@ class CalibrateRun:
 
     def _fit_level(self, labelled: LabelledRows, scored: Split) -> None:
         rows = scored.fitted
-        metric = parse_metric_line(rows.line)
-        name, _, _ = built_model(self.options["models_dir"], str(getattr(metric, "model", "")))
-        grader, _, _ = built_model(self.options["models_dir"], str(getattr(metric, "grader", None) or ""))
+        grader, start = self._level_start(parse_metric_line(rows.line))
         known = server_module("gradewire_cli.server_fits")
-        with one_line_errors():
-            fit_id, form = known.correctness_form(self.options["models_dir"], name, grader)
         features = [each[0] for each in known.correctness_features(grader)]
-        fit = fitted_level(scored, form, features, known.correctness_shape(), self.run.draws)
+        fit = fitted_level(scored, start.form, features, known.correctness_shape(), self.run.draws)
         warnings = warning_lines(scored, labelled, enough=ENOUGH_FOR_A_LEVEL)
-        show_tables([level_table(fit)], level_lines(fit, fit_id, scored), list(warnings))
-        provenance = {**asdict(fit.level), "fit": fit_id, "rows": self._described(rows), "date": today()}
+        show_tables([level_table(fit)], level_lines(fit, start.fit, scored, start.replaced), list(warnings))
+        provenance = {**asdict(fit.level), "fit": start.fit, "rows": self._described(rows), "date": today()}
         stored = {**fit.form, "figures": dict(fit.figures), known.LEVEL: provenance}
         values = {
             "figures": tuple(fit.figures.items()),
             **({"parameters": (("grader", grader),)} if grader else {}),
         }
-        source = f"{self.run.source.short_name} ({level_words(fit)}, of fit {fit_id})"
+        source = f"{self.run.source.short_name} ({level_words(fit.level)}, of fit {start.fit})"
         store_fit(self.options, source, rows, values, stored)
+
+    def _model_to_score(self, transport: Transport | None) -> str:
+        """Return the encoder's name, or "" if only scores or a server know it."""
+        if self.run.scores:
+            return ""
+        if model := getattr(self.metric, "model", None):
+            return str(model)
+        is_remote = transport is not None or self.run.connection.server is not None
+        return "" if is_remote else str(server_module("gradewire_cli.server_fits").default_encoder())
+
+    def _level_start(self, metric: Metric) -> "tuple[str, LevelStart]":
+        """Return the metric's grader ("" without a grader), and the fit that a level starts from."""
+        models_dir = self.options["models_dir"]
+        name, _, _ = built_model(models_dir, str(getattr(metric, "model", "")))
+        grader, _, _ = built_model(models_dir, str(getattr(metric, "grader", None) or ""))
+        with one_line_errors():
+            return grader, server_module("gradewire_cli.server_fits").level_start(models_dir, name, grader)
 
     def _described(self, rows: LabelledScores) -> dict[str, Any]:
         return {

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradewire_cli.calibrate.fits import AFTER, BEFORE, LevelFit, ProbabilityFit, Split, ThresholdFit
 from gradewire_cli.results.tables import TITLES, Table, Value, differing, estimated, number
 from gradewire_stats.calibration.quality import COVERAGES, TransferStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gradewire_cli.calibrate.cascade import HeldOut, ScoredCascade
     from gradewire_cli.scoring.labelled_rows import LabelledRows
     from gradewire_stats.agreement.report import AgreementReport
     from gradewire_stats.calibration.cascade import CascadeFit, JudgeGain
+    from gradewire_stats.calibration.level import Level
 
 
 # Minimum number of rows for a useful fit. With fewer rows, an accuracy's interval is wider than a threshold's gain.
@@ -59,16 +60,22 @@ def level_table(fit: LevelFit) -> Table:
     return replace(table, rows=[*rest, *table.rows])
 
 
-def level_lines(fit: LevelFit, fit_id: str, rows: Split) -> Iterator[str]:
-    """Yield notes on the level, the fitted rows and the gain."""
-    yield from fit_lines(f"{level_words(fit)} of fit {fit_id}", rows, rows)
+def level_lines(fit: LevelFit, fit_id: str, rows: Split, replaced: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield notes on the level, the fitted rows, the level that is `replaced`, and the gain."""
+    yield from fit_lines(f"{level_words(fit.level)} of fit {fit_id}", rows, rows)
+    if replaced is not None:
+        yield (
+            f"this replaces the level of {replaced['date']} (offset {replaced['offset']:+.3f}, slope "
+            f"{replaced['slope']:.3f}, {replaced['rows']['count']} rows). Both start from fit {fit_id}, so rows of the "
+            f'old level count only if you give them again. "{BEFORE}" is fit {fit_id} without a level'
+        )
     if not fit.improves:
         yield "the level does not improve the probabilities of these rows, so leave the fit unchanged"
 
 
-def level_words(fit: LevelFit) -> str:
+def level_words(level: Level) -> str:
     """Return the level's two numbers in words."""
-    return f"level: offset {fit.level.offset:+.3f}, slope {fit.level.slope:.3f}"
+    return f"level: offset {level.offset:+.3f}, slope {level.slope:.3f}"
 
 
 def _transfer_numbers(each: TransferStatistics) -> tuple[float, ...]:

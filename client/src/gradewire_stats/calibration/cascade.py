@@ -16,7 +16,7 @@ from gradewire_stats.calibration.labelled_rows import Half, half_of, question_ke
 DELTA = 0.1
 """Default maximum probability that the bound on a risk fails."""
 EXACT = 2.0
-"""Confidence of an exact match, above every probability."""
+"""Confidence of a literal exact match, above every probability."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class CascadeRows:
     """Labelled rows with the results of the cheap metrics and of a judge.
 
     Attributes:
-        exact: bool[rows], verdicts by `exact_match`.
+        exact: bool[rows], True for an exact match that `auto` takes for certain, because it is literal.
         probability: float64[rows], probabilities from `correctness`.
         denied: bool[rows], True if `correctness?confidence=0.5` gives the warning UNCERTAIN because of a rule or a
             doubt.
@@ -47,7 +47,7 @@ class CascadeRows:
 
     @property
     def confidence(self) -> NDArray[np.float64]:
-        """float64[rows]: EXACT for an exact match, 0.5 if `denied`, otherwise `correctness`'s confidence, 0.5 to 1."""
+        """float64[rows]: EXACT if `exact`, 0.5 if `denied`, otherwise `correctness`'s confidence, 0.5 to 1."""
         sure = np.where(self.denied, 0.5, np.maximum(self.probability, 1 - self.probability))
         return np.where(self.exact, EXACT, sure)
 
@@ -58,7 +58,7 @@ class CascadeRows:
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """float64[rows], scores by the cheap metrics: 1 for an exact match, otherwise `probability`."""
+        """float64[rows], scores by the cheap metrics: 1 if `exact`, otherwise `probability`."""
         return np.where(self.exact, 1.0, self.probability)
 
     def where(self, kept: NDArray[np.bool_]) -> "CascadeRows":

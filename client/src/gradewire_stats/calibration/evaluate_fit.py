@@ -119,8 +119,17 @@ def doubted(
     form: Mapping[str, Any], rows: NDArray[np.float64], probabilities: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Return bool[rows], True if `probabilities` call an answer right that may only mention a reference."""
-    doubts = (rows[:, _flagged(form, "doubts")] >= 1).any(axis=1)
-    return np.asarray(doubts & (probabilities >= RIGHT_FROM), dtype=np.bool_)
+    return np.asarray(doubtful(form, rows) & (probabilities >= RIGHT_FROM), dtype=np.bool_)
+
+
+def doubtful(form: Mapping[str, Any], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return bool[rows], True if the verdict "right" would be uncertain, whatever its probability."""
+    return np.asarray((rows[:, _flagged(form, "doubts")] >= 1).any(axis=1), dtype=np.bool_)
+
+
+def without_doubted(probabilities: NDArray[np.float64], doubts: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return a band's evidence: `probabilities`, but 0.5 for doubted verdicts, which are uncertain without the band."""
+    return np.where(doubts & (probabilities >= RIGHT_FROM), RIGHT_FROM, probabilities)
 
 
 def far_shares(form: Mapping[str, Any], shapes: NDArray[np.float64]) -> NDArray[np.float64]:

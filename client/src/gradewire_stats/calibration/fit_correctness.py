@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradewire_stats import one_blas_thread
-from gradewire_stats.agreement.rows import RIGHT_FROM
-from gradewire_stats.calibration.evaluate_fit import distances, log_odds, ramp, ruled
+from gradewire_stats.calibration.evaluate_fit import distances, log_odds, ramp, ruled, without_doubted
 from gradewire_stats.calibration.labelled_rows import (
     FOLDS,
     LEAST_OF_A_CLASS,
@@ -368,8 +367,7 @@ def fitted_form(rows: LabelledFeatures, provenance: Mapping[str, Any] | None = N
     if far is not None:
         found = (1 - coarse.share) * found + coarse.share * far(coarse.log_odds)
     found = ruled(found, rows.rules[coarse.rows])
-    # A doubted verdict is uncertain without the band, so the band need not hold it.
-    found = np.where(rows.doubts[coarse.rows] & (found >= RIGHT_FROM), RIGHT_FROM, found)
+    found = without_doubted(found, rows.doubts[coarse.rows])
     distance = None
     if evidence.edges is not None and rows.shapes is not None:
         kept = neighbourhood(rows.shapes.values, scales(rows.shapes.values), rows.keys, rows.sources)

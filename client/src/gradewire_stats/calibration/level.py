@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gradewire_stats.calibration.evaluate_fit import mapped, ruled
+from gradewire_stats.agreement.rows import RIGHT_FROM
+from gradewire_stats.calibration.evaluate_fit import doubtful, mapped, ruled, without_doubted
 from gradewire_stats.calibration.labelled_rows import folds_of_keys
 from gradewire_stats.calibration.serialise_fit import DistanceBand, Points, distance_band_form
 
@@ -53,6 +54,7 @@ class LevelRows:
         rules: float64[rows, rules], the values of the features that rule answers out.
         right: bool[rows], human labels.
         keys: Each row's question key. Rows with the same key are in the same fold.
+        doubts: bool[rows], True if the verdict "right" would be uncertain, whatever its probability.
     """
 
     near: NDArray[np.float64]
@@ -61,6 +63,7 @@ class LevelRows:
     rules: NDArray[np.float64]
     right: NDArray[np.bool_]
     keys: Sequence[str]
+    doubts: NDArray[np.bool_]
 
     @classmethod
     def of_form(
@@ -73,12 +76,13 @@ class LevelRows:
     ) -> "LevelRows":
         """Compute the form's probabilities; see `evaluate_fit.probabilities` for `values` and `shapes`."""
         rules = values[:, [feature.get("rules_out", False) for feature in form["features"]]]
-        return cls(*mapped(form, values, shapes), rules, right, keys)
+        return cls(*mapped(form, values, shapes), rules, right, keys, doubtful(form, values))
 
     def where(self, kept: NDArray[np.bool_]) -> "LevelRows":
         """Return the rows that a mask, bool[rows], selects."""
         keys = [key for key, is_kept in zip(self.keys, kept, strict=True) if is_kept]
-        return LevelRows(self.near[kept], self.far[kept], self.share[kept], self.rules[kept], self.right[kept], keys)
+        mapped_to = (self.near[kept], self.far[kept], self.share[kept])
+        return LevelRows(*mapped_to, self.rules[kept], self.right[kept], keys, self.doubts[kept])
 
     def probabilities(self, level: Level = UNCHANGED) -> NDArray[np.float64]:
         """Return the rows' probabilities at a level, float64[rows]."""
@@ -144,7 +148,7 @@ def levelled_form(
     """Return a form with the level applied to its maps and bands. Everything else stays the same.
 
     A band's evidence is the form's own evidence at the new level, and `rows`. For right answers, and for wrong answers,
-    both have the same weight.
+    both have the same weight. As in `fit_correctness.fitted_form`, the band need not hold doubted verdicts.
 
     Args:
         form: A complete form, see `serialise_fit.fit_form`.
@@ -152,9 +156,13 @@ def levelled_form(
         rows: The labelled rows, with both classes.
         held_out: float64[rows], result of `cross_fitted`.
     """
-    found = {**form, **_levelled(form, level, DistanceBand(_points(form, level), held_out, rows.right, 1 - rows.share))}
+    held_out = without_doubted(held_out, rows.doubts)
+    has_doubts = any(feature.get("doubts") for feature in form["features"])
+    own = DistanceBand(_points(form, level), held_out, rows.right, 1 - rows.share)
+    found = {**form, **_levelled(form, level, own, has_doubts=has_doubts)}
     if far := form.get("far"):
-        found["far"] = _levelled(far, level, DistanceBand(_points(far, level), held_out, rows.right, rows.share))
+        own = DistanceBand(_points(far, level), held_out, rows.right, rows.share)
+        found["far"] = _levelled(far, level, own, has_doubts=has_doubts)
     return found
 
 
@@ -163,11 +171,15 @@ def _points(band: Mapping[str, Any], level: Level) -> Points:
     return Points(log_odds, level(probability).round(_DECIMALS))
 
 
-def _levelled(band: Mapping[str, Any], level: Level, own: DistanceBand) -> dict[str, Any]:
+def _levelled(band: Mapping[str, Any], level: Level, own: DistanceBand, *, has_doubts: bool) -> dict[str, Any]:
     probabilities, right, weights = own.probabilities, own.right, own.weights
     for name, is_right in (("right", True), ("wrong", False)):
         stored, shares = _stored_evidence(band["conformal"][name], beyond=float(is_right))
-        probabilities = np.concatenate([probabilities, level(stored)])
+        moved = level(stored)
+        if has_doubts:
+            # The stored evidence has exactly this probability for doubted verdicts, which no level makes certain.
+            moved = np.where(stored == RIGHT_FROM, np.minimum(moved, RIGHT_FROM), moved)
+        probabilities = np.concatenate([probabilities, moved])
         right = np.concatenate([right, np.full(len(stored), is_right, np.bool_)])
         weights = np.concatenate([weights, shares * int((own.right == is_right).sum())])
     return distance_band_form(DistanceBand(own.points, probabilities, right, weights))

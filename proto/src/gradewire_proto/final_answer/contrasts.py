@@ -4,6 +4,7 @@ Only the last 1 600 characters are searched, and each sentence up to 600 charact
 """
 
 import re
+from operator import itemgetter
 from typing import Final
 
 from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, last_match, sentences, trimmed
@@ -314,19 +315,21 @@ def _neither(text: str, left: int) -> Span | None:
     return None if found is None else trimmed(text, found.end(), len(text))
 
 
+def _last_truth(text: str, left: int, *patterns: re.Pattern[str]) -> Span | None:
+    """Return the span of the group "true" that begins last among the last matches of some patterns."""
+    matches = (last_match(pattern, text, left) for pattern in patterns)
+    return max((match.span("true") for match in matches if match is not None), key=itemgetter(0), default=None)
+
+
 def _same_verb(text: str, left: int) -> Span | None:
     """Return what follows the verb that a negated sentence repeats: "don't use X, use Y"."""
-    best: Span | None = None
-    for pattern in (*_SAME_VERB, _SAME_SUBJECT):
-        found = last_match(pattern, text, left)
-        if found is not None and (best is None or found.start("true") > best[0]):
-            best = sentences(text, *found.span("true"))[0]
-    return best
+    found = _last_truth(text, left, *_SAME_VERB, _SAME_SUBJECT)
+    return None if found is None else sentences(text, *found)[0]
 
 
 def _dismissed(text: str, left: int) -> Span | None:
-    found = last_match(_DISMISSED, text, left)
-    return None if found is None else trimmed(text, *found.span("true"))
+    found = _last_truth(text, left, _DISMISSED)
+    return None if found is None else trimmed(text, *found)
 
 
 def _rejected(text: str, left: int) -> Span | None:
@@ -352,18 +355,11 @@ def _rejected(text: str, left: int) -> Span | None:
 
 
 def _denied(text: str, left: int) -> Span | None:
-    best: Span | None = None
-    for pattern in _DENIED:
-        found = pattern.search(text, left)
-        if found is not None and (best is None or found.start("true") > best[0]):
-            best = trimmed(text, *found.span("true"))
-    if (
-        best is None
-        and (conceded := _CONCEDED.match(text, left)) is not None
-        and len(sentences(text, left, len(text))) == 1
-    ):
-        best = trimmed(text, *conceded.span("true"))
-    return best
+    found = _last_truth(text, left, *_DENIED)
+    conceded = _CONCEDED.match(text, left) if found is None else None
+    if conceded is not None and len(sentences(text, left, len(text))) == 1:
+        found = conceded.span("true")
+    return None if found is None else trimmed(text, *found)
 
 
 def _instead(text: str, left: int) -> Span | None:
@@ -400,17 +396,15 @@ def _parallel(text: str, begin: int, tail: re.Match[str]) -> int | None:
 
 
 _FINDERS: Final = (
-    *(
-        _replied,
-        _not_but,
-        _not_then,
-        _same_verb,
-        _dismissed,
-        _denied,
-        _is_wrong,
-        _neither,
-        first_thought,
-        _instead,
-        _rejected,
-    ),
+    _replied,
+    _not_but,
+    _not_then,
+    _same_verb,
+    _dismissed,
+    _denied,
+    _is_wrong,
+    _neither,
+    first_thought,
+    _instead,
+    _rejected,
 )

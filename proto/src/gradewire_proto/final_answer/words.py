@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Final, TypeAlias
@@ -44,27 +45,30 @@ def any_of(*kinds: str) -> str:
     return expression(tuple(word for kind in kinds for word in words(kind)))
 
 
-def expression(listed: tuple[str, ...]) -> str:
-    """Return a regular expression for any of the listed words; see `any_of`."""
+def expression(listed: Iterable[str], *, end: str = r"(?!\w)") -> str:
+    """Return a regular expression for any of the listed words; see `any_of`.
+
+    `end` is the regular expression for the end of a word of a script with blanks, after its last letter.
+    """
+    listed = tuple(listed)
     spaced = [word for word in listed if _SPACED_WORD.fullmatch(word)]
     unspaced = [word for word in listed if not _SPACED_WORD.fullmatch(word)]
     parts = []
     if spaced:
-        parts.append(rf"(?<!\w){_expression(_trie(spaced))}")
+        parts.append(rf"(?<!\w){_expression(_trie(spaced, end))}")
     if unspaced:
-        parts.append(_expression(_trie(unspaced)))
+        parts.append(_expression(_trie(unspaced, "")))
     return f"(?:{'|'.join(parts)})"
 
 
-def _trie(listed: list[str]) -> Trie:
+def _trie(listed: list[str], end: str) -> Trie:
     root: Trie = {}
     for word in listed:
         node = root
         for character in word.lower():
             node = node.setdefault(character, {})
         # Without this end, "no" would match the beginning of "not". After an apostrophe the next word begins at once.
-        unspaced = not _SPACED_WORD.fullmatch(word) or not word[-1].isalnum()
-        node["" if unspaced else r"(?!\w)"] = {}
+        node[end if word[-1].isalnum() else ""] = {}
     return root
 
 
@@ -72,7 +76,7 @@ def _expression(node: Trie) -> str:
     branches = []
     ends = []
     for key, below in node.items():
-        if key in {"", r"(?!\w)"}:
+        if not below:
             ends.append(key)
         else:
             # Models write one or two blanks, or a line break, inside a phrase; and both kinds of apostrophes.

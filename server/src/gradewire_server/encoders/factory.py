@@ -45,7 +45,7 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
     def library_of(source: ModelSource) -> ModelLibrary:
         return ModelLibrary(
             source,
-            default=config.default_model or _default_on_gpu(config),
+            default=default_encoder_of(config),
             namespace=config.cache.namespace,
             wrap=lambda encoder: CachedEncoder(encoder, blobs, pending, telemetry),
         )
@@ -68,6 +68,10 @@ def open_encoders(config: EngineConfig, blobs: BlobCache, registry: CollectorReg
     return EncoderService(remote, library, telemetry, preload=config.preload, stop_supervision=supervisor.close)
 
 
-def _default_on_gpu(config: EngineConfig) -> str:
-    """Return the name of the default encoder's GPU variant, or "" if the settings do not require a GPU."""
-    return f"{default_model().name}-{_GPU_CLASS}" if config.triton is None and config.gpu.required else ""
+def default_encoder_of(config: EngineConfig) -> str:
+    """Return the name of the encoder for requests without one: the setting's, or the catalog's default.
+
+    If the settings require a GPU, it is the catalog's variant for a GPU.
+    """
+    is_on_gpu = config.triton is None and config.gpu.required
+    return config.default_model or f"{default_model().name}{f'-{_GPU_CLASS}' if is_on_gpu else ''}"

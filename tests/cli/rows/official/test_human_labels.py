@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import math
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +20,7 @@ from tests.support.damaged_documents import check_rows, mangled
 
 from gradewire_cli.problems import InputError
 from gradewire_cli.rows.formats import Record
-from gradewire_cli.rows.official.human_labels import BEM_LOG, EVOUNA_LOG, FILES, VERIFIERBENCH_LOG
+from gradewire_cli.rows.official.human_labels import BEM_LOG, EVOUNA_LOG, FILES, VERIFIERBENCH_LOG, split_references
 from gradewire_cli.rows.row import RowOptions, open_rows
 
 LOGS = {"verifierbench": VERIFIERBENCH_LOG, "bem": BEM_LOG, "evouna": EVOUNA_LOG}
@@ -133,6 +136,113 @@ def test_systems_of_evouna_are_rows_of_their_own(written: Callable[[str], list[R
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "AC/DC",
+        "3/4",
+        "1 3/4 cups",
+        "km/h",
+        "60 km/h",
+        "1.5 Gbit/s",
+        "24/7",
+        "and/or",
+        "cats and/or dogs",
+        "TCP/IP",
+        "n/a",
+        "he/she",
+        "9/11/2001",
+        "2001/9/11",
+        "1979/80",
+        "winter 406/5 BC",
+        "https://a.org/b/c",
+        "see www.a.org/b",
+    ],
+)
+def test_a_slash_inside_a_reference_stays(text: str) -> None:
+    assert split_references(text) == [text]
+    assert split_references(f"{text} / Paris") == [text, "Paris"]
+
+
+@pytest.mark.parametrize(
+    ("text", "references"),
+    [
+        ("the Seine/ Seine", ["the Seine", "Seine"]),
+        ("Olivia/MFSK", ["Olivia", "MFSK"]),
+        ("5/five", ["5", "five"]),
+        ("3/Three/three", ["3", "Three", "three"]),
+        ("31 states/31", ["31 states", "31"]),
+        ("BBC/the BBC", ["BBC", "the BBC"]),
+        ("JFK/J.F.K", ["JFK", "J.F.K"]),
+        ("1977/May 25, 1977/in 1977", ["1977", "May 25, 1977", "in 1977"]),
+        ("\u65e5\u672c\u570b/Nippon/\u65e5\u672c", ["\u65e5\u672c\u570b", "Nippon", "\u65e5\u672c"]),
+        ("\U0001f401/Mouse", ["\U0001f401", "Mouse"]),
+        ("a thing//another thing/", ["a thing", "another thing"]),
+        ("/", []),
+        # Doubtful: the parts, and the whole text.
+        ("GNU/Linux/Linux", ["GNU", "Linux", "GNU/Linux"]),
+        ("1938/1933/1912", ["1938", "1933", "1912", "1938/1933/1912"]),
+        ("1918/30 October 1918", ["1918", "30 October 1918", "1918/30 October 1918"]),
+        ("UN/LOCODE/Koblenz", ["UN", "LOCODE", "Koblenz", "UN/LOCODE"]),
+        ("4 in/4-inch", ["4 in", "4-inch", "4 in/4-inch"]),
+    ],
+)
+def test_a_slash_between_references_separates_them(text: str, references: list[str]) -> None:
+    assert split_references(text) == references
+
+
+@given(st.lists(st.text("aB1 /.:,", max_size=6), max_size=6).map("/".join))
+def test_splitting_loses_no_words(text: str) -> None:
+    found = split_references(text)
+    assert all(part and part == part.strip() and part in text for part in found)
+    assert len(set(found)) == len(found)
+    words = re.findall(r"[^/\s]+", text)
+    assert {word for part in found for word in re.findall(r"[^/\s]+", part)} == set(words)
+
+
+@pytest.mark.parametrize(
+    ("value", "label"),
+    [
+        ("False", False),
+        ("true", True),
+        (" YES ", True),
+        ("no", False),
+        ("0", False),
+        ("1", True),
+        (0, False),
+        (1.0, True),
+        (None, None),
+        ("", None),
+        ("nan", None),
+        (math.nan, None),
+    ],
+)
+def test_words_and_numbers_are_truth_values(tmp_path: Path, value: Any, label: Any) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_bytes(as_lines([{**EVOUNA[0], "judge_fid": value}, {**EVOUNA[0], "improper": value}]))
+    found = [record.fields or {} for record in read("evouna", path)]
+    assert [row["label"] for row in found[:2]] == [label, False]
+    assert [row["flags"] for row in found[2:]] == [["improper"] if label else []] * 2
+    assert found[2]["label"] is (None if label else True)
+
+
+@pytest.mark.parametrize("value", ["maybe", 2, 0.5, [True], {"a": 1}])
+def test_other_values_are_an_error_of_the_answer_that_names_field_and_line(tmp_path: Path, value: Any) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_bytes(as_lines([EVOUNA[0], {**EVOUNA[0], "judge_fid": value}, {**EVOUNA[0], "improper": value}]))
+    rows = list(open_rows("mine", EVOUNA_LOG.read(str(path)), RowOptions(), only_texts=False).rows)
+    assert [row.problem for row in rows] == [
+        "",
+        "",
+        f"line 2 fid has {value!r} as judge_fid. Write true or false (yes and no, or 1 and 0, are also read)",
+        "",
+        *(
+            f"line 3 {system} has {value!r} as improper. Write true or false (yes and no, or 1 and 0, are also read)"
+            for system in ("fid", "newbing")
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
     ("name", "content", "says"),
     [
         ("verifierbench", [{"question": "q", "answer": "a"}], "row 1 lacks gold_answer and llm_response and gold_judg"),
@@ -239,6 +349,32 @@ def test_agree_reads_the_ratings_of_bem_as_annotators(command: Command, tmp_path
     assert found["annotators"]["items"] == 3
     assert found["annotators"]["annotators"] == 4
     assert found["metrics"]["rouge_l"]["cells"][-1]["rows"] == 3
+
+
+@pytest.mark.parametrize(
+    ("rule", "labels"),
+    [(None, [0.75, 0.5, 0.25, 0]), ("mean", [0.75, 0.5, 0.25, 0]), ("majority", [1, 0.5, 0, 0])],
+)
+def test_ratings_of_bem_make_a_label_and_a_tie_counts_as_right(
+    command: Command, tmp_path: Path, rule: str | None, labels: list[float]
+) -> None:
+    ratings = [[1, 1, 1, 0], [1, 0, 1, 0], [0, 0, 1, 0], [0, 0]]
+    # Every verdict of the stub is "right", and its scores are lengths.
+    letters = [CUT_LETTERS + more for more in (4, 3, 0, 1)]
+    path, out = tmp_path / "ae.jsonl", tmp_path / "found.json"
+    entries = [
+        {**BEM[0], "question": f"question {count}", "candidate": "x" * count, "score": float(score)}
+        for count, scores in zip(letters, ratings, strict=True)
+        for score in scores
+    ]
+    path.write_bytes(as_lines(entries))
+    options = ("--from", "bem", "--metrics", "rouge_l", "--resamples", "100", "--json", out)
+    done = command("agree", path, *options, *(("--labels", rule) if rule else ()), stub=judging_stub())
+    assert done.exit_code == 0, done.output
+    found = json.loads(out.read_text())["metrics"]["rouge_l"]["cells"][-1]
+    assert found["pearson"]["value"] == pytest.approx(np.corrcoef(letters, labels)[0, 1])
+    # Three of four and the tie are right.
+    assert (found["rows"], found["accuracy"]["value"]) == (4, 0.5)
 
 
 def test_score_reads_them_too(command: Command, tmp_path: Path) -> None:

@@ -96,6 +96,8 @@ def test_another_result(question: str, reference: str, answer: str) -> None:
 @pytest.mark.parametrize(
     ("question", "reference", "answer"),
     [
+        # "is left" is no part of "this left".
+        ("How many eggs does he have?", "7", "3 + 4 = 7 eggs. He has 2 in this left basket."),
         ("Nina has 15 marbles and loses 6. How many are left?", "9", "15 - 6 = 9"),
         ("Nina has 15 marbles and loses 6. How many are left?", "9", "9 marbles, because 15 - 6 = 9"),
         ("Nina has 15 marbles and loses 6. How many are left?", "9", "9. Check: 9 + 6 = 15"),

@@ -2,14 +2,16 @@
 
 import io
 import re
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, Literal
 
 from gradewire_cli.rows.files import open_bytes
 from gradewire_cli.rows.formats import Record, json_records, jsonl_records, parquet_records
-from gradewire_cli.rows.official.harness import OfficialFiles, SampleLog, listed, named_texts, row_id
+from gradewire_cli.rows.official.harness import OfficialFiles, SampleLog, listed, named_texts, row_id, without_answer
 
 _NAME: Final = re.compile(r"\A(.+?)(?:\.[^.]+)?(?:\.gz)?\Z", re.IGNORECASE)
 _MARK: Final = b"\xef\xbb\xbf"
@@ -26,6 +28,18 @@ _SAME_EXAMPLE: Final = ("qid", *_BEM[:3])
 _EVOUNA: Final = ("question", "golden_answer")
 _ANSWER: Final = "answer_"
 _JUDGE: Final = "judge_"
+_IMPROPER: Final = "improper"
+_TRUTHS: Final = {
+    "true": True,
+    "yes": True,
+    "1": True,
+    "1.0": True,
+    "false": False,
+    "no": False,
+    "0": False,
+    "0.0": False,
+}
+_NO_TRUTHS: Final = frozenset({"", "none", "null", "nan"})
 
 
 def _entries(path: str) -> Iterator[Record]:
@@ -105,24 +119,122 @@ def _systems(fields: Mapping[str, Any]) -> list[str]:
     return [name for name in names if _JUDGE + name in fields]
 
 
+def _truth(fields: Mapping[str, Any], name: str) -> bool | None:
+    """Return a field's truth value, or None if it is missing; raise ValueError for other values."""
+    value = fields.get(name)
+    text = str(value).strip().lower() if value is None or isinstance(value, bool | int | float | str) else "?"
+    if text in _NO_TRUTHS:
+        return None
+    if text not in _TRUTHS:
+        shown = reprlib.repr(value)
+        raise ValueError(f"has {shown} as {name}. Write true or false (yes and no, or 1 and 0, are also read)")
+    return _TRUTHS[text]
+
+
 def _evouna_rows(record: Record, task: str) -> Iterator[Record]:
     fields = record.fields or {}
-    improper = bool(fields.get("improper"))
     golden = fields["golden_answer"]
-    references = [part.strip() for part in golden.split("/") if part.strip()] if isinstance(golden, str) else golden
+    references = split_references(golden) if isinstance(golden, str) else golden
     for system in _systems(fields):
+        placed = replace(record, position=f"{record.position} {system}")
+        identifier = row_id(task, record.index, system)
+        try:
+            improper, judgment = _truth(fields, _IMPROPER), _truth(fields, _JUDGE + system)
+        except ValueError as error:
+            yield without_answer(placed, identifier, str(error))
+            continue
         row = {
-            "id": row_id(task, record.index, system),
+            "id": identifier,
             "question_id": row_id(task, record.index),
             "question": fields["question"],
             "references": references,
             "prediction": fields[_ANSWER + system],
-            "label": None if improper else fields[_JUDGE + system],
-            "flags": ["improper"] if improper else [],
+            "label": None if improper else judgment,
+            "flags": [_IMPROPER] if improper else [],
             "dataset": task,
             "model": system,
         }
-        yield replace(record, position=f"{record.position} {system}", fields=row)
+        yield replace(placed, fields=row)
+
+
+_URL: Final = re.compile(r"\b[a-z][a-z+.-]*://\S+|\bwww\.\S+", re.IGNORECASE)
+_LAST_NUMBER: Final = re.compile(r"\d[\d,.]*\Z")
+_FIRST_NUMBER: Final = re.compile(r"\A\d[\d,.]*")
+_YEAR: Final = re.compile(r"(?<!\d)\d{4}(?!\d)")
+_STARTS_PHRASE: Final = re.compile(r"(?:the|an?|in|on|at|by|from|for|since|until|up to)\s+\S", re.IGNORECASE)
+_SHORT: Final = 2
+"""Maximum length of "AC", "km", "or" and "IP". A slash next to such a word is usually part of a reference."""
+_DOUBTFUL: Final = 3
+"""Maximum length of "GNU" and "180". A slash next to such a word or number is doubtful."""
+Slash = Literal["separates", "belongs", "doubtful"]
+
+
+def split_references(text: str) -> list[str]:
+    """Return the references that a text joins with "/", each without outer blanks, in order and without duplicates.
+
+    A slash that belongs to a reference stays: in "AC/DC", "km/h", "3/4", a date or a URL. If a slash is doubtful
+    ("GNU/Linux"), the list has the parts and, behind all parts, the text that keeps the slash.
+    """
+    pieces = _pieces(text)
+    slashes = [_kind(*pair) for pair in pairwise(pieces)]
+    parts = _joined(pieces, [kind == "belongs" for kind in slashes])
+    whole = _joined(pieces, [kind != "separates" for kind in slashes])
+    return list(dict.fromkeys(part for part in (*parts, *whole) if part))
+
+
+def _pieces(text: str) -> list[str]:
+    """Return the text between slashes. A URL's slashes do not count."""
+    inside = [match.span() for match in _URL.finditer(text)]
+    slashes = (place for place, letter in enumerate(text) if letter == "/")
+    places = [place for place in slashes if not any(start <= place < end for start, end in inside)]
+    return [text[start + 1 : end] for start, end in pairwise([-1, *places, len(text)])]
+
+
+def _joined(pieces: Sequence[str], keeps: Sequence[bool]) -> Iterator[str]:
+    found = pieces[0]
+    for piece, keep in zip(pieces[1:], keeps, strict=True):
+        if not keep:
+            yield found.strip()
+        found = f"{found}/{piece}" if keep else piece
+    yield found.strip()
+
+
+def _kind(before: str, after: str) -> Slash:
+    """Return the kind of the slash between two pieces of a text."""
+    if not before.strip() or not after.strip() or before[-1].isspace() or after[0].isspace():
+        return "separates"
+    last, first = _LAST_NUMBER.search(before), _FIRST_NUMBER.match(after)
+    if last and first:
+        return _between_numbers(last[0], first[0], after)
+    left, right = _letters(before.rsplit(maxsplit=1)[-1]), _letters(after.split(maxsplit=1)[0])
+    if left.casefold() == right.casefold() or _STARTS_PHRASE.match(after):
+        return "separates"
+    if last or first:
+        # "5/five" and "1977/May 1977", but "24/h".
+        word = right if last else left
+        return "separates" if len(word) > _SHORT else "doubtful" if len(word) == _SHORT else "belongs"
+    return _between_words(left, right)
+
+
+def _between_numbers(last: str, first: str, after: str) -> Slash:
+    """Return the kind of a slash between "1938" and "1933", "3" and "4", or "1918" and "30 October 1918"."""
+    lengths = [len(_letters(number)) for number in (last, first)]
+    is_date = lengths[0] > _DOUBTFUL and _YEAR.search(after) is not None
+    return "doubtful" if min(lengths) >= _DOUBTFUL or is_date else "belongs"
+
+
+def _between_words(left: str, right: str) -> Slash:
+    # In a script without capitals, few characters are a word. Emoji have no letters at all.
+    has_no_case = any(word.upper() == word.lower() for word in (left, right))
+    shorter, longer = sorted((len(left), len(right)))
+    if has_no_case or shorter > _DOUBTFUL:
+        return "separates"
+    is_unit = len(right) == 1 and right.islower()
+    return "belongs" if is_unit or (shorter <= _SHORT and longer <= _DOUBTFUL) else "doubtful"
+
+
+def _letters(word: str) -> str:
+    return "".join(letter for letter in word if letter.isalnum())
 
 
 VERIFIERBENCH_LOG: Final = SampleLog(

@@ -1,10 +1,11 @@
 """Find the result of an answer's calculation, and compare it with the references."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import isclose, nan
 from typing import Final
 
+from gradewire_proto.final_answer.words import expression
 from gradewire_server.metrics.correctness.words import VOCABULARY
 from gradewire_server.metrics.values.dates import Date
 from gradewire_server.metrics.values.matching import ValueMatcher, as_quantity, says
@@ -22,28 +23,24 @@ _ROUNDING: Final = 0.01
 """Relative difference up to which two numbers may be one rounded number."""
 
 
-def _any_of(words: Iterable[str]) -> str:
-    return "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in sorted(words, key=len, reverse=True))
-
-
 _BOXED: Final = "\\boxed"
 _ASKS_DATE: Final = re.compile(r"\b(?:when|years?|dates?)\b", re.IGNORECASE)
 _ASIDE: Final = re.compile(r"\([^()]{0,80}(?:=|\b(?:see|cf|page|p)\b)[^()]{0,80}\)")
-_CHECK: Final = re.compile(rf"(?<=[\s,;:.(])(?:{_any_of(_WORDS['checks'])})\b|,\sas\b")
+_CHECK: Final = re.compile(rf"(?<=[\s,;:.(]){expression(_WORDS['checks'])}|,\sas\b")
 # Between two operands a calculation, before its result an equals sign or an arrow.
 _CALCULATES: Final = re.compile(
     r"\d[^=\n]{0,40}[=\u2248]|[=\u2248]\s*[-+$\u20ac\u00a3]?\d|\d\s*[+*/]\s*\d|\d\s+[-x:]\s+\d|->|=>"
     r"|\d\s+(?:plus|minus|times|take away|divided by)\s+\d"
 )
-_CONCLUDES: Final = re.compile(rf"\b(?:{_any_of(_WORDS['conclusions'])})\b|->|=>|\u2234")
+_CONCLUDES: Final = re.compile(rf"{expression(_WORDS['conclusions'])}\b|->|=>|\u2234")
 _MARK: Final = re.compile(
-    rf"[=\u2248]|->|\u2234|\b(?:{_any_of(_WORDS['conclusions'])})(?!\w)"
-    rf"|\b(?:{_any_of(_WORDS['states'])})(?=\s+(?:[a-z']+\s+){{0,2}}[-+~$\u20ac\u00a3(]{{0,2}}[.\d])"
+    rf"[=\u2248]|->|\u2234|{expression(_WORDS['conclusions'])}(?!\w)"
+    rf"|{expression(_WORDS['states'])}(?=\s+(?:[a-z']+\s+){{0,2}}[-+~$\u20ac\u00a3(]{{0,2}}[.\d])"
     r"|\b(?:answer|result|total|sum)\s*(?:is|:)?\s(?=[-+$\u20ac\u00a3]?\d)|:\s(?=\s?[-+$\u20ac\u00a3]?\d)"
     # A number at the end, behind a comma.
     r"|,\s(?=[-+$\u20ac\u00a3]?[\d.,]*\d(?:\s?[^\W\d]\S*){0,2}\W*$)"
 )
-_BEHIND_RESULT: Final = re.compile(rf"(?:{_any_of(_WORDS['behind_results'])})\b")
+_BEHIND_RESULT: Final = re.compile(expression(_WORDS["behind_results"]))
 _CLAUSE_END: Final = re.compile(r"[.,;!?](?=\s|$)|\n")
 _SENTENCE_END: Final = re.compile(r"[.:](?=\s)|\n")
 _BRACKETS: Final = re.compile(r"\([^()]*\)")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import isclose, log10, nan
 from typing import Final
 
+from gradewire_proto.final_answer.words import expression
 from gradewire_server.metrics.correctness.words import VOCABULARY
 from gradewire_server.metrics.values.dates import Date, DatePrecision, Time
 from gradewire_server.metrics.values.matching import ValueMatcher, as_quantity, coarser
@@ -20,12 +21,8 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 _DIGIT: Final = re.compile(r"\d")
 
 
-def _any_of(words: str) -> str:
-    return "|".join(sorted(words.split(), key=len, reverse=True))
-
-
 _NEGATIVE: Final = frozenset(_WORDS["negative"].split())
-_ASKS_FOR_SIZE: Final = re.compile(rf"\b(?:{_any_of(_WORDS['asks_for_size'])})\w*", re.IGNORECASE)
+_ASKS_FOR_SIZE: Final = re.compile(expression(_WORDS["asks_for_size"].split(), end=""), re.IGNORECASE)
 _POLES: Final = {
     word: frozenset(other for pair in _WORDS["poles"] if word in pair for other in pair if other != word)
     for word in {word for pair in _WORDS["poles"] for word in pair}
@@ -36,9 +33,7 @@ _BOTH_SIGNS_SAID: Final = re.compile(r"\+/-|\bplus[ -](?:or|and|/)[ -]minus\b|\b
 _COUNTS: Final = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
 _PREFIXES: Final = frozenset("fpnu\u03bcmcdhkgt")
 _PERIODS: Final = {word: period for period, words in _WORDS["periods"].items() for word in words.split()}
-_RATE: Final = re.compile(
-    rf"\s*(?:(?:a|an|per|each|every)\s+|/\s?)?({_any_of(' '.join(_WORDS['periods'].values()))})\b"
-)
+_RATE: Final = re.compile(rf"\s*(?:(?:a|an|per|each|every)\s+|/\s?)?({expression(_PERIODS)})")
 _MAX_DAYS_OF_YEAR: Final = 372
 _DAYS_OF_DECADE: Final = 9 * _MAX_DAYS_OF_YEAR
 _HALF_DAY: Final = 720
@@ -50,14 +45,14 @@ _LARGE: Final = 1e6
 """Minimum size of numbers that texts round down: "over 4 million"."""
 
 _BOUND_BEFORE: Final = re.compile(
-    rf"\b({_any_of(_WORDS['bounds'])}|{'|'.join(_WORDS['phrases_before'])}|\w+er als)\s+(?:the\s+)?$"
+    rf"({expression((*_WORDS['bounds'].split(), *_WORDS['phrases_before']))}|\b\w+er als)\s+(?:the\s+)?$"
 )
 _BOUND_BEHIND: Final = re.compile(r"\s*(?:[^\W\d_]+\s+)?or\s+(?:more|less|fewer|(?!other)\w{2,}er)\b")
 _WORDS_BETWEEN: Final = r"(?:(?!is\b|was\b|are\b)[^\W\d][\w']*,?\s+)"
 _RELATED_BEFORE: Final = re.compile(
     rf"(?:\b(?<!rather )(?<!other )(?:than|beyond|outside)\s+{_WORDS_BETWEEN}{{0,3}}"
-    rf"|\b(?:{_any_of(_WORDS['multiples'])})\s+(?:as\s+\w+\s+as\s+)?"
-    rf"(?:(?:{_any_of(_WORDS['behind_multiples'])})\s+{_WORDS_BETWEEN}{{0,4}}|{_WORDS_BETWEEN}?(?:que|als|wie)\s+)?"
+    rf"|{expression(_WORDS['multiples'].split())}\s+(?:as\s+\w+\s+as\s+)?"
+    rf"(?:{expression(_WORDS['behind_multiples'].split())}\s+{_WORDS_BETWEEN}{{0,4}}|{_WORDS_BETWEEN}?(?:que|als|wie)\s+)?"
     r"|\bas\s+\w+(?:\s+\w+)?\s+as\s+(?:[\w']+,?\s+){0,3}"
     r"|\w+s\s+(?:above|below|before|after|over|under|behind|ahead of|off|short of)\s+(?:(?:the|\w+'s)\s+)?"
     r"|\bthan\b[^.;!?]{0,40},\s+(?:who|which|that)\s+\w+\s+)$"
@@ -77,7 +72,7 @@ _AMOUNT_BEFORE: Final = re.compile(r"(?:\d|\b(?:million|thousand|hundred|few|sev
 _NOUN_BEHIND: Final = re.compile(r"\s+[^\W\d_]")
 _TAG_END: Final = re.compile(r"</?\w+\s*$")
 """A tag whose ">" was read as a relation."""
-_ASKS_FOR_BOUND: Final = re.compile(rf"\b(?:{_any_of(_WORDS['asks_for_bound'])})\b", re.IGNORECASE)
+_ASKS_FOR_BOUND: Final = re.compile(expression(_WORDS["asks_for_bound"].split()), re.IGNORECASE)
 
 
 def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]) -> dict[str, float]:

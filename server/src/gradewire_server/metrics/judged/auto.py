@@ -75,7 +75,7 @@ class Auto:
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {found}"))
         fit, band = found[0], found[0].band(parameters)
         matched = yield from _EXACT_MATCH.score(item, ExactMatch.parameters_type(), NO_MODEL)
-        if matched.correct and is_literal(item, matched):
+        if matched.correct and is_literal(item.prediction, item.references[matched.matched_reference or 0]):
             cheap = _Cheap("exact_match", matched, EXACT)
         else:
             own = CorrectnessParameters(parameters.model, CONFIDENCE_OF_FITS)
@@ -95,15 +95,14 @@ class Auto:
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 
 
-def is_literal(item: Item, matched: MetricResult) -> bool:
-    """Return True if an exact match needs no second look.
+def is_literal(prediction: str, reference: str) -> bool:
+    """Return True if an exact match needs no second look. Fits of `auto` count only such a match as exact.
 
     The normal form of `exact_match` drops signs, points, slashes and case, which mean something in numbers, codes and
     symbols: "-5", "3.14", "CO". The texts must be equal apart from blanks, an article, quotes and a final full stop,
     and in symbols of up to three letters also in case.
     """
-    texts = (item.prediction, item.references[matched.matched_reference or 0])
-    said, wanted = (_ARTICLE.sub("", " ".join(text.split()).strip(_AROUND)) for text in texts)
+    said, wanted = (_ARTICLE.sub("", " ".join(text.split()).strip(_AROUND)) for text in (prediction, reference))
     return said == wanted or (
         said.casefold() == wanted.casefold() and _SYMBOL.fullmatch(said) is None and _SYMBOL.fullmatch(wanted) is None
     )

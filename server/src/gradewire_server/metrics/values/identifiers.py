@@ -10,6 +10,7 @@ from typing import Final
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
+from gradewire_proto.final_answer.words import expression
 from gradewire_server.metrics.values.tokens import DIGITS, VOCABULARY, plain
 
 _WORDS: Final = VOCABULARY["identifiers"]
@@ -25,13 +26,10 @@ _MIN_SIMILARITY: Final = 60.0
 """Minimum similarity, 0 to 100, of other code in an answer to a reference's code."""
 
 
-def _any_of(words: str) -> str:
-    return "|".join(re.escape(word).replace("_", r"\s") for word in sorted(words.split(), key=len, reverse=True))
-
-
-_ASKED: Final = re.compile(rf"\b(?:{_any_of(_WORDS['asked'])})s?\b", re.IGNORECASE)
-_CODE_ASKED: Final = re.compile(rf"\b(?:{_any_of(_WORDS['code_asked'])})s?\b", re.IGNORECASE)
-_SYMBOL_ASKED: Final = re.compile(rf"\b(?:{_any_of(_WORDS['symbol_asked'])})s?\b", re.IGNORECASE)
+_ASKED, _CODE_ASKED, _SYMBOL_ASKED = (
+    re.compile(expression((word.replace("_", " ") for word in _WORDS[kind].split()), end=r"s?(?!\w)"), re.IGNORECASE)
+    for kind in ("asked", "code_asked", "symbol_asked")
+)
 _AMOUNT_ASKED: Final = re.compile(
     r"\b(?:how (?:many|much|long|old|far|often)|number of|when|release date"
     r"|(?:what|which) (?:year|date|day|month|time))\b",
