@@ -115,9 +115,7 @@ def read_cheap(data: Path, scores: Path, held_out: Mapping[str, float] | None = 
 
 
 def _is_literal(row: Row, results: Mapping[str, Any]) -> bool:
-    matched = results[EXACT]
-    reference = row["references"][matched.get("matched_reference", 0)]
-    return matched["score"] == 1 and is_literal(row["prediction"], reference)
+    return results[EXACT]["score"] == 1 and is_literal(row["prediction"], row["references"])
 
 
 def read_judge(scores: Path) -> tuple[dict[str, tuple[float, float]], str]:

@@ -1,7 +1,7 @@
 """Read and write built models' fits in this process."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,11 +50,11 @@ def correctness_features(grader: str = "") -> list[tuple[str, int, float, bool, 
     return [(each.name, each.monotone, each.width, each.rules_out, each.doubts) for each in features_of(grader)]
 
 
-def is_literal(prediction: str, reference: str) -> bool:
+def is_literal(prediction: str, references: Sequence[str]) -> bool:
     """Return True if `auto` takes an exact match of these texts for certain."""
     from gradewire_server.metrics.judged import auto  # noqa: PLC0415 - for fitting alone
 
-    return auto.is_literal(prediction, reference)
+    return auto.is_literal(prediction, references)
 
 
 def default_encoder() -> str:

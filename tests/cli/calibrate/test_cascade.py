@@ -46,7 +46,7 @@ def run(models: Path) -> Run:
 
 
 def scored_rows(
-    models: Path, directory: Path, *, judge: float, count: int = 600, label: str = "lave"
+    models: Path, directory: Path, *, judge: float, count: int = 600, label: str = "lave", reference: str = "B"
 ) -> tuple[Path, Path]:
     """Labelled rows whose probabilities are true, and their scores; the judge is right with the probability `judge`."""
     digest = load_built(models, NAME, graph=False).digest[:12]
@@ -71,7 +71,11 @@ def scored_rows(
             scores = {name: {**scores[name], "line": lines[name]} for name in scores}
         if number == 1:
             scores[label] = {"score": None, "status": "TIMEOUT", "message": "too late"}
-        item = {"question": f"question {number}", "references": ["a", f"B {number}"], "prediction": f"b {number}"}
+        item = {
+            "question": f"question {number}",
+            "references": ["a", f"{reference} {number}"],
+            "prediction": f"b {number}",
+        }
         rows.append({"id": str(number), **item, "label": int(right)})
         outputs.append({"id": str(number), "index": number, "scores": scores})
     file = write_rows(directory / "rows.jsonl", rows)
@@ -164,8 +168,8 @@ def test_exact_matches_are_the_surest_and_denials_the_least_sure(run: Run, model
 def test_an_exact_match_that_is_not_literal_has_the_confidence_of_correctness(
     run: Run, models: Path, tmp_path: Path
 ) -> None:
-    """As in the server, which leaves such a match to `correctness`: "a" and "b 7" are not the same text."""
-    rows, scores = scored_rows(models, tmp_path, judge=0.9)
+    """As in the server, which leaves such a match to `correctness`: no reference is the text of an answer."""
+    rows, scores = scored_rows(models, tmp_path, judge=0.9, reference="-B")
     outputs = [json.loads(line) for line in scores.read_text("utf-8").splitlines()]
     for output in outputs:
         output["scores"]["exact_match"] |= {"score": 1.0, "correct": True, "matched_reference": 0}

@@ -168,8 +168,8 @@ def _is_literal(row: Row, matched: Mapping[str, Any]) -> bool:
     """Return True if `auto` would let exact_match decide: its match is literal."""
     if row.item is None or matched["score"] != 1:
         return False
-    reference = row.item["references"][matched.get("matched_reference", 0)]
-    return bool(server_module("gradewire_cli.server_fits").is_literal(row.item["prediction"], reference))
+    fits = server_module("gradewire_cli.server_fits")
+    return bool(fits.is_literal(row.item["prediction"], row.item["references"]))
 
 
 def _judge_label(metric: Auto) -> str:

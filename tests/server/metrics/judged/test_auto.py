@@ -66,7 +66,8 @@ def test_a_matched_reference_decides_before_anything_is_embedded() -> None:
     ],
 )
 def test_an_exact_match_is_certain_only_if_the_texts_are_equal(prediction: str, reference: str, literal: bool) -> None:  # noqa: FBT001 - a parameter of pytest
-    assert is_literal(prediction, reference) is literal
+    assert is_literal(prediction, [reference]) is literal
+    assert is_literal(prediction, ["something else", reference]) is literal
 
 
 def test_a_match_that_is_not_literal_is_left_to_correctness() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final
@@ -75,7 +76,7 @@ class Auto:
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {found}"))
         fit, band = found[0], found[0].band(parameters)
         matched = yield from _EXACT_MATCH.score(item, ExactMatch.parameters_type(), NO_MODEL)
-        if matched.correct and is_literal(item.prediction, item.references[matched.matched_reference or 0]):
+        if matched.correct and is_literal(item.prediction, item.references):
             cheap = _Cheap("exact_match", matched, EXACT)
         else:
             own = CorrectnessParameters(parameters.model, CONFIDENCE_OF_FITS)
@@ -95,17 +96,29 @@ class Auto:
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
 
 
-def is_literal(prediction: str, reference: str) -> bool:
-    """Return True if an exact match needs no second look. Fits of `auto` count only such a match as exact.
+def is_literal(prediction: str, references: Sequence[str]) -> bool:
+    """Return True if an exact match with one of the references needs no second look.
+
+    Fits of `auto` count only such a match as exact.
 
     The normal form of `exact_match` drops signs, points, slashes and case, which mean something in numbers, codes and
     symbols: "-5", "3.14", "CO". The texts must be equal apart from blanks, an article, quotes and a final full stop,
     and in symbols of up to three letters also in case.
     """
-    said, wanted = (_ARTICLE.sub("", " ".join(text.split()).strip(_AROUND)) for text in (prediction, reference))
-    return said == wanted or (
-        said.casefold() == wanted.casefold() and _SYMBOL.fullmatch(said) is None and _SYMBOL.fullmatch(wanted) is None
+    said = _bare(prediction)
+    return any(
+        said == wanted
+        or (
+            said.casefold() == wanted.casefold()
+            and _SYMBOL.fullmatch(said) is None
+            and _SYMBOL.fullmatch(wanted) is None
+        )
+        for wanted in map(_bare, references)
     )
+
+
+def _bare(text: str) -> str:
+    return _ARTICLE.sub("", " ".join(text.split()).strip(_AROUND))
 
 
 def confidence(said: MetricResult) -> float:
