@@ -13,6 +13,7 @@ from gradewire_proto.choices import SmilePreset
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Rounds
+from gradewire_server.metrics.correctness.asked_roles import role_reversed
 from gradewire_server.metrics.correctness.claims import claim_of
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.hedges import alternatives
@@ -293,6 +294,7 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         **subject_features(question, references, answer),
         "symbol_altered": symbol_altered(references, answer),
         "outcome_reversed": outcome_reversed(question, references, answer),
+        "role_reversed": role_reversed(question, references, answer),
         **verdict_features(question, references, answer),
         **refusal_features(question, references, answer),
         **mention_features(question, references, answer),
