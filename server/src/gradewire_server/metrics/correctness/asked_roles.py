@@ -65,7 +65,7 @@ _MOST_SKIPPED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a question asks about a verb.
+    """The role of a verb that a question asks about.
 
     Attributes:
         for_subject: True if it asks for the subject of the active verb.
@@ -83,7 +83,7 @@ def role_reversed(question: FeatureText, references: Sequence[FeatureText], answ
 
     Examples: "Anna taught Tom" for Tom, after "Who taught Anna?"; "Plato was the teacher of Socrates", after "Who
     was Plato's teacher?"; "Mars is larger than Venus" for Venus, after "Which is larger, Venus or Mars?". An answer
-    that gives the reference the role that was asked for in another sentence has 0.
+    that gives the reference the requested role in another sentence has 0.
     """
     if not 2 < len(answer.words) <= _MOST_WORDS or not question.words:
         return 0.0

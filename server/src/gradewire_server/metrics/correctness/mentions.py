@@ -9,6 +9,7 @@ from math import log1p, nan
 from typing import Final, NamedTuple
 
 from gradewire_proto.final_answer.words import any_of, expression
+from gradewire_server.metrics.correctness.attributions import is_of_another, is_reported
 from gradewire_server.metrics.correctness.words import (
     FUNCTION_WORDS,
     STOP_WORDS,
@@ -82,7 +83,9 @@ _FROM: Final = re.compile(r"\b(?:from|von|aus|de)\s+(?:the\s+)?$")
 _TO: Final = re.compile(r"\s*,?\s*(?:to|nach|a|vers)\s")
 _WITHIN: Final = {"conditional": re.compile(_any("conditions")), "hedged": re.compile(_any("hedges"))}
 _NOT_REJECTED: Final = re.compile(_any("no_rejections"))
-STANCES: Final = ("retracted", "questioned", "contrasted", "related", "quoted", "rejected", "conditional", "hedged")
+STANCES: Final = (
+    *("retracted", "questioned", "contrasted", "related", "quoted", "reported", "rejected", "conditional", "hedged"),
+)
 """Ways in which an answer can mention a reference without stating it."""
 
 _SEPARATOR: Final = re.compile(
@@ -236,6 +239,8 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
             for name, pattern in _BEFORE.items()
         },
     }
+    found["related"] = found["related"] or is_of_another(before, text[left:right], after, own)
+    found["reported"] = is_reported(before, after, own)
     found["rejected"] = found["rejected"] and _NOT_REJECTED.search(before) is None
     return {name: float(found[name]) for name in STANCES}
 
