@@ -95,6 +95,7 @@ LEFT_ALONE = [
     ("Who married Marie Sklodowska?", "Pierre Curie", "Marie Sklodowska married Pierre Curie."),
     ("Which country borders Portugal?", "Spain", "Portugal borders Spain."),
     ("Who sang with Cher?", "Sonny", "Cher sang with Sonny."),
+    ("Who lives next to Paul?", "Nina", "Paul lives next to Nina."),
     # The verb has no subject and object of this kind.
     ("Which film did Chaplin write the music for?", "Limelight", "The music for Limelight was written by Chaplin."),
     ("Who starred in On Golden Pond?", "Henry Fonda", "The movie On Golden Pond starred Henry Fonda."),

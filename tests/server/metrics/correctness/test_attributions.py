@@ -43,6 +43,9 @@ ITSELF = [
     ("How many seats are there?", "12", "a total of 12"),
     ("In which year did it begin?", "1914", "in the summer of 1914"),
     ("Who conducted the concert?", "Karajan", "Herbert von Karajan"),
+    # The question compares.
+    ("Which is bigger, the sun or the moon?", "the sun", "The moon is smaller than the sun."),
+    ("Which is bigger, the sun or the moon?", "the sun", "The sun is bigger."),
     # A plainer mention counts.
     ("Who won the election?", "Obama", "Obama won. Obama's wife was proud."),
 ]

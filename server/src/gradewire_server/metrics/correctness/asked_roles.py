@@ -49,8 +49,8 @@ _OWNER: Final = "zzowner"
 _BREAK: Final = "zzbreak"
 _INTERRUPTS: Final = frozenset({_BREAK, "and"})
 _ENDS_CLAUSE: Final = _AUXILIARIES | SUBORDINATORS | {"after", "before"}
-_JOINT: Final = frozenset({"with", "against"})
-"""Prepositions of those who take the same part: "played against", "sang with"."""
+_JOINT: Final = frozenset({"with", "against", "next", "beside", "opposite", "near", "alongside", "close", "adjacent"})
+"""Words between those who take the same part: "sang with", "sits next to"."""
 _NO_VERB_BEHIND: Final = _DETERMINERS | {_OWNER, _BREAK}
 _BEHIND_NOUN: Final = frozenset((word,) for word in (*_AUXILIARIES, "of"))
 _MARKED: Final = re.compile(r"(?<=\w)'s\b|(?<=s)'(?=\s)")
@@ -230,7 +230,7 @@ def _asked(words: Sequence[str], verb: int) -> _Asked | None:
         asked = _Asked(for_subject=False, others=(related,))
     else:
         asked = _Asked(for_subject=True, others=tuple(_objects(_until_setting(behind))), preposition=preposition)
-    symmetric = not _SYMMETRIC.isdisjoint(verbs) or preposition in _JOINT
+    symmetric = not _SYMMETRIC.isdisjoint(verbs) or not _JOINT.isdisjoint((preposition, *behind[:2]))
     return None if symmetric and preposition != "for" else asked
 
 

@@ -34,6 +34,7 @@ _DEED: Final = re.compile(r"(?:tion|sion|ment|ery|ance|ence|ness|ism|ing|ed|ity|
 _HARMLESS: Final = frozenset(_LISTS["harmless"].split())
 _NOT_READ: Final = re.compile(r" (?:whose|where|relation|related) ")
 """Questions that ask for a relation or a place: the coast of Chile is in Chile."""
+_COMPARES: Final = re.compile(r" (?:[^\W\d_]{2,}(?:er|est)|more|less|most|least) ")
 _SAYS: Final = rf"(?:{_any('says')}|(?:{_any('calls')})\s+(?:him|her|it|them|this|that))"
 # Greedy, so that the last verb counts: "The accused says".
 _SAID_BEFORE: Final = re.compile(
@@ -53,6 +54,11 @@ _SOURCES: Final = frozenset(_LISTS["sources"].split())
 _IN_SPEECH: Final = re.compile(rf"\b(?:{_any('speeches')})\b")
 _NAMES: Final = re.compile(r"\b(?:nick|sur)?names?\b")
 _PLACED: Final = re.compile(r"\b(?:in|from|on|at)\s+(?:[^\W\d_]+\s+)?$")
+
+
+def asks_to_compare(own: str) -> bool:
+    """Return True for a question such as "Which is larger, Venus or Mars?"; "than" is in place in its answers."""
+    return " or " in own and _COMPARES.search(own) is not None
 
 
 def is_of_another(before: str, mention: str, after: str, own: str) -> bool:

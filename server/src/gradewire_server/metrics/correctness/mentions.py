@@ -9,7 +9,7 @@ from math import log1p, nan
 from typing import Final, NamedTuple
 
 from gradewire_proto.final_answer.words import any_of, expression
-from gradewire_server.metrics.correctness.attributions import is_of_another, is_reported
+from gradewire_server.metrics.correctness.attributions import asks_to_compare, is_of_another, is_reported
 from gradewire_server.metrics.correctness.words import (
     FUNCTION_WORDS,
     STOP_WORDS,
@@ -239,7 +239,9 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
             for name, pattern in _BEFORE.items()
         },
     }
-    found["related"] = found["related"] or is_of_another(before, text[left:right], after, own)
+    found["related"] = (found["related"] and not asks_to_compare(own)) or is_of_another(
+        before, text[left:right], after, own
+    )
     found["reported"] = is_reported(before, after, own)
     found["rejected"] = found["rejected"] and _NOT_REJECTED.search(before) is None
     return {name: float(found[name]) for name in STANCES}
