@@ -68,6 +68,13 @@ NOUNS = [
     ("Which country is Lima the capital of?", "Peru", ["It is the capital of Peru."], []),
     ("Who is Mia's brother?", "Leo", ["Mia is Leo's sister, and Leo is Mia's brother."], []),
 ]
+ADJECTIVES = [
+    ("Who is afraid of the dog?", "Mia", ["Mia is afraid of the dog."], ["The dog is afraid of Mia."]),
+    ("Who is Tom jealous of?", "Anna", ["Tom is jealous of Anna."], ["Anna is jealous of Tom."]),
+    ("Which country lies north of Peru?", "Ecuador", ["Peru lies south of Ecuador."], ["Peru lies north of Ecuador."]),
+    ("Which line is parallel to g?", "h7", ["g is parallel to h7."], []),
+    ("Who was the first president of Ghana?", "Nkrumah", ["The first president of Ghana was Nkrumah."], []),
+]
 COMPARISONS = [
     (
         "Which is larger, a koala or a wombat?",
@@ -89,7 +96,7 @@ COMPARISONS = [
         ["Mercury is larger than Mars."],
     ),
 ]
-CASES = [*VERBS, *NOUNS, *COMPARISONS]
+CASES = [*VERBS, *NOUNS, *ADJECTIVES, *COMPARISONS]
 LEFT_ALONE = [
     # It holds both ways.
     ("Who married Marie Sklodowska?", "Pierre Curie", "Marie Sklodowska married Pierre Curie."),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final, Self
 
 from gradewire_server.metrics.correctness.roles import SUBORDINATORS
@@ -26,6 +26,7 @@ _MOST_WORDS: Final = 60
 """Maximum number of words of an answer. Longer prose hardly ever exchanges roles, and takes longer to read."""
 _MOST_QUESTION_CHARACTERS: Final = 400
 _MOST_WANTED_WORDS: Final = 6
+_MOST_SPOKEN: Final = 6
 _MOST_CACHED: Final = 64
 _LISTS: Final = VOCABULARY["asked_roles"]
 
@@ -49,10 +50,13 @@ _OWNER: Final = "zzowner"
 _BREAK: Final = "zzbreak"
 _INTERRUPTS: Final = frozenset({_BREAK, "and"})
 _ENDS_CLAUSE: Final = _AUXILIARIES | SUBORDINATORS | {"after", "before"}
+_BEHIND_ADJECTIVE: Final = frozenset({"of", "to", "on", "for", "from", "about"})
 _JOINT: Final = frozenset({"with", "against", "next", "beside", "opposite", "near", "alongside", "close", "adjacent"})
 """Words between those who take the same part: "sang with", "sits next to"."""
 _NO_VERB_BEHIND: Final = _DETERMINERS | {_OWNER, _BREAK}
 _BEHIND_NOUN: Final = frozenset((word,) for word in (*_AUXILIARIES, "of"))
+_NO_ADJECTIVES: Final = FUNCTION_WORDS | _SYMMETRIC | _NO_RELATIONS | _JOINT
+_BEHIND_NAMED: Final = frozenset((word,) for word in _ASKS)
 _MARKED: Final = re.compile(r"(?<=\w)'s\b|(?<=s)'(?=\s)")
 _BREAKS: Final = re.compile(r"[,:](?!\w)|\((?!\))|(?<!\()\)|\u2014|\s[\u2013-]\s")
 _SENTENCE_END: Final = re.compile(
@@ -172,6 +176,7 @@ def _readings(words: Sequence[str], sentence: _Sentence, wanted: frozenset[str])
                 yield found != asked.for_subject
     if _OWNER in words or "of" in words:
         yield from _relations(words, sentence.lemmas, wanted)
+    yield from _predicates(words, sentence, wanted)
     if "than" in sentence.words:
         compared = _compared(words, sentence, wanted)
         if compared is not None:
@@ -198,7 +203,7 @@ def _shared_verb(words: Sequence[str], verbs: Mapping[str, Sequence[int]]) -> tu
         is_base = word in lemmas
         if (has_auxiliary and not is_base) or (before == "what" and is_base):
             continue
-        found = tuple(sorted({spoken for lemma in lemmas for spoken in verbs.get(lemma, ())}))
+        found = tuple(sorted({spoken for lemma in lemmas for spoken in verbs.get(lemma, ())}))[:_MOST_SPOKEN]
         if found or not is_base:
             return place if found else None, found
     return None, ()
@@ -372,6 +377,29 @@ def _relations(words: Sequence[str], lemmas: Sequence[str], wanted: frozenset[st
             yield False
         elif wanted <= owner and not owners.isdisjoint(lemmas):
             yield True
+
+
+def _predicates(words: Sequence[str], sentence: _Sentence, wanted: frozenset[str]) -> Iterator[bool]:
+    """Read adjectives with a preposition: after "Who is afraid of Ann?", "Ann is afraid of Tom" is reversed for Tom."""
+    pairs = {pair: place for place, pair in enumerate(pairwise(words)) if pair[1] in _BEHIND_ADJECTIVE and place > 1}
+    for (word, preposition), place in pairs.items():
+        if (
+            word not in sentence.words
+            or word in _NO_ADJECTIVES
+            or verb_lemmas(word)
+            or words[place + 2 : place + 3] in _BEHIND_NAMED
+        ):
+            continue
+        behind, before = _content(_until_setting(words[place + 2 :])), _content(words[:place]) - {word}
+        others = (behind or before) - wanted
+        for said in range(len(sentence.words) - 2):
+            if sentence.words[said] == word and sentence.words[said + 1] == preposition:
+                left = frozenset(sentence.lemmas[:said])
+                right = frozenset(sentence.lemmas[said + 2 : said + 2 + _MOST_SKIPPED])
+                if wanted <= right and not left.isdisjoint(others) and wanted.isdisjoint(left):
+                    yield bool(behind)
+                elif wanted <= left and not right.isdisjoint(others) and wanted.isdisjoint(right):
+                    yield not behind
 
 
 def _owner_of(noun: str, lemmas: Sequence[str]) -> frozenset[str]:
