@@ -240,7 +240,7 @@ def test_members_of_the_reference_that_are_missing(claim: str, references: tuple
 
 
 def test_which_features_doubt_an_answer() -> None:
-    assert set(STANCES) & DOUBTS == {"retracted", "questioned", "contrasted", "related", "hedged"}
+    assert set(STANCES) & DOUBTS == {"retracted", "questioned", "contrasted", "related", "reported", "hedged"}
     assert {"members_beside", "members_missing"} <= DOUBTS
 
 

@@ -19,6 +19,7 @@ from gradewire_server.metrics.text.normalise import (
     lemmatizer,
     normalise,
     opposites_of,
+    verb_lemmas,
     word_spans,
 )
 
@@ -173,3 +174,10 @@ def test_words_are_the_same_however_long_the_text(text: str, times: int) -> None
 def test_every_character_is_kept_or_deleted_as_a_regular_expression_says(end: int) -> None:
     text = "".join(map(chr, range(end)))
     assert bare_words(text) == re.sub(r"[^\w\s]+", "", text.lower()).split()
+
+
+def test_verbs_have_all_their_lemmas() -> None:
+    assert verb_lemmas("bit") == ("bite",)
+    assert verb_lemmas("found") == ("find", "found")
+    assert verb_lemmas("taught") == ("teach",)
+    assert verb_lemmas("planet") == ()

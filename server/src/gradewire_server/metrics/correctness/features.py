@@ -13,18 +13,18 @@ from gradewire_proto.choices import SmilePreset
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Rounds
+from gradewire_server.metrics.correctness.asked_roles import role_reversed
 from gradewire_server.metrics.correctness.claims import claim_of
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.focus import Focus
 from gradewire_server.metrics.correctness.hedges import alternatives
 from gradewire_server.metrics.correctness.mentions import mention_features, states_elsewhere
-from gradewire_server.metrics.correctness.names import name_altered
 from gradewire_server.metrics.correctness.outcomes import outcome_reversed
 from gradewire_server.metrics.correctness.refusals import refusal_features
 from gradewire_server.metrics.correctness.relations import relation_features
 from gradewire_server.metrics.correctness.results import result_conflict
 from gradewire_server.metrics.correctness.subjects import subject_features
-from gradewire_server.metrics.correctness.symbols import symbol_altered
+from gradewire_server.metrics.correctness.symbols import name_altered, symbol_altered
 from gradewire_server.metrics.correctness.value_readings import value_doubts
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
@@ -304,6 +304,7 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         "symbol_altered": symbol_altered(references, answer),
         "name_altered": name_altered(question, references, said, answer),
         "outcome_reversed": outcome_reversed(question, references, focus.statement),
+        "role_reversed": role_reversed(question, references, focus.surroundings),
         **verdict_features(question, references, focus.statement),
         **refusal_features(question, references, answer),
         **mention_features(question, references, answer, focus),

@@ -10,6 +10,7 @@ from math import log1p, nan
 from typing import Final, NamedTuple
 
 from gradewire_proto.final_answer.words import any_of, expression
+from gradewire_server.metrics.correctness.attributions import asks_to_compare, is_of_another, is_reported
 from gradewire_server.metrics.correctness.focus import Focus
 from gradewire_server.metrics.correctness.words import (
     FUNCTION_WORDS,
@@ -92,7 +93,9 @@ _DENIED_BEFORE: Final = re.compile(
     rf"{_ARTICLES}{{0,2}}$"
 )
 _NOT_REJECTED: Final = re.compile(_any("no_rejections"))
-STANCES: Final = ("retracted", "questioned", "contrasted", "related", "quoted", "rejected", "conditional", "hedged")
+STANCES: Final = (
+    *("retracted", "questioned", "contrasted", "related", "quoted", "reported", "rejected", "conditional", "hedged"),
+)
 """Ways in which an answer can mention a reference without stating it."""
 
 _SEPARATOR: Final = re.compile(
@@ -280,6 +283,10 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
             for name, pattern in _BEFORE.items()
         },
     }
+    found["related"] = (found["related"] and not asks_to_compare(own)) or is_of_another(
+        before, text[left:right], after, own
+    )
+    found["reported"] = is_reported(before, after, own)
     found["rejected"] = found["rejected"] and _NOT_REJECTED.search(before) is None
     return {name: float(found[name]) for name in STANCES}
 

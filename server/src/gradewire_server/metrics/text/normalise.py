@@ -62,6 +62,12 @@ def lemmatizer() -> Callable[[str, str], str]:
     return lemma_table().get
 
 
+def verb_lemmas(word: str) -> tuple[str, ...]:
+    """Return the lemmas of a lower-case word as a verb: "find" and "found" for "found", none for "planet"."""
+    lemmas = _lemmas_by_part_of_speech()["verb"].get(word, "")
+    return tuple(lemmas.split("/")) if lemmas else ()
+
+
 _PREFIXES: Final = ("non", "un")
 """Prefixes that negate any word of at least five letters. "in" is not among them because of words like "inform"."""
 _LEAST_LETTERS: Final = 5
