@@ -4,10 +4,10 @@ import re
 from typing import Final
 
 from gradewire_proto.final_answer.assertions import asserted_answer, calculated
-from gradewire_proto.final_answer.chat import unasserted, without_closers
+from gradewire_proto.final_answer.chat import asked_title, unasserted, without_closers
 from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
 from gradewire_proto.final_answer.contrasts import contrast
-from gradewire_proto.final_answer.corrections import MOST_SEARCHED, replacement, retraction
+from gradewire_proto.final_answer.corrections import MOST_SEARCHED, replacement, retraction, without_second_thoughts
 from gradewire_proto.final_answer.found import Found, asserted, bold_in, finish, joined, moved
 from gradewire_proto.final_answer.marks import (
     Statement,
@@ -17,6 +17,7 @@ from gradewire_proto.final_answer.marks import (
     last_key,
     last_tag,
     list_items,
+    without_bullet,
 )
 from gradewire_proto.final_answer.phrases import is_answered, last_phrase
 from gradewire_proto.final_answer.thinking import spoken
@@ -42,6 +43,8 @@ _MOST_READ_INSIDE: Final = 1_500
 """Characters at the end of a tag or value that are searched again, once for each layer."""
 _THOUGHT: Final = re.compile(r"(?<!\w)(?:i|ich|je|j['’]|yo|io|eu|я)(?!\w)|我", re.IGNORECASE)
 _SPEAKERS: Final = re.compile(r"(?:^|[.!?\n]\s)((?:[A-ZÀ-Þ][\w.]{0,15}\s)?[A-ZÀ-Þ]\w{1,15}):\s")
+_TITLES: Final = {"*": "*", "_": "_"}
+"""Marks of italics, in which titles are written."""
 _QUOTES: Final = {'"': '"', "“": "”", "„": "“”", "«": "»", "「": "」", "`": "`"}
 _AND: Final = re.compile(r"\s(?:and|or|und|oder|et|ou|y|o|e)\b")
 
@@ -141,7 +144,7 @@ def _resolve(original: str, text: str, depth: int) -> Found | str:
 def _whole_quotation(original: str) -> Span | None:
     """Return the span inside quotes that enclose the whole text, such as a title; None otherwise."""
     left, right = trimmed(original, 0, len(original))
-    quoted = right - left > 2 and original[right - 1] in _QUOTES.get(original[left], "")
+    quoted = right - left > 2 and original[right - 1] in (_QUOTES | _TITLES).get(original[left], "")
     inside = original[left + 1 : right - 1]
     return None if not quoted or original[left] in inside or original[right - 1] in inside else (left + 1, right - 1)
 
@@ -212,10 +215,15 @@ def _resolve_marks(original: str, text: str, depth: int) -> Found | None:
 
 def _phrase_content(original: str, text: str, left: int, right: int) -> Found | str:
     """Return the answer that follows a phrase: a list, or the first clause of the line."""
-    if (items := list_items(original, left, right)) != []:
+    emphasis = original[right : right + 3]  # at the end of the last item
+    end = right + len(emphasis) - len(emphasis.lstrip("*_"))
+    if (items := list_items(original, left, end, announced=True)) != []:
         return joined(original, items, "phrase")
     line = text.find("\n", left, right)
+    if line >= 0:
+        left = without_bullet(original, left, line)
     left, right = fenced(original, *trimmed(text, left, right if line < 0 else line))
+    left = without_second_thoughts(text, left, right)
     if left >= right:
         return "nothing follows the announcement of the answer"
     if (letter := choice(text, *tidied(text, left, right)) or choice(text, left, right)) is not None:
@@ -224,7 +232,12 @@ def _phrase_content(original: str, text: str, left: int, right: int) -> Found | 
         return finish(original, *result, "phrase")
     if _NEGATED.match(text, left, right) is not None and (true_part := contrast(text, left, right)) is not None:
         return finish(original, *asserted_answer(text, *true_part), "correction")
-    narrow = bold_in(original, left, right) or _quoted(original, left, right) or first_clause(text, left, right)
+    narrow = (
+        bold_in(original, left, right)
+        or asked_title(original, left, right)
+        or _quoted(original, left, right)
+        or first_clause(text, left, right)
+    )
     return finish(original, *narrow, "phrase")
 
 

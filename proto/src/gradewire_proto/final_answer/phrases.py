@@ -325,7 +325,8 @@ def _letters(text: str) -> Iterator[Statement]:
 def _headings(text: str, original: str) -> Iterator[Statement]:
     """Yield statements that begin after a heading, `####` or the reply to a question ("A:")."""
     for match in _HEADING.finditer(text):
-        if (content := _content(text, match.end())) is not None:
+        # From the line break on, so that all lines of a list follow.
+        if (content := _content(text, match.end() - 1)) is not None:
             yield Statement(match.start(), *content, "phrase", 2 if match["strong"] else 1)
     for match in _HASHES.finditer(original):
         content = _content(text, match.end())
