@@ -1,11 +1,13 @@
 """The public function: find the final answer that a completion asserts."""
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from gradewire_proto.final_answer.assertions import asserted_answer, calculated
 from gradewire_proto.final_answer.chat import asked_title, unasserted, without_closers
 from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
+from gradewire_proto.final_answer.confidence import IN_NOTHING, confidence
 from gradewire_proto.final_answer.contrasts import contrast
 from gradewire_proto.final_answer.corrections import MOST_SEARCHED, replacement, retraction, without_second_thoughts
 from gradewire_proto.final_answer.found import Found, asserted, bold_in, finish, joined, moved
@@ -22,7 +24,7 @@ from gradewire_proto.final_answer.marks import (
 from gradewire_proto.final_answer.phrases import is_answered, last_phrase
 from gradewire_proto.final_answer.thinking import spoken
 from gradewire_proto.final_answer.turns import turn, without_next_question
-from gradewire_proto.final_answer.types import CONFIDENCE, MAX_READ_CHARACTERS, FinalAnswer, Span
+from gradewire_proto.final_answer.types import MAX_READ_CHARACTERS, FinalAnswer, Span
 from gradewire_proto.final_answer.unmarked import lone_line, unmarked, whole
 
 _STRUCK: Final = re.compile(
@@ -39,6 +41,7 @@ _MOST_CONTRASTED: Final = 4
 """Sentences of a text that are searched for a contrast. In a longer text only its last two contrast an answer."""
 _MOST_PLAIN: Final = 5_000
 """Characters at the end of a text in which emphasis is looked for; phrases and corrections need fewer."""
+_MOST_COMPARED: Final = 200
 _MOST_READ_INSIDE: Final = 1_500
 """Characters at the end of a tag or value that are searched again, once for each layer."""
 _THOUGHT: Final = re.compile(r"(?<!\w)(?:i|ich|je|j['’]|yo|io|eu|я)(?!\w)|我", re.IGNORECASE)
@@ -84,15 +87,19 @@ def find_final_answer(completion: str) -> FinalAnswer:
     right = without_next_question(text, left, right, is_answered)
     left, right = fenced(text, left, right)
     original = text[left:right]
-    found = _resolve(original, _plain(original), 0)
-    return _nothing(found) if isinstance(found, str) else _answer(original, found, offset + left)
+    plain = _plain(original)
+    statement = _last_statement(plain, original)
+    found = _resolve(original, plain, statement, 0)
+    if isinstance(found, str):
+        return _nothing(found)
+    return _answer(original, found, offset + left, confidence(original, found, statement))
 
 
 def _nothing(reason: str) -> FinalAnswer:
-    return FinalAnswer("", "nothing", None, None, CONFIDENCE["nothing"], reason)
+    return FinalAnswer("", "nothing", None, None, IN_NOTHING, reason)
 
 
-def _answer(original: str, found: Found, offset: int) -> FinalAnswer:
+def _answer(original: str, found: Found, offset: int, certainty: float) -> FinalAnswer:
     left, right = found.left, found.right
     text = found.text
     if text is None and right - left <= _MOST_PLAIN and _STRUCK.search(original, left, right) is not None:
@@ -101,10 +108,9 @@ def _answer(original: str, found: Found, offset: int) -> FinalAnswer:
         text = kept[inner[0] : inner[1]]
     if not (original[left:right] if text is None else text).strip():
         return _nothing(f"the {found.position} answer is empty")
-    confidence = CONFIDENCE[found.position]
     if text is not None:
-        return FinalAnswer(text.strip(), found.position, None, None, confidence)
-    return FinalAnswer(original[left:right], found.position, offset + left, offset + right, confidence)
+        return FinalAnswer(text.strip(), found.position, None, None, certainty)
+    return FinalAnswer(original[left:right], found.position, offset + left, offset + right, certainty)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -120,10 +126,9 @@ def _plain(text: str) -> str:
     return before + _EMPHASIS.sub(_blank, text)
 
 
-def _resolve(original: str, text: str, depth: int) -> Found | str:
-    """Find the answer in a spoken text; return the reason if it has no answer."""
+def _resolve(original: str, text: str, statement: Statement | None, depth: int) -> Found | str:
+    """Find the answer in a spoken text with its last marked statement; return the reason if it has no answer."""
     end = without_closers(text)
-    statement = _last_statement(text, original)
     if statement is not None and statement.force == 2:
         return _stated(original, text, statement, end, depth)
     if statement is None and (lone := lone_line(original, text, end)) is not None:
@@ -159,7 +164,22 @@ def _last_statement(text: str, original: str) -> Statement | None:
         return container or phrase
     if container.start <= phrase.start < container.right:
         return container  # the phrase stands inside; the content is searched again
-    return max(container, phrase, key=lambda each: (each.force, each.start))
+    last = max(container, phrase, key=lambda each: (each.force, each.start))
+    contested = phrase.contested or (
+        container.force == phrase.force and not _shares_content(text, original, container, phrase)
+    )
+    return replace(last, contested=contested)
+
+
+def _shares_content(text: str, original: str, container: Statement, phrase: Statement) -> bool:
+    """Return True if the content of a box, tag or key and the beginning of a phrase's answer are equal, or overlap."""
+    left, right = first_clause(text, phrase.left, phrase.right)
+    if left <= container.start < right:
+        return True
+    content = container.value or original[container.left : container.right]
+    said = text[left:right]
+    words, others = (set(re.findall(r"\w+", each.lower())) for each in (content[:_MOST_COMPARED], said))
+    return not words or not others or words <= others or others <= words
 
 
 def _is_last(text: str, statement: Statement, end: int) -> bool:
@@ -189,7 +209,8 @@ def _contained(original: str, text: str, statement: Statement, depth: int) -> Fo
     position = statement.position
     if depth < _LAYERS and position in {"tagged", "json"}:
         begin = max(left, right - _MOST_READ_INSIDE)
-        inner = _resolve(original[begin:right], text[begin:right], depth + 1)
+        inner_original, inner_text = original[begin:right], text[begin:right]
+        inner = _resolve(inner_original, inner_text, _last_statement(inner_text, inner_original), depth + 1)
         if isinstance(inner, Found) and inner.position not in {"whole", "line", "calculation"}:
             return moved(inner, begin)
     left, right = fenced(original, *trimmed(original, left, right))

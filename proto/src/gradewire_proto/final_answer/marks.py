@@ -87,6 +87,7 @@ class Statement:
         position: The kind of the mark.
         force: 2 if the mark stands for a final answer, 1 if it may also mark something else.
         value: The content with its escapes decoded, if this differs from the text; otherwise None.
+        contested: True if another mark that stands for a final answer has another content.
     """
 
     start: int
@@ -95,6 +96,7 @@ class Statement:
     position: Position
     force: int = 2
     value: str | None = None
+    contested: bool = False
 
 
 def last_box(text: str) -> Statement | None:
