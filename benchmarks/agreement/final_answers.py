@@ -1,4 +1,4 @@
-"""Count the right final answers in `examples/final_answers`, by kind, language and position, and measure their cost."""
+"""Count the right final answers in `examples/final_answers` by kind, language, position, confidence; measure cost."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parents[2] / "examples" / "final_answers"
 
+BANDS = ((0.95, "0.95 to 1"), (0.8, "0.8 to 0.95"), (0.6, "0.6 to 0.8"), (0, "below 0.6"))
+
 
 def read(half: str) -> list[dict[str, Any]]:
     """Return the rows of a half."""
@@ -36,13 +38,15 @@ def is_right(row: Mapping[str, Any], text: str) -> bool:
 
 
 def counts(rows: Sequence[Mapping[str, Any]], found: Sequence[FinalAnswer]) -> dict[str, dict[str, list[int]]]:
-    """Return right and all answers by kind, by language and by position."""
+    """Return right and all answers by kind, by language, by position and by band of confidence."""
     tables: dict[str, dict[str, list[int]]] = {
-        name: defaultdict(lambda: [0, 0]) for name in ("kind", "language", "position")
+        name: defaultdict(lambda: [0, 0]) for name in ("kind", "language", "position", "confidence")
     }
     for row, answer in zip(rows, found, strict=True):
         right = is_right(row, answer.text)
-        for name, value in (("kind", row["kind"]), ("language", row["language"]), ("position", answer.position)):
+        band = next(name for least, name in BANDS if answer.confidence >= least)
+        values = {"kind": row["kind"], "language": row["language"], "position": answer.position, "confidence": band}
+        for name, value in values.items():
             tables[name][value][0] += right
             tables[name][value][1] += 1
     return tables

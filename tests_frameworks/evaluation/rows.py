@@ -10,3 +10,6 @@ ITEMS = (
 """One that is right, one that `correctness` calls wrong and is not sure, and one with neither answer nor score."""
 
 ANSWERS = {item.question: item.prediction for item in ITEMS}
+
+COMPLETION = "<think>A dog?</think> No, it is not a dog. The answer is **a cat**."
+"""What a reasoning model says: `exact_match` with "a cat" is 1 of its final answer, and 0 of the whole."""

@@ -6,7 +6,7 @@ from deepeval.errors import MissingTestCaseParamsError
 from deepeval.evaluate import AsyncConfig, CacheConfig, DisplayConfig, ErrorConfig
 from deepeval.test_case import LLMTestCase
 from deepeval.test_run import MetricData
-from tests_frameworks.evaluation.rows import ITEMS
+from tests_frameworks.evaluation.rows import COMPLETION, ITEMS
 
 from gradewire.integrations.evaluation.deepeval import GradewireMetric
 
@@ -81,3 +81,11 @@ def test_all_references_count_and_the_breakdown_tells_which_line_gave_the_score(
     assert metric.is_successful()
     assert metric.score_breakdown["metric_line"].startswith("exact_match/")
     assert metric.score_breakdown["matched_reference"] == 1
+
+
+@pytest.mark.parametrize(("extraction", "score"), [(None, 0.0), ("auto", 1.0)])
+def test_the_final_answer_of_a_completion_is_graded_if_asked_for(extraction: Any, score: float) -> None:
+    case = LLMTestCase(name="0", input="What sleeps?", actual_output=COMPLETION, expected_output="a cat")
+    (told,) = run(GradewireMetric("exact_match", extraction=extraction), [case])
+
+    assert told.metrics_data[0].score == score

@@ -3,7 +3,7 @@ from typing import Any
 
 import evaluate
 import pytest
-from tests_frameworks.evaluation.rows import ITEMS
+from tests_frameworks.evaluation.rows import COMPLETION, ITEMS
 
 from gradewire.integrations.evaluation.hugging_face import GradewireMetric
 
@@ -53,3 +53,10 @@ def test_without_a_server_the_mean_is_none(nobody: str, cache: str) -> None:
     result = metric.compute(predictions=PREDICTIONS, references=REFERENCES)
 
     assert (result["gradewire"], result["gradewire_unscored"]) == (None, len(ITEMS))
+
+
+@pytest.mark.parametrize(("extraction", "score"), [(None, 0.0), ("auto", 1.0)])
+def test_the_final_answer_of_a_completion_is_graded_if_asked_for(extraction: Any, score: float, cache: str) -> None:
+    metric = GradewireMetric("exact_match", extraction=extraction, cache_dir=cache)
+
+    assert metric.compute(predictions=[COMPLETION], references=["a cat"])["gradewire"] == score

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langfuse import Langfuse
-from tests_frameworks.evaluation.rows import ANSWERS, ITEMS
+from tests_frameworks.evaluation.rows import ANSWERS, COMPLETION, ITEMS
 
 from gradewire.integrations.evaluation.langfuse import gradewire_evaluator
 
@@ -113,3 +113,11 @@ def test_without_a_server_no_item_has_a_number(client: Langfuse, nobody: str) ->
 
 def test_an_item_without_an_expected_output_has_no_score_at_all(client: Langfuse) -> None:
     assert run(client, gradewire_evaluator(), [{"input": ITEMS[0].question}]) == [{}]
+
+
+@pytest.mark.parametrize(("extraction", "score"), [(None, 0.0), ("auto", 1.0)])
+async def test_the_final_answer_of_a_completion_is_graded_if_asked_for(extraction: Any, score: float) -> None:
+    evaluator = gradewire_evaluator("exact_match", extraction=extraction)
+
+    number, _ = await evaluator(input="What sleeps?", output=COMPLETION, expected_output="a cat")
+    assert number.value == score

@@ -5,7 +5,7 @@ from typing import Any
 import mlflow
 import pytest
 from mlflow.entities import Feedback
-from tests_frameworks.evaluation.rows import ANSWERS, ITEMS
+from tests_frameworks.evaluation.rows import ANSWERS, COMPLETION, ITEMS
 
 from gradewire.integrations.evaluation.mlflow import GradewireScorer
 
@@ -59,3 +59,10 @@ def test_called_alone_it_takes_one_reference_and_names_what_it_lacks() -> None:
     assert scorer(outputs="cat", expectations={"expected_response": "cat"}).value == 1.0
     with pytest.raises(ValueError, match="expectations has no references: give one of references, expected_response"):
         scorer(outputs="cat", expectations={"golds": "cat"})
+
+
+@pytest.mark.parametrize(("extraction", "score"), [(None, 0.0), ("auto", 1.0)])
+def test_the_final_answer_of_a_completion_is_graded_if_asked_for(extraction: Any, score: float) -> None:
+    scorer = GradewireScorer(metric="exact_match", extraction=extraction)
+
+    assert scorer(outputs=COMPLETION, expectations={"references": ["a cat"]}).value == score

@@ -3,7 +3,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from phoenix.evals import async_evaluate_dataframe, evaluate_dataframe
-from tests_frameworks.evaluation.rows import ITEMS
+from tests_frameworks.evaluation.rows import COMPLETION, ITEMS
 
 from gradewire.integrations.evaluation.phoenix import GradewireEvaluator
 
@@ -46,3 +46,11 @@ def test_without_a_server_no_row_has_a_score(nobody: str) -> None:
     for told in scores(evaluate_dataframe(FRAME, [evaluator], hide_tqdm_bar=True)):
         assert told.get("score") is None
         assert told["metadata"]["error_type"] == "ServerUnreachable"
+
+
+@pytest.mark.parametrize(("extraction", "score"), [(None, 0.0), ("auto", 1.0)])
+def test_the_final_answer_of_a_completion_is_graded_if_asked_for(extraction: Any, score: float) -> None:
+    evaluator = GradewireEvaluator("exact_match", extraction=extraction)
+
+    (told,) = evaluator.evaluate({"output": COMPLETION, "expected": ["a cat"]})
+    assert told.score == score

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 import weave
-from tests_frameworks.evaluation.rows import ANSWERS, ITEMS
+from tests_frameworks.evaluation.rows import ANSWERS, COMPLETION, ITEMS
 
 from gradewire.integrations.evaluation.weave import GradewireScorer
 
@@ -43,3 +43,10 @@ async def test_without_a_server_there_is_no_mean(nobody: str) -> None:
     summary = await run(GradewireScorer(address=nobody, deadline_s=0.3))
 
     assert not {"score", "right"} & set(summary or {})
+
+
+@pytest.mark.parametrize(("extraction", "score"), [(None, 0.0), ("auto", 1.0)])
+async def test_the_final_answer_of_a_completion_is_graded_if_asked_for(extraction: Any, score: float) -> None:
+    scorer = GradewireScorer(metric="exact_match", extraction=extraction)
+
+    assert (await scorer.score(output=COMPLETION, references=["a cat"]))["score"] == score

@@ -348,3 +348,87 @@ def test_an_explicit_retraction_or_a_short_answer_of_the_same_type_replaces_a_ma
 ) -> None:
     found = find_final_answer(completion)
     assert (found.text, found.position) == (answer, "correction")
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("Answer: Actually, it's 12", "12"),
+        ("Answer: Wait, it's 12", "12"),
+        ("Answer: 10. Actually, it's 12", "12"),
+        ("Answer: Hmm, actually 12", "12"),
+        ("Answer: No wait, 12", "12"),
+        ("Answer: Actually 12.", "12"),
+        ("The answer is: actually, 12", "12"),
+        ("Final answer: Sorry, I mean Paris", "Paris"),
+        ("Antwort: Eigentlich ist es 12", "12"),
+        ("Antwort: Nein, Moment, 12", "12"),
+        ("Réponse : En fait, c'est 12", "12"),
+        ("Respuesta: En realidad, es 12", "12"),
+        ("Risposta: In realtà è 12", "12"),
+        ("Resposta: Na verdade, é 12", "12"),
+        ("答案：其实是12", "12"),
+        ("答案：不对，是12", "12"),
+        ("Answer: 10, no, 12", "12"),
+        ("Answer: well, it's 12", "12"),
+        ("**Answer:** Actually, it's **12**", "12"),
+        ("Answer: Correction: 12", "12"),
+        ("Answer: Oops, 12", "12"),
+        ("Answer: Actually, it is Paris, not Lyon", "Paris"),
+        ("Answer: Let me think, it's 12", "12"),
+        ("Answer: Actually, no: 12", "12"),
+        ("Answer: Actually, the answer is 12", "12"),
+        ("Answer: Actually, they are 12 and 15", "12 and 15"),
+        ("Ответ: На самом деле, 12", "12"),
+        ("Antwoord: Eigenlijk is het 12", "12"),
+        ("Answer: Hold on, it's Marie Curie.", "Marie Curie"),
+        ("Answer: Hmm, it's 12", "12"),
+        ("Antwort: Moment, das sind 12", "12"),
+        ("Respuesta: Espera, son 12", "12"),
+        ("Réponse : Attendez, c'est Lyon", "Lyon"),
+        ("Answer: Actually, Marie Curie", "Marie Curie"),
+        ("Answer: Wait, no, it's 12", "12"),
+        ("The answer is actually 12", "12"),
+        ("Answer: In fact, 12 apples", "12 apples"),
+        ("Odpowiedź: Właściwie to jest 12", "12"),
+        ("Answer: Scratch that, it's 12", "12"),
+        ("Answer: Actually, (B)", "B"),
+        ("Answer: Actually, it's B", "B"),
+        ("Answer: actually, it must be the Danube because it is longer", "the Danube"),
+        ("答え：実は12", "12"),
+        ("Answer: On second thought, 12", "12"),
+        ("Answer: I mean, 12", "12"),
+    ],
+)
+def test_a_second_thought_behind_an_announcement_is_left_out(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("Answer: No, it is not.", "No"),
+        ("Answer: No", "No"),
+        ("Answer: Wait Until Dark", "Wait Until Dark"),
+        ("Answer: Oh, Calcutta!", "Oh, Calcutta"),
+        ("Answer: Actually", "Actually"),
+        ("Answer: It's a Wonderful Life", "It's a Wonderful Life"),
+        ("Answer: Actually, It's a Wonderful Life", "It's a Wonderful Life"),
+        ("Answer: Edit, copy and paste", "Edit, copy and paste"),
+        ("Answer: waiter", "waiter"),
+        ("Answer: actually, it's 12", "12"),
+        ("Answer: Not quite", "Not quite"),
+        ("Antwort: Nein", "Nein"),
+        ("Answer: Oh, Canada", "Oh, Canada"),
+        ("答案：不对", "不对"),
+        ("Answer: No, because it is prime", "No"),
+        ("Answer: Love Actually", "Love Actually"),
+        ("Answer: Well, Texas", "Well, Texas"),
+        ("Answer: Halt", "Halt"),
+        ("Answer: Moment", "Moment"),
+        ("Answer: update", "update"),
+        ("Answer: This Is It", "This Is It"),
+    ],
+)
+def test_words_that_only_look_like_a_second_thought_stay(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

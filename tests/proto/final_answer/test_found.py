@@ -61,3 +61,30 @@ def test_a_list_is_joined_and_moved() -> None:
     found = joined("- red\n- **blue**", [(2, 5), (8, 16)], "whole")
     assert found == Found(2, 16, "whole", "red, blue")
     assert moved(found, 10) == Found(12, 26, "whole", "red, blue")
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [
+        *("[0, 1)", "(2, 5]", "[0, 1]", "(0, 1)", "(-∞, 3]", "[0, ∞)", "]0, 1[", "[2;5[", "]2;5]", "[2; 5)", "[a, b)"),
+        *("[1/2, 3/4)", "(0, 1] ∪ [2, 3)", "x ∈ [0, 1)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "completion",
+    [
+        *("{}", "Answer: {}", "The answer is {}.", "\\boxed{{{}}}", "<answer>{}</answer>", "**{}**", "Answer: ${}$"),
+        *('{{"answer": "{}"}}', "Final answer: `{}`", "Answer: {} because it is continuous there", "Antwort: {}"),
+        *("Réponse : {}", "Respuesta: {}", "The answer is {}, since it is half-open.", "答案：{}", "Answer:\n{}"),
+    ],
+)
+def test_the_brackets_of_an_interval_stay(interval: str, completion: str) -> None:
+    assert find_final_answer(completion.format(interval)).text == interval
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [("Answer: 12)", "12"), ("Answer: f(x, y)", "f(x, y)"), ("Answer: Paris (as we all know, of course)", "Paris")],
+)
+def test_an_open_bracket_around_an_answer_is_left_out(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

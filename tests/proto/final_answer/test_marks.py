@@ -97,3 +97,48 @@ def test_a_nested_value_of_json_is_the_answer(completion: str, answer: str) -> N
 )
 def test_an_object_of_one_value_is_the_answer_unless_a_sentence_contains_it(completion: str, answer: str) -> None:
     assert find_final_answer(completion).text == answer
+
+
+@pytest.mark.parametrize("bullet", ["- {}", "* {}", "{}", "{},", "1. {}", "• {}", "2) {}"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        *("Answer:", "**Answer:**", "The answer is:", "Final answer:", "### Answer", "Antwort:", "Réponse :"),
+        *("Respuesta:", "Risposta:", "答案：", "Ответ:", "The colours are primary.\n\nAnswer:"),
+    ],
+)
+def test_the_whole_list_behind_an_announcement_is_the_answer(head: str, bullet: str) -> None:
+    lines = "\n".join(bullet.format(each) for each in ("red", "green", "blue"))
+    assert find_final_answer(f"{head}\n{lines}").text == "red, green, blue"
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("Answer:\n- Berlin\n- München\n\nI hope this helps!", "Berlin, München"),
+        ("Answer:\nred,\ngreen,\nblue", "red, green, blue"),
+        ("Answer:\n2\n3\n5", "2, 3, 5"),
+        ("Answer:\nx = 2\ny = 3", "x = 2, y = 3"),
+        ("Answer:\n- 12\n- 15", "12, 15"),
+        ("Answer:\n1. Mercury\n2. Venus\n3. Earth\n\nThese are the inner planets.", "Mercury, Venus, Earth"),
+        (
+            "Answer:\n- the Treaty of Guadalupe Hidalgo of 1848 with Mexico\n- the Treaty of Paris",
+            "the Treaty of Guadalupe Hidalgo of 1848 with Mexico, the Treaty of Paris",
+        ),
+        ("Answer:\nParis\nIt is the capital.", "Paris"),
+        ("Answer:\nParis\n\nExplanation: it is.", "Paris"),
+        ("Answer:\n12\nbecause 3 times 4 is 12.", "12"),
+        (
+            "Answer:\n- Paris\n- This follows because the capital of France has been Paris for a very long time.",
+            "Paris",
+        ),
+        ("Antwort:\n- 3 kg Mehl\n- 2 Eier", "3 kg Mehl, 2 Eier"),
+        ("Answer:\n\n* **red**\n* **blue**", "red, blue"),
+        ("答案：\n1. 北京\n2. 上海", "北京, 上海"),
+        ("Answer:\n12. That is all.", "12"),
+        ("First I list them: a, b.\n\nThe answer is:\n- a cat\n- a dog", "a cat, a dog"),
+        ("Answer:\n12 kg\n15 kg", "12 kg, 15 kg"),
+    ],
+)
+def test_lines_behind_an_announcement_are_a_list_or_an_answer_with_prose(completion: str, answer: str) -> None:
+    assert find_final_answer(completion).text == answer

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.engines.programs import Table
 
+from gradewire_proto import final_answer
 from gradewire_proto.choices import GradedAnswer
+from gradewire_proto.final_answer import MAX_READ_CHARACTERS, FinalAnswer, find_final_answer
 from gradewire_proto.metric_parameters import PARAMETERS
 from gradewire_server.domain.items import Item, MetricResult, Status
 from gradewire_server.domain.metric import NO_MODEL, ParameterError
@@ -159,3 +161,24 @@ def test_the_search_is_imported_only_if_a_metric_needs_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["False", "True"]
+
+
+def test_the_metrics_of_a_request_search_a_completion_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def find(completion: str) -> FinalAnswer:
+        searched.append(completion)
+        return find_final_answer(completion)
+
+    monkeypatch.setattr(final_answer, "find_final_answer", find)
+    completions = ["Asked once: the answer is Paris.", "Asked once: the answer is Rome."]
+    for completion in completions:
+        for name in OTHERS:
+            grade(name, completion, ("Paris", "Rome"), answer="final")
+    assert searched == completions
+
+
+def test_only_the_part_that_is_read_is_remembered() -> None:
+    long = "x" * (MAX_READ_CHARACTERS + 10) + " The answer is Paris."
+    assert final(long) == "Paris"
+    assert final(f"<answer>Rome</answer>{long}") == "Paris"

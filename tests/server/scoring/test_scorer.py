@@ -499,8 +499,13 @@ async def test_others_get_their_turn_in_rounds_that_ask_for_nothing(
     assert len(turns) >= 90
 
 
-@pytest.mark.parametrize(("words", "aside"), [(10, False), (1_500, True)])
-async def test_rounds_of_a_long_item_do_not_keep_the_event_loop(engine: HashEngine, words: int, *, aside: bool) -> None:
+@pytest.mark.parametrize(
+    ("words", "answer", "aside"),
+    [(10, "whole", False), (400, "whole", False), (1_500, "whole", True), (10, "final", False), (400, "final", True)],
+)
+async def test_rounds_of_a_long_item_do_not_keep_the_event_loop(
+    engine: HashEngine, words: int, answer: str, *, aside: bool
+) -> None:
     threads: set[int] = set()
 
     class Watched:
@@ -515,7 +520,7 @@ async def test_rounds_of_a_long_item_do_not_keep_the_event_loop(engine: HashEngi
         def prepare(self, *_: Any) -> Any:
             raise NotImplementedError
 
-    request = MetricRequest(Watched(), REGISTRY["exact_match"].parameters_type(), NO_MODEL)
+    request = MetricRequest(Watched(), REGISTRY["exact_match"].parameters_type(answer=answer), NO_MODEL)
     item = Item("1", "", ("a",), "answer " * words)
     results = []
     await Scorer(engine.ports).score([item], [request], emit=lambda *result: results.append(result))

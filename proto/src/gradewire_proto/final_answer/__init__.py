@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gradewire_proto.final_answer.types import CONFIDENCE, MAX_READ_CHARACTERS, FinalAnswer, Position
+from gradewire_proto.final_answer.types import MAX_READ_CHARACTERS, FinalAnswer, Position
 
 if TYPE_CHECKING:
     from gradewire_proto.final_answer.find import find_final_answer
 
-__all__ = ["CONFIDENCE", "MAX_READ_CHARACTERS", "FinalAnswer", "Position", "find_final_answer"]
+__all__ = ["MAX_READ_CHARACTERS", "FinalAnswer", "Position", "find_final_answer"]
 
 
 def __getattr__(name: str) -> Any:

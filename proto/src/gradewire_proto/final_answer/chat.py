@@ -4,10 +4,11 @@ import re
 from typing import Final
 
 from gradewire_proto.final_answer.assertions import asserted_answer
-from gradewire_proto.final_answer.clauses import sentences, tidied, without_end
+from gradewire_proto.final_answer.clauses import sentences, tidied, trimmed, without_end
 from gradewire_proto.final_answer.corrections import retracts
 from gradewire_proto.final_answer.found import Found, finish
 from gradewire_proto.final_answer.marks import Statement, empty_mark
+from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
 _CLOSER: Final = re.compile(
@@ -84,6 +85,42 @@ _FURTHER: Final = re.compile(
 _QUOTED_END: Final = re.compile(r"[\"“„«「`*]{1,2}([^\"“”„«»「」`*\n]{1,60})[\"”“»」`*]{1,2}\s?[.!。]?\s*$")
 
 
+_TITLE_SMALL: Final = (
+    r"(?:an?|the|of|in|on|at|to|and|or|for|by|with|from|as|but|nor|de|la|le|el|di|von|van|der|des|du)(?!\w)"
+)
+_TITLE_WORD: Final = r"[A-ZÀ-Þ\d][\w'’.-]{0,40}"
+_TITLE_TEXT: Final = rf"{_TITLE_WORD}(?:[,:]?\s(?:{_TITLE_SMALL}|{_TITLE_WORD}|[–—-](?=\s))){{2,16}}\s?[?？]"
+_TITLE: Final = re.compile(rf"[\s*_\"“«¿]{{0,4}}{_TITLE_TEXT}[\s*_\"”»]{{0,4}}")
+"""A question of three or more words, all with capitals apart from small ones: "Who Framed Roger Rabbit?"."""
+_LAST_TITLE: Final = re.compile(rf"(?:^|[\s*_\"“«¿])({_TITLE_TEXT})[\s*_\"”».]{{0,4}}\Z")
+_LONGEST_TITLE: Final = 160
+_TITLED: Final = re.compile(
+    rf"(?:{any_of('it_is')}|[^.!?\n]{{1,40}}\s(?:called|titled|entitled|named|heißt|s['’]appelle|se llama|si chiama))\s"
+    r"[\"“«*_]{0,2}(?-i:[A-ZÀ-Þ¿])",
+    re.IGNORECASE,
+)
+_ASKING: Final = re.compile(
+    r"(?:who|what|where|when|why|how|which|whose|are|is|am|do|does|did|can|could|will|would|should|may|shall|wer|was|"
+    r"wo|wie|warum|wann|welche\w?|qui|que|où|quand|comment|pourquoi|est-ce|quo|chi|che|dove|quando|perché|come|"
+    r"кто|что|где|когда|кому|как)(?!\w)|[¿谁什哪]",
+    re.IGNORECASE,
+)
+
+
+def is_title(text: str, left: int, right: int) -> bool:
+    """Return True if a span is a question that is written like a title; one in capitals throughout is not."""
+    return _TITLE.fullmatch(text, left, right) is not None and not text[left:right].isupper()
+
+
+def asked_title(text: str, left: int, right: int) -> Span | None:
+    """Return the span of an announced answer that is a question: a title, or all that is said."""
+    first = next(iter(sentences(text, left, right)), None)
+    if first is None or text[first[1] - 1] not in "?？":
+        return None
+    alone = first[1] == right and _ASKING.match(text, *first) is not None
+    return first if alone or is_title(text, *first) else None
+
+
 def without_closers(text: str) -> int:
     """Return the end of a text without the sentences at its end that only address the reader."""
     end = len(text.rstrip())
@@ -93,6 +130,8 @@ def without_closers(text: str) -> int:
     for _ in range(8):
         paragraph = text.rfind("\n\n", 0, end)
         listed = sentences(text, max(0, end - 1200), end)
+        if paragraph >= 0 and is_title(text, *trimmed(text, paragraph + 2, end)):
+            break
         if (paragraph >= 0 and text[:paragraph].strip() and _addresses(text, paragraph + 2, end)) or (
             0 <= paragraph >= end - 200 and re.fullmatch(r"\s*(?:---+|\*\*\*+)\s*", text[paragraph:end])
         ):
@@ -147,7 +186,7 @@ def unasserted(text: str, end: int, statement: Statement | None) -> str:
         return "the marked answer is empty"
     if statement is None and _OPEN_LABEL.fullmatch(said) is not None and said.rstrip("*_ ").endswith((":", "：")):
         return "nothing follows the announcement of the answer"
-    if _only_asks(text.strip()):
+    if _only_asks(text.strip()) and not is_title(said, 0, len(said)):
         return "the completion asks a question"
     if (
         statement is None
@@ -170,7 +209,11 @@ def _only_asks(text: str) -> bool:
     requested = [_REQUEST.match(said, *span) is not None for span in listed]
     addressed = any(requested) or _YOU.search(said) is not None
     if len(listed) == 1:
-        return asked[0] and _YOU.search(said) is not None
+        if _TITLED.match(said) is not None:
+            return False
+        titled = None if said.isupper() else _LAST_TITLE.search(said, max(0, len(said) - _LONGEST_TITLE))
+        # In "The book is called Are You Afraid of the Dark?" only the title says "you".
+        return asked[0] and _YOU.search(said, 0, len(said) if titled is None else titled.start(1)) is not None
     return len(text) <= _LONGEST_ASKED and any(asked) and addressed and all(map(max, asked, requested))
 
 

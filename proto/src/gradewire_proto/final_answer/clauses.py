@@ -87,6 +87,8 @@ _LATEX_CHOICE: Final = re.compile(
 
 _COMMA: Final = re.compile(r",\s|，")
 _UNSPACED_SIGN: Final = re.compile("^[\u3040-\u9fff]")
+_LONGEST_END: Final = 42
+_INTERVAL: Final = re.compile(r"[\[\](][^\[\]()\n]{1,40}[,;][^\[\]()\n]{1,40}[\[\])]")
 _YES_NO: Final = re.compile(
     r"yes|no|ja|nein|oui|non|sí|si|sì|sim|não|да|нет|nee|tak|nie|true|false|wahr|falsch|richtig|vrai|faux|verdadero|"
     r"falso|vero|"
@@ -345,6 +347,10 @@ def _conditioned(inner: str) -> int | None:
 def _enclosed(text: str, left: int, place: int) -> bool:
     """Return True if a place is within quotes or brackets."""
     before = text[left:place]
+    if "[" in before or "]" in before:  # brackets of intervals may differ: "(2, 5]", "[2; 5["
+        if any(each.start() < place < each.end() for each in _INTERVAL.finditer(text, left, place + _LONGEST_END)):
+            return True
+        before = _INTERVAL.sub("", before)
     return (
         before.count('"') % 2 == 1
         or before.count("(") > before.count(")")

@@ -6,7 +6,14 @@ Only the last 4 000 characters are searched, and each sentence up to 600 charact
 import re
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import LONGEST_SENTENCE, first_clause, last_match, sentences, tidied
+from gradewire_proto.final_answer.clauses import (
+    LONGEST_SENTENCE,
+    first_clause,
+    last_match,
+    sentences,
+    tidied,
+    trimmed,
+)
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
 
@@ -166,6 +173,55 @@ _SO: Final = re.compile(rf"(?:{any_of('so')})(?=[\s,，:：]|[^\x00-\x7f])", re.
 _SO_CLAUSE: Final = re.compile(
     rf"[,，;；]\s?(?:{any_of('so')})\s?(?:(?:the|die|der|das|la|le|el)\s\w+\s(?:is|ist|est|es)\s)?", re.IGNORECASE
 )
+_SECOND_THOUGHT: Final = re.compile(
+    rf"(?P<firm>{any_of('retract')})|(?P<plain>(?:wait|actually|in fact|hold on|hang on|let me \w{{1,16}}|eigentlich|"
+    r"tatsächlich|moment(?: mal)?|warte|attendez|attends|en fait|en réalité|esper[ae]|en realidad|de hecho|"
+    r"un (?:momento|attimo)|aspetta|in realtà|na (?:verdade|realidade)|wacht|eigenlijk|czekaj|właściwie|"
+    r"на самом деле|подождите|подожди|постойте|стоп)(?!\w)|其实|其實|实际上|事实上|実は|実際は|사실은?)|"
+    rf"{any_of('doubt')}|(?:well|nun|bien|pues|allora)(?!\w)",
+    re.IGNORECASE,
+)
+_JUST_SAID: Final = re.compile(r"(?<!\w)(?:actually|in fact|really),\s{1,4}\Z", re.IGNORECASE)
+"""Words before an answer that the phrase's own pattern skips."""
+_DENIAL: Final = re.compile(any_of("no"), re.IGNORECASE)
+_AFTER_THOUGHT: Final = re.compile(r"\s?[,.:!?…—–;，。：！、]{1,3}\s{0,4}|\s{1,4}[—–-]{1,2}\s{1,4}")
+_NUMERIC: Final = re.compile(r"[-−$€£]?\d")
+_MOST_THOUGHTS: Final = 4
+
+
+def without_second_thoughts(text: str, left: int, right: int) -> int:
+    """Return the start of an announced answer behind words that take something back: 12 in "Actually, it's 12".
+
+    Yes-no answers and names keep their first words: "No, it is not", "Oh, Calcutta!", "Wait Until Dark".
+    """
+    begin = left
+    for _ in range(_MOST_THOUGHTS):
+        thought = _SECOND_THOUGHT.match(text, begin, right)
+        if thought is None or _HEADED.match(text, begin, right) is not None:
+            break
+        mark = _AFTER_THOUGHT.match(text, thought.end(), right)
+        rest = mark.end() if mark else right - len(text[thought.end() : right].lstrip())
+        if (not mark and rest == thought.end() and text[rest - 1].isascii()) or not text[rest:right].strip(" .!?。"):
+            break
+        stated = any(each.match(text, rest, right) for each in (_IT_IS, _NUMERIC))
+        following = _SECOND_THOUGHT.match(text, rest, right) if mark else None
+        if _DENIAL.fullmatch(thought[0]) is not None:
+            follows = thought["firm"] is not None and stated
+        elif thought["firm"] or thought["plain"]:
+            follows = mark is not None or stated
+        else:
+            again = following is not None and (following["firm"] or following["plain"])
+            follows = mark is not None and bool(stated or again)
+        if not follows:
+            break
+        begin = rest
+    taken_back = begin > left or _JUST_SAID.search(text, max(0, left - 24), left) is not None
+    it_is = _IT_IS.match(text, begin, right) if taken_back else None
+    # "Actually, It's a Wonderful Life"
+    if it_is is None or (text[begin].isupper() and text[:begin].rstrip()[-1:] in ",，"):
+        return begin
+    after = trimmed(text, it_is.end(), right)
+    return after[0] if after[0] < after[1] else begin
 
 
 def retraction(text: str, left: int, *, answer: str | None) -> Span | None:

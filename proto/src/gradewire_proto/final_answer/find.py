@@ -1,13 +1,15 @@
 """The public function: find the final answer that a completion asserts."""
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from gradewire_proto.final_answer.assertions import asserted_answer, calculated
-from gradewire_proto.final_answer.chat import unasserted, without_closers
+from gradewire_proto.final_answer.chat import asked_title, unasserted, without_closers
 from gradewire_proto.final_answer.clauses import choice, first_clause, sentences, tidied, trimmed
+from gradewire_proto.final_answer.confidence import IN_NOTHING, confidence
 from gradewire_proto.final_answer.contrasts import contrast
-from gradewire_proto.final_answer.corrections import MOST_SEARCHED, replacement, retraction
+from gradewire_proto.final_answer.corrections import MOST_SEARCHED, replacement, retraction, without_second_thoughts
 from gradewire_proto.final_answer.found import Found, asserted, bold_in, finish, joined, moved
 from gradewire_proto.final_answer.marks import (
     Statement,
@@ -17,11 +19,12 @@ from gradewire_proto.final_answer.marks import (
     last_key,
     last_tag,
     list_items,
+    without_bullet,
 )
 from gradewire_proto.final_answer.phrases import is_answered, last_phrase
 from gradewire_proto.final_answer.thinking import spoken
 from gradewire_proto.final_answer.turns import turn, without_next_question
-from gradewire_proto.final_answer.types import CONFIDENCE, MAX_READ_CHARACTERS, FinalAnswer, Span
+from gradewire_proto.final_answer.types import MAX_READ_CHARACTERS, FinalAnswer, Span
 from gradewire_proto.final_answer.unmarked import lone_line, unmarked, whole
 
 _STRUCK: Final = re.compile(
@@ -38,10 +41,13 @@ _MOST_CONTRASTED: Final = 4
 """Sentences of a text that are searched for a contrast. In a longer text only its last two contrast an answer."""
 _MOST_PLAIN: Final = 5_000
 """Characters at the end of a text in which emphasis is looked for; phrases and corrections need fewer."""
+_MOST_COMPARED: Final = 200
 _MOST_READ_INSIDE: Final = 1_500
 """Characters at the end of a tag or value that are searched again, once for each layer."""
 _THOUGHT: Final = re.compile(r"(?<!\w)(?:i|ich|je|j['’]|yo|io|eu|я)(?!\w)|我", re.IGNORECASE)
 _SPEAKERS: Final = re.compile(r"(?:^|[.!?\n]\s)((?:[A-ZÀ-Þ][\w.]{0,15}\s)?[A-ZÀ-Þ]\w{1,15}):\s")
+_TITLES: Final = {"*": "*", "_": "_"}
+"""Marks of italics, in which titles are written."""
 _QUOTES: Final = {'"': '"', "“": "”", "„": "“”", "«": "»", "「": "」", "`": "`"}
 _AND: Final = re.compile(r"\s(?:and|or|und|oder|et|ou|y|o|e)\b")
 
@@ -81,15 +87,19 @@ def find_final_answer(completion: str) -> FinalAnswer:
     right = without_next_question(text, left, right, is_answered)
     left, right = fenced(text, left, right)
     original = text[left:right]
-    found = _resolve(original, _plain(original), 0)
-    return _nothing(found) if isinstance(found, str) else _answer(original, found, offset + left)
+    plain = _plain(original)
+    statement = _last_statement(plain, original)
+    found = _resolve(original, plain, statement, 0)
+    if isinstance(found, str):
+        return _nothing(found)
+    return _answer(original, found, offset + left, confidence(original, found, statement))
 
 
 def _nothing(reason: str) -> FinalAnswer:
-    return FinalAnswer("", "nothing", None, None, CONFIDENCE["nothing"], reason)
+    return FinalAnswer("", "nothing", None, None, IN_NOTHING, reason)
 
 
-def _answer(original: str, found: Found, offset: int) -> FinalAnswer:
+def _answer(original: str, found: Found, offset: int, certainty: float) -> FinalAnswer:
     left, right = found.left, found.right
     text = found.text
     if text is None and right - left <= _MOST_PLAIN and _STRUCK.search(original, left, right) is not None:
@@ -98,10 +108,9 @@ def _answer(original: str, found: Found, offset: int) -> FinalAnswer:
         text = kept[inner[0] : inner[1]]
     if not (original[left:right] if text is None else text).strip():
         return _nothing(f"the {found.position} answer is empty")
-    confidence = CONFIDENCE[found.position]
     if text is not None:
-        return FinalAnswer(text.strip(), found.position, None, None, confidence)
-    return FinalAnswer(original[left:right], found.position, offset + left, offset + right, confidence)
+        return FinalAnswer(text.strip(), found.position, None, None, certainty)
+    return FinalAnswer(original[left:right], found.position, offset + left, offset + right, certainty)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -117,10 +126,9 @@ def _plain(text: str) -> str:
     return before + _EMPHASIS.sub(_blank, text)
 
 
-def _resolve(original: str, text: str, depth: int) -> Found | str:
-    """Find the answer in a spoken text; return the reason if it has no answer."""
+def _resolve(original: str, text: str, statement: Statement | None, depth: int) -> Found | str:
+    """Find the answer in a spoken text with its last marked statement; return the reason if it has no answer."""
     end = without_closers(text)
-    statement = _last_statement(text, original)
     if statement is not None and statement.force == 2:
         return _stated(original, text, statement, end, depth)
     if statement is None and (lone := lone_line(original, text, end)) is not None:
@@ -141,7 +149,7 @@ def _resolve(original: str, text: str, depth: int) -> Found | str:
 def _whole_quotation(original: str) -> Span | None:
     """Return the span inside quotes that enclose the whole text, such as a title; None otherwise."""
     left, right = trimmed(original, 0, len(original))
-    quoted = right - left > 2 and original[right - 1] in _QUOTES.get(original[left], "")
+    quoted = right - left > 2 and original[right - 1] in (_QUOTES | _TITLES).get(original[left], "")
     inside = original[left + 1 : right - 1]
     return None if not quoted or original[left] in inside or original[right - 1] in inside else (left + 1, right - 1)
 
@@ -156,7 +164,22 @@ def _last_statement(text: str, original: str) -> Statement | None:
         return container or phrase
     if container.start <= phrase.start < container.right:
         return container  # the phrase stands inside; the content is searched again
-    return max(container, phrase, key=lambda each: (each.force, each.start))
+    last = max(container, phrase, key=lambda each: (each.force, each.start))
+    contested = phrase.contested or (
+        container.force == phrase.force and not _shares_content(text, original, container, phrase)
+    )
+    return replace(last, contested=contested)
+
+
+def _shares_content(text: str, original: str, container: Statement, phrase: Statement) -> bool:
+    """Return True if the content of a box, tag or key and the beginning of a phrase's answer are equal, or overlap."""
+    left, right = first_clause(text, phrase.left, phrase.right)
+    if left <= container.start < right:
+        return True
+    content = container.value or original[container.left : container.right]
+    said = text[left:right]
+    words, others = (set(re.findall(r"\w+", each.lower())) for each in (content[:_MOST_COMPARED], said))
+    return not words or not others or words <= others or others <= words
 
 
 def _is_last(text: str, statement: Statement, end: int) -> bool:
@@ -186,7 +209,8 @@ def _contained(original: str, text: str, statement: Statement, depth: int) -> Fo
     position = statement.position
     if depth < _LAYERS and position in {"tagged", "json"}:
         begin = max(left, right - _MOST_READ_INSIDE)
-        inner = _resolve(original[begin:right], text[begin:right], depth + 1)
+        inner_original, inner_text = original[begin:right], text[begin:right]
+        inner = _resolve(inner_original, inner_text, _last_statement(inner_text, inner_original), depth + 1)
         if isinstance(inner, Found) and inner.position not in {"whole", "line", "calculation"}:
             return moved(inner, begin)
     left, right = fenced(original, *trimmed(original, left, right))
@@ -212,10 +236,15 @@ def _resolve_marks(original: str, text: str, depth: int) -> Found | None:
 
 def _phrase_content(original: str, text: str, left: int, right: int) -> Found | str:
     """Return the answer that follows a phrase: a list, or the first clause of the line."""
-    if (items := list_items(original, left, right)) != []:
+    emphasis = original[right : right + 3]  # at the end of the last item
+    end = right + len(emphasis) - len(emphasis.lstrip("*_"))
+    if (items := list_items(original, left, end, announced=True)) != []:
         return joined(original, items, "phrase")
     line = text.find("\n", left, right)
+    if line >= 0:
+        left = without_bullet(original, left, line)
     left, right = fenced(original, *trimmed(text, left, right if line < 0 else line))
+    left = without_second_thoughts(text, left, right)
     if left >= right:
         return "nothing follows the announcement of the answer"
     if (letter := choice(text, *tidied(text, left, right)) or choice(text, left, right)) is not None:
@@ -224,7 +253,12 @@ def _phrase_content(original: str, text: str, left: int, right: int) -> Found | 
         return finish(original, *result, "phrase")
     if _NEGATED.match(text, left, right) is not None and (true_part := contrast(text, left, right)) is not None:
         return finish(original, *asserted_answer(text, *true_part), "correction")
-    narrow = bold_in(original, left, right) or _quoted(original, left, right) or first_clause(text, left, right)
+    narrow = (
+        bold_in(original, left, right)
+        or asked_title(original, left, right)
+        or _quoted(original, left, right)
+        or first_clause(text, left, right)
+    )
     return finish(original, *narrow, "phrase")
 
 

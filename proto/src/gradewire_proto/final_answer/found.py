@@ -9,6 +9,9 @@ from gradewire_proto.final_answer.clauses import choice, tidied, trimmed, withou
 from gradewire_proto.final_answer.types import Position, Span
 
 _BRACKETS: Final = {")": "(", "]": "[", "}": "{", "）": "（"}
+_INTERVAL: Final = re.compile(r"[(\[\]][^()\[\]\n]{1,60}[,;][^()\[\]\n]{1,60}[)\]]\$?\Z")
+"""An interval at the end of a text; its brackets may differ, as in "[0, 1)"."""
+_LONGEST_INTERVAL: Final = 125
 _EXCLAIMED: Final = re.compile(r"[^\W\d]!$|[^\x00-\x7f]！$")
 _BOLD: Final = re.compile(r"(?:\*\*|__)(?=\S)([^*_\n]{1,120}?)(?<=\S)(?:\*\*|__)")
 _QUOTED: Final = re.compile(r"[“„«「\"]\s?([^\"“”„«»「」\n]{1,120}?)\s?[”“»」\"]\s?[.!]?\s*")
@@ -44,6 +47,8 @@ def finish(original: str, left: int, right: int, position: Position) -> Found:
     if position != "whole" and _EXCLAIMED.search(original, max(left, right - 3), right) is not None:
         right -= 1
     closing = original[right - 1 : right]
+    if _INTERVAL.search(original[max(left, right - _LONGEST_INTERVAL) : right]) is not None:
+        closing = ""
     if closing in _BRACKETS and original.count(closing, left, right) > original.count(_BRACKETS[closing], left, right):
         right -= 1
     return Found(*without_end(original, left, right), position)

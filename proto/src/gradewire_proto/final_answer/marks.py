@@ -59,7 +59,14 @@ _TOTAL: Final = re.compile(rf"(?:{any_of('answer', 'result')}|sum|summe|somme|su
 _BULLET: Final = re.compile(
     r"\s{0,8}(?:[-*•–+]|\(?\d{1,3}[.)、）]|[a-z]\))\s{1,4}(?=\S)|\s{0,8}\d{1,3}[、.](?=[^\s\d])"
 )
+_SIGN_BULLET: Final = re.compile(r"(?:[*•]|-(?=\s[^\W\d]))\s{1,4}(?=\S)")
 _MOST_ITEMS: Final = 50
+_MOST_ANNOUNCED_WORDS: Final = 14
+_LONGEST_ANNOUNCED: Final = 120
+_NUMBER_LINE: Final = re.compile(
+    r"(?:[^\W\d_]\w{0,3}\s?=\s?)?[-−+$€£]{0,2}\d[\d.,:/]{0,20}\s?(?:%|°|[^\W\d_]{1,3}[²³]?)?[.]?"
+)
+"""A line that is a number with a short unit, or an equation: "12 kg", "x = 3"."""
 _LONGEST_VALUE: Final = 20_000
 _LONGEST_LIST: Final = 8_000
 _MOST_KEYS: Final = 8
@@ -80,6 +87,7 @@ class Statement:
         position: The kind of the mark.
         force: 2 if the mark stands for a final answer, 1 if it may also mark something else.
         value: The content with its escapes decoded, if this differs from the text; otherwise None.
+        contested: True if another mark that stands for a final answer has another content.
     """
 
     start: int
@@ -88,6 +96,7 @@ class Statement:
     position: Position
     force: int = 2
     value: str | None = None
+    contested: bool = False
 
 
 def last_box(text: str) -> Statement | None:
@@ -283,10 +292,17 @@ def total_row(text: str) -> Statement | None:
     return Statement(offset, right - len(cells[-1]), right, "line")
 
 
-def list_items(text: str, left: int, right: int) -> list[Span]:
+def list_items(text: str, left: int, right: int, *, announced: bool = False) -> list[Span]:
     """Return the spans of the items if a span is a list: lines with bullets or numbers, or short lines without marks.
 
     A span that is no list, or has a single item, has no items.
+
+    Args:
+        text: The text that contains the span.
+        left: Start of the span.
+        right: End of the span.
+        announced: True if the span follows a mark such as "Answer:". Then items may be longer, and lines without
+            bullets may be numbers or equations.
     """
     items: list[Span] = []
     bare = 0
@@ -298,15 +314,34 @@ def list_items(text: str, left: int, right: int) -> list[Span]:
         if line.strip():
             bullet = _BULLET.match(line)
             bare += bullet is None
-            items.append(trimmed(text, start + (bullet.end() if bullet else 0), end))
+            item = trimmed(text, start + (bullet.end() if bullet else 0), end)
+            items.append((item[0], item[0] + len(text[item[0] : item[1]].rstrip(" ,;，；"))))
         start = end + 1
     if start <= right or len(items) < 2 or len(items) > _MOST_ITEMS or 0 < bare < len(items):
         return []
-    if any(len(text[a:b].split()) > 6 or b - a > 60 for a, b in items):
-        return []
-    if bare and (
-        len(items) < 3
-        or any(re.search(r"[.!?:;,=。，：]|\d", text[a:b]) or len(text[a:b].split()) > 3 for a, b in items)
+    if bare:
+        return items if _are_bare_items([text[a:b] for a, b in items], announced=announced) else []
+    most_words, most_characters = (_MOST_ANNOUNCED_WORDS, _LONGEST_ANNOUNCED) if announced else (6, 60)
+    if any(
+        len(text[a:b].split()) > most_words
+        or b - a > most_characters
+        or (len(text[a:b].split()) > 6 and text[b - 1] in ".!?:")
+        for a, b in items
     ):
         return []
     return items
+
+
+def _are_bare_items(lines: list[str], *, announced: bool) -> bool:
+    """Return True if lines without bullets are a list: at least three of few words, or announced numbers."""
+    if announced and all(_NUMBER_LINE.fullmatch(line) for line in lines):
+        return True
+    return len(lines) > 2 and not any(
+        re.search(r"[.!?:;,=。，：]|\d", line) or len(line.split()) > 3 or len(line) > 60 for line in lines
+    )
+
+
+def without_bullet(text: str, left: int, right: int) -> int:
+    """Return the start of a line's content behind its bullet; `left` without one. The hyphen of "- 5" is a sign."""
+    bullet = _SIGN_BULLET.match(text, left, right)
+    return left if bullet is None else bullet.end()

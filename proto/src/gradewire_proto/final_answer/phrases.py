@@ -216,6 +216,8 @@ _ARTICLES: Final = frozenset({"final", "our", "my", "the", "das", "la", "le", "e
 _PARAGRAPH_END: Final = re.compile(r"\n[ \t]*\n")
 _SAID: Final = re.compile(r"\S")
 _SAID_LATER: Final = re.compile(rf"[.;!?。；！？]\s{{0,4}}\S|[,，]\s?(?:{any_of('but')})", re.IGNORECASE)
+_WORD_SIGNS: Final = re.compile(r"[\w.,/-]*\w")
+_COMPARED_SIGNS: Final = 24
 MOST_SEARCHED: Final = 4_000
 """Characters at the end of a text in which phrases are searched."""
 
@@ -228,6 +230,7 @@ def last_phrase(text: str, original: str) -> Statement | None:
         original: The text as it was, of the same length.
     """
     best: Statement | None = None
+    contents: set[str] = set()
     before = max(0, len(text) - MOST_SEARCHED)
     if before:
         found = last_phrase(text[before:], original[before:])
@@ -237,7 +240,16 @@ def last_phrase(text: str, original: str) -> Statement | None:
     for found in _statements(text, original):
         if best is None or (found.force, found.start) >= (best.force, best.start):
             best = found
-    return best
+        if found.force > 1:
+            contents.add(text[found.left : min(found.right, found.left + _COMPARED_SIGNS)])
+    return replace(best, contested=True) if best is not None and _differ(contents) else best
+
+
+def _differ(contents: set[str]) -> bool:
+    """Return True if some contents begin differently: "12" and "12, because …" are one answer. Boxes are left out."""
+    said = ["".join(_WORD_SIGNS.findall(content)).lower() for content in contents if "\\" not in content]
+    shortest = min(said, key=len, default="")
+    return any(not content.startswith(shortest) for content in said)
 
 
 def is_answered(text: str) -> bool:
@@ -325,7 +337,8 @@ def _letters(text: str) -> Iterator[Statement]:
 def _headings(text: str, original: str) -> Iterator[Statement]:
     """Yield statements that begin after a heading, `####` or the reply to a question ("A:")."""
     for match in _HEADING.finditer(text):
-        if (content := _content(text, match.end())) is not None:
+        # From the line break on, so that all lines of a list follow.
+        if (content := _content(text, match.end() - 1)) is not None:
             yield Statement(match.start(), *content, "phrase", 2 if match["strong"] else 1)
     for match in _HASHES.finditer(original):
         content = _content(text, match.end())

@@ -14,22 +14,6 @@ Position: TypeAlias = Literal[
 MAX_READ_CHARACTERS: Final = 200_000
 """Characters at the end of a completion that are read, so that a hostile one costs only milliseconds."""
 
-CONFIDENCE: Final[dict[Position, float]] = {
-    "boxed": 0.99,
-    "tagged": 0.98,
-    "json": 0.98,
-    "phrase": 1.0,
-    "line": 0.98,
-    "calculation": 0.98,
-    "correction": 0.99,
-    "whole": 0.99,
-    "nothing": 0.98,
-}
-"""The share of right extractions by position, on the development half of `examples/final_answers`.
-
-The share is (right + 1) / (all + 2), because rules were chosen on this half. The benchmark `final_answers` prints it.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
@@ -41,8 +25,9 @@ class FinalAnswer:
             of a calculation, after a correction; "whole" if it is the whole text, "nothing" if there is no answer.
         start: Start of the answer in the completion, in characters; None if the text is joined or decoded.
         end: End of the answer in the completion; None if the text is joined or decoded.
-        confidence: The share of right extractions with this position on the development half of
-            `examples/final_answers`, 0 to 1; see `CONFIDENCE`. It is no probability for completions of another kind.
+        confidence: How clearly the completion says that this is its answer, 0 to 1: high for a single marked answer,
+            lower for several different ones, for hedges, for text that goes on, and for a long text without a mark. It
+            orders answers, and is no probability.
         reason: The reason why no answer was found; "" if there is an answer.
     """
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
 from unicodedata import category
 
@@ -268,6 +268,12 @@ class AnswerParameters(Parameters):
         take_choices(self)
 
 
+@lru_cache(maxsize=16)
+def _final_answer(completion: str) -> final_answer.FinalAnswer:
+    # The metrics of a request grade an item one after another, so few completions have to be remembered.
+    return final_answer.find_final_answer(completion)  # imported now: it is slow to import
+
+
 def with_graded_answer(item: Item, answer: GradedAnswer) -> Item:
     """Return the item with only the part of its prediction that the metric grades.
 
@@ -276,7 +282,7 @@ def with_graded_answer(item: Item, answer: GradedAnswer) -> Item:
     """
     if answer is GradedAnswer.WHOLE:
         return item
-    final = final_answer.find_final_answer(item.prediction)  # imported now: it is slow to import
+    final = _final_answer(item.prediction[-final_answer.MAX_READ_CHARACTERS :])
     if final.position == "nothing":
         raise FailureError(_empty_prediction(f"has no final answer, because {final.reason}"))
     try:

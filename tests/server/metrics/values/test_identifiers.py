@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.metrics.values.identifiers import Identifier, identifier_conflict
+from gradewire_server.metrics.values.identifiers import Identifier, asked_number, identifier_conflict
+from gradewire_server.metrics.values.matching import match_values
+from gradewire_server.metrics.values.reading import Outcome
 
 
 @pytest.mark.parametrize(
@@ -119,6 +121,161 @@ def test_another_identifier_of_the_same_form(question: str, reference: str, answ
 )
 def test_the_same_identifier_or_none(question: str, reference: str, answer: str) -> None:
     assert identifier_conflict(question, answer, [reference]) != 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "reference"),
+    [
+        ("How many students are in class 5b?", "24.5"),
+        ("What percentage of class 5b passed?", "85.5"),
+        ("What is the average score of class 5b?", "72.5"),
+        ("What was the class average?", "72.5"),
+        ("What is the average class size?", "24.5"),
+        ("What is the temperature in room 12?", "21.5"),
+        ("What room temperature is best?", "20.5"),
+        ("What does a room cost per night?", "150"),
+        ("What is the price of a room?", "149.90"),
+        ("How high is the gate?", "2.35"),
+        ("How wide is platform 9?", "4.25"),
+        ("How fast does the flight go?", "905"),
+        ("How heavy is the phone?", "174"),
+        ("What is the balance of the account?", "1250.50"),
+        ("What was the account balance?", "1250.50"),
+        ("In what year did version 3 come out?", "2008"),
+        ("What did the licence cost?", "1500"),
+        ("What is the population of postcode 90210?", "19652"),
+        ("What score did class 5b get?", "7.5"),
+        ("How tall is the gate?", "3.20"),
+        ("How deep is the channel?", "12.5"),
+        ("How many pages has chapter 3?", "112"),
+        ("Wie viele Zimmer hat das Hotel?", "250"),
+        ("Combien de classes y a-t-il?", "12.5"),
+        ("¿Cuántas habitaciones tiene? código 3", "250"),
+        ("What is the number of rooms?", "250"),
+        ("What is the length of the flight?", "1350"),
+        ("What is the maximum number of seats in the room?", "320"),
+        ("What share of flights was late?", "12.5"),
+        ("What proportion of the class failed?", "0.25"),
+        ("What is the speed of the train on the line?", "250"),
+        ("What distance does the flight cover?", "1350"),
+        ("Wie hoch ist das Zimmer?", "2.50"),
+        ("Wie lang ist der Paragraph?", "250"),
+        ("How long is the flight?", "2.5"),
+        ("What was the room's area?", "32.5"),
+        ("What is the ratio of boys to girls in class 5b?", "1.25"),
+        ("What is the weight of the phone?", "174"),
+        ("What does the phone weigh?", "174"),
+        ("What did the class raise for the school?", "1250"),
+        ("How much did the class raise?", "1250.50"),
+        ("What is the line resistance?", "4.75"),
+        ("What is the phone's weight?", "174.5"),
+        ("What voltage does the port supply?", "5.25"),
+        ("What seat height is right?", "45.5"),
+        ("What is the class discount on tickets?", "12.5"),
+        ("What is the licence fee?", "149.5"),
+        ("What's the flight time?", "2.75"),
+        ("How hot is room 12?", "31.5"),
+        ("Wie warm ist es in Zimmer 12?", "21.5"),
+        ("What did they pay for the room?", "150"),
+        ("Who teaches class 5b?", "112"),
+        ("What grade did the class get on average?", "2.35"),
+        ("What is the line's gradient?", "12.5"),
+        ("Which of the flights took 2.5 hours?", "2.5"),
+        ("Quelle est la hauteur de la classe?", "2.75"),
+        ("What fraction of the room is used?", "0.25"),
+        ("What is the pH value in chapter 3?", "7.25"),
+    ],
+)
+def test_an_amount_beside_a_gate_or_class_is_no_identifier(question: str, reference: str) -> None:
+    assert asked_number(reference, question) is None
+    assert identifier_conflict(question, reference[:-1], [reference]) != 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "reference"),
+    [
+        ("Which line number has the error?", "112"),
+        ("What line is the error on?", "112"),
+        ("On which page is it?", "114"),
+        ("What page?", "114"),
+        ("What is the code the guard uses?", "4711"),
+        ("What was the version installed?", "1.21"),
+        ("What's the pin?", "4711"),
+        ("State the case number.", "112"),
+        ("Which chapter covers it?", "112"),
+        ("Which gate?", "112"),
+        ("What is the new gate for flight 12?", "112"),
+        ("What is the phone number of the clinic?", "0161 4960021"),
+        ("What's Anna's phone number?", "4960021"),
+        ("What is the number of the room?", "305"),
+        ("Which room is the meeting in?", "305"),
+        ("In which room is the meeting?", "3.108"),
+        ("What is the room number?", "305"),
+        ("Which version introduced it?", "1.21"),
+        ("What Python version is needed?", "3.9"),
+        ("Wie lautet die Telefonnummer?", "030 901820"),
+        ("In welchem Zimmer liegt sie?", "305"),
+        ("Quel est le code postal?", "75001"),
+        ("¿Cuál es el código postal?", "28013"),
+        ("Qual è il codice?", "28013"),
+        ("Give me the account number.", "88410073"),
+        ("Phone number of the clinic?", "4960021"),
+        ("The room number is", "305"),
+        ("What is the licence plate?", "M-AB 1234"),
+        ("What ISBN does the book have?", "9780306406157"),
+        ("What code opens the door when the alarm is on?", "4711"),
+        ("From which platform does it leave?", "112"),
+        ("Can you tell me the flight number?", "482"),
+        ("What is the zip code of Beverly Hills?", "90210"),
+        ("Which serial number is on the back?", "220917"),
+        ("Welches Gleis?", "101"),
+        ("What would the port be?", "8443"),
+        ("Which class is the locomotive?", "103"),
+        ("Under what case number was it filed?", "2024-817"),
+        ("Where do I send the invoice with the account number?", "88410073"),
+        ("Which bus line goes there?", "112"),
+    ],
+)
+def test_a_question_for_the_number_itself_gets_an_identifier(question: str, reference: str) -> None:
+    assert asked_number(reference, question) is not None
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer", "outcome"),
+    [
+        ("What is the average score of class 5b?", "72.5", "72.50", Outcome.FOUND),
+        ("What was the class average?", "72.5", "It was 72.50 points", Outcome.FOUND),
+        ("What percentage of class 5b passed?", "85.5", "85.50 %", Outcome.FOUND),
+        ("What is the price of a room?", "149.90", "149.9", Outcome.FOUND),
+        ("What was the account balance?", "1250.5", "1,250.50", Outcome.FOUND),
+        ("What does a room cost?", "150", "150.0", Outcome.FOUND),
+        ("How many students are in class 5b?", "24", "There are 24", Outcome.FOUND),
+        ("How many students are in class 5b?", "24", "There are 42", Outcome.CONTRADICTED),
+        ("What is the temperature in room 12?", "21.5", "21.50 degrees", Outcome.FOUND),
+        ("How high is the gate?", "2.35", "2.350", Outcome.FOUND),
+        ("Which room?", "305", "room 350", Outcome.CONTRADICTED),
+        ("Which room?", "305", "room 305", Outcome.FOUND),
+        ("What is the phone number of the clinic?", "0161 4960021", "0161 4960012", Outcome.CONTRADICTED),
+        ("What is the phone number of the clinic?", "0161 4960021", "(0161) 496-0021", Outcome.FOUND),
+        ("What Python version is needed?", "3.9", "3.90", Outcome.CONTRADICTED),
+    ],
+)
+def test_amounts_are_compared_by_value_and_names_by_digits(
+    question: str, reference: str, answer: str, outcome: Outcome
+) -> None:
+    assert match_values(question, reference, answer).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer"),
+    [
+        ("Which room is free?", "305", "about 300 rooms"),
+        ("Which gate?", "112", "There are 110 gates"),
+        ("Which page?", "114", "about 120 pages"),
+    ],
+)
+def test_numbers_that_count_things_are_no_other_identifier(question: str, reference: str, answer: str) -> None:
+    assert math.isnan(identifier_conflict(question, answer, [reference]))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Any
 
 from gradewire.errors import needed_by
 from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
+from gradewire.rewards.answer import Extraction
 
 with needed_by("gradewire.integrations.evaluation.deepeval"):
     from deepeval.errors import MissingTestCaseParamsError
@@ -32,6 +33,7 @@ class GradewireMetric(BaseMetric):
         threshold: The lowest passing score. The default suits `correctness`, which counts 0.5 and above as right.
         address: See `AnswerEvaluator`.
         deadline_s: See `AnswerEvaluator`.
+        extraction: See `AnswerEvaluator`.
     """
 
     _required_params = (SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT, SingleTurnParams.EXPECTED_OUTPUT)
@@ -42,14 +44,16 @@ class GradewireMetric(BaseMetric):
         threshold: float = 0.5,
         address: str | None = None,
         deadline_s: float | None = None,
+        extraction: Extraction | None = None,
     ) -> None:
         # DeepEval copies a metric by reading its arguments from attributes with the same names.
         self.metric = metric
         self.threshold = threshold
         self.address = address
         self.deadline_s = deadline_s
+        self.extraction = extraction
         self.evaluation: Evaluation | None = None
-        self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
+        self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s, extraction=extraction)
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
         """Return the score, or None if scoring failed.

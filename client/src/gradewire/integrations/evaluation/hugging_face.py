@@ -14,6 +14,7 @@ from typing import Any
 
 from gradewire.errors import needed_by
 from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.rewards.answer import Extraction
 
 with needed_by("gradewire.integrations.evaluation.hugging_face", install="evaluate"):
     from datasets import Features, Value
@@ -32,13 +33,19 @@ class GradewireMetric(Metric):
         metric: One metric; see `Client.score`.
         address: See `AnswerEvaluator`.
         deadline_s: Deadline of each `compute`; see `AnswerEvaluator`.
+        extraction: See `AnswerEvaluator`.
         **settings: Settings for `evaluate.Metric`, such as `experiment_id`, `num_process` or `cache_dir`.
     """
 
     def __init__(
-        self, metric: str = METRIC, address: str | None = None, deadline_s: float | None = None, **settings: Any
+        self,
+        metric: str = METRIC,
+        address: str | None = None,
+        deadline_s: float | None = None,
+        extraction: Extraction | None = None,
+        **settings: Any,
     ) -> None:
-        self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
+        self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s, extraction=extraction)
         super().__init__(**settings)
 
     def _info(self) -> MetricInfo:

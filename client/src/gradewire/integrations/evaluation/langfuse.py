@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
+from gradewire.rewards.answer import Extraction
 
 with needed_by("gradewire.integrations.evaluation.langfuse"):
     from langfuse import Evaluation as LangfuseEvaluation
@@ -35,7 +36,11 @@ class Evaluator(Protocol):
 
 
 def gradewire_evaluator(
-    metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
+    metric: str = METRIC,
+    name: str = "gradewire",
+    address: str | None = None,
+    deadline_s: float | None = None,
+    extraction: Extraction | None = None,
 ) -> Evaluator:
     """Return an evaluator that grades `output` against `expected_output`, a string or a list of right answers.
 
@@ -47,8 +52,9 @@ def gradewire_evaluator(
         name: The score's name in Langfuse.
         address: See `AnswerEvaluator`.
         deadline_s: See `AnswerEvaluator`.
+        extraction: See `AnswerEvaluator`.
     """
-    evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
+    evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s, extraction=extraction)
 
     async def grade(
         *,

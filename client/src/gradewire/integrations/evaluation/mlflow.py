@@ -14,6 +14,7 @@ from typing import Any
 
 from gradewire.errors import InvalidRequest, needed_by
 from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
+from gradewire.rewards.answer import Extraction
 
 with needed_by("gradewire.integrations.evaluation.mlflow"):
     from mlflow.entities import AssessmentError, AssessmentSource, Feedback
@@ -33,12 +34,14 @@ class GradewireScorer(Scorer):
         metric: One metric; see `Client.score`.
         address: See `AnswerEvaluator`.
         deadline_s: See `AnswerEvaluator`.
+        extraction: See `AnswerEvaluator`.
     """
 
     name: str = "gradewire"
     metric: str = METRIC
     address: str | None = None
     deadline_s: float | None = None
+    extraction: Extraction | None = None
 
     def __call__(
         self, *, inputs: Mapping[str, Any] | None = None, outputs: Any, expectations: Mapping[str, Any] | None = None
@@ -51,7 +54,7 @@ class GradewireScorer(Scorer):
         references = _first(expectations, REFERENCES)
         if references is None:
             raise InvalidRequest(f"expectations has no references: give one of {', '.join(REFERENCES)}")
-        evaluator = AnswerEvaluator(self.metric, self.address, deadline_s=self.deadline_s)
+        evaluator = AnswerEvaluator(self.metric, self.address, deadline_s=self.deadline_s, extraction=self.extraction)
         asked = {"question": _first(inputs, QUESTIONS) or "", "references": references, "prediction": outputs}
         return self._feedback(evaluator.evaluate_all([asked])[0])
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from gradewire.errors import needed_by
 from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator, Evaluation
+from gradewire.rewards.answer import Extraction
 
 with needed_by("gradewire.integrations.evaluation.phoenix", install="arize-phoenix-evals"):
     from phoenix.evals import Evaluator, Score
@@ -42,13 +43,19 @@ class GradewireEvaluator(Evaluator):
         name: The evaluator's name in Phoenix.
         address: See `AnswerEvaluator`.
         deadline_s: See `AnswerEvaluator`.
+        extraction: See `AnswerEvaluator`.
     """
 
     def __init__(
-        self, metric: str = METRIC, name: str = "gradewire", address: str | None = None, deadline_s: float | None = None
+        self,
+        metric: str = METRIC,
+        name: str = "gradewire",
+        address: str | None = None,
+        deadline_s: float | None = None,
+        extraction: Extraction | None = None,
     ) -> None:
         super().__init__(name=name, kind="code", direction="maximize", input_schema=GradedRow)
-        self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s)
+        self._evaluator = AnswerEvaluator(metric, address, deadline_s=deadline_s, extraction=extraction)
 
     def _evaluate(self, eval_input: Mapping[str, Any]) -> list[Score]:
         return self._scores(self._evaluator.evaluate(**_arguments(eval_input)))

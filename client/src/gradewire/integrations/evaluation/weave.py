@@ -14,6 +14,7 @@ from typing import Any
 
 from gradewire.errors import needed_by
 from gradewire.integrations.evaluation.evaluator import METRIC, AnswerEvaluator
+from gradewire.rewards.answer import Extraction
 
 with needed_by("gradewire.integrations.evaluation.weave"):
     import weave
@@ -28,11 +29,13 @@ class GradewireScorer(weave.Scorer):
         metric: One metric; see `Client.score`.
         address: See `AnswerEvaluator`. Set the token in GRADEWIRE_TOKEN, because Weave stores a scorer's attributes.
         deadline_s: See `AnswerEvaluator`.
+        extraction: See `AnswerEvaluator`.
     """
 
     metric: str = METRIC
     address: str | None = None
     deadline_s: float | None = None
+    extraction: Extraction | None = None
 
     @weave.op
     async def score(self, *, output: str, references: str | Sequence[str], question: str = "") -> dict[str, Any]:
@@ -41,7 +44,7 @@ class GradewireScorer(weave.Scorer):
         Returns:
             `score` (number or None), `right` (verdict or None), `explanation`, and other values in `details`.
         """
-        evaluator = AnswerEvaluator(self.metric, self.address, deadline_s=self.deadline_s)
+        evaluator = AnswerEvaluator(self.metric, self.address, deadline_s=self.deadline_s, extraction=self.extraction)
         evaluation = await evaluator.evaluate_async(question=question, references=references, answer=output)
         return {
             "score": evaluation.value,

@@ -15,6 +15,8 @@ from gradewire_server.metrics.values.tokens import DIGITS, VOCABULARY, plain
 
 _WORDS: Final = VOCABULARY["identifiers"]
 _MAX_REFERENCE: Final = 64
+_MAX_QUESTION: Final = 8_192
+"""Characters at the end of a question that are read: a context stands before what is asked."""
 _MAX_ANSWER: Final = 4_096
 _MAX_PIECES: Final = 10
 _MAX_LETTERS: Final = 4
@@ -24,20 +26,60 @@ _MIN_DIGITS: Final = 3
 _CHARACTERS_PER_EDIT: Final = 5
 _MIN_SIMILARITY: Final = 60.0
 """Minimum similarity, 0 to 100, of other code in an answer to a reference's code."""
+_PLURAL: Final = r"s?(?!\w)"
 
 
-_ASKED, _CODE_ASKED, _SYMBOL_ASKED = (
-    re.compile(expression((word.replace("_", " ") for word in _WORDS[kind].split()), end=r"s?(?!\w)"), re.IGNORECASE)
-    for kind in ("asked", "code_asked", "symbol_asked")
+def _any_of(words: str, *, end: str = r"(?!\w)") -> str:
+    return expression((word.replace("_", " ") for word in words.split()), end=end)
+
+
+_AMOUNTS: Final = _any_of(_WORDS["amounts"])
+_NO_MODIFIER: Final = rf"(?!{_any_of(_WORDS['no_modifiers'])})"
+_MODIFIERS: Final = rf"(?:{_NO_MODIFIER}(?!{_AMOUNTS})[^\W\d_][\w'\u2019.-]{{0,30}}\s){{0,4}}?"
+_NOUN: Final = (
+    rf"{_any_of(_WORDS['asked'], end=_PLURAL)}(?:\s(?:numbers?|codes?|id)\b)?"
+    # "class size", "class test score" and "the class's rank" are something else
+    r"(?!['\u2019]s\s(?!(?:number|code|id)\b))"
+    rf"(?!(?:['\u2019]s)?\s(?:{_NO_MODIFIER}\w{{1,30}}\s)?{_AMOUNTS})"
 )
-_AMOUNT_ASKED: Final = re.compile(
-    r"\b(?:how (?:many|much|long|old|far|often)|number of|when|release date"
-    r"|(?:what|which) (?:year|date|day|month|time))\b",
+_INTERROGATIVE: Final = _any_of(_WORDS["interrogatives"], end="")
+_COPULA: Final = rf"(?:['\u2019]s|\s{_any_of(_WORDS['copulas'], end='')})"
+# "What is the line resistance?" asks for something else than a line.
+_NOUN_ENDS: Final = (
+    rf"(?=\s*(?:$|[^\w\s]|(?:{_any_of(_WORDS['no_modifiers'])}|{_any_of(_WORDS['copulas'])}|i|you|he|she|it|they|we|the|a"
+    r"|\w{1,30}(?:ed|ing))\b))"
+)
+_ASKED: Final = re.compile(
+    rf"{_INTERROGATIVE}\s{_MODIFIERS}{_NOUN}"
+    rf"|{_INTERROGATIVE}{_COPULA}\s{_MODIFIERS}{_NOUN}{_NOUN_ENDS}"
+    rf"|\b(?:{_any_of(_WORDS['requests'])})\s{_MODIFIERS}{_NOUN}"
+    rf"|\bnumber\sof\s(?:the|this|that|my|your|his|her|our|their)\s{_MODIFIERS}{_NOUN}"
+    rf"|^\s*{_MODIFIERS}{_NOUN}(?=\s*(?:$|[?:.]|(?:of|for|von|de|is)\b))",
     re.IGNORECASE,
+)
+"""A question for a number that names a thing ("Which gate?"), unlike one that only mentions a gate or its height."""
+_MENTIONED: Final = re.compile(_NOUN, re.IGNORECASE)
+_CODE_ASKED: Final = re.compile(_any_of(_WORDS["code_asked"], end=_PLURAL), re.IGNORECASE)
+_SYMBOL_ASKED: Final = re.compile(_any_of(_WORDS["symbol_asked"], end=_PLURAL), re.IGNORECASE)
+_AMOUNT_ASKED: Final = re.compile(
+    rf"\b(?:{_any_of(_WORDS['amount_questions'])}|number of|(?:what|which) (?:year|date|day|month|time))\b"
+    r"|^\s*when\b|\bwhen (?:is|was|are|were|do|does|did|will|has|had|can)\b",
+    re.IGNORECASE,
+)
+_AMOUNT_NAMED: Final = re.compile(rf"{_INTERROGATIVE}{_COPULA}?\s{_MODIFIERS}{_AMOUNTS}", re.IGNORECASE)
+_COUNTED: Final = re.compile(r"\s" + _any_of(_WORDS["asked"], end=r"(?:es|s)(?!\w)"), re.IGNORECASE)
+_APPROXIMATE: Final = re.compile(
+    r"(?:\b(?:about|around|approximately|roughly|nearly|almost|circa|etwa|rund|environ)|~)\s?$",
+    re.IGNORECASE,
+)
+_LONGEST_APPROXIMATION: Final = 16
+# Written as a name: many digits without separators, a zero before others, or groups with hyphens that are no years.
+_WRITTEN: Final = re.compile(
+    r"(?<![\w.,])(?:\d{7,}|0\d{2,}|(?![12]\d{3}-[12]\d{3}(?!\d))(?=[\d-]{7})\d+-\d+)(?![\w.,]\d|\w)"
 )
 _LABELS: Final = frozenset(_WORDS["labels"].split())
 _PIECE: Final = re.compile(r"[^\W_]+")
-_JOINT: Final = re.compile(r"[\s\-./:,#]{0,2}")
+_JOINT: Final = re.compile(r"[\s\-./:,#()]{0,2}")
 _VERSION: Final = re.compile(r"v(?=\d)", re.IGNORECASE)
 _MIXED: Final = re.compile(r"(?=[^\W_]*\d)(?=[^\W_]*[^\W\d_])[^\W_]+")
 # Three or more groups of digits, as in an address or a serial number.
@@ -83,7 +125,7 @@ class Identifier:
         written = plain(code)
         if symbol and _SYMBOL.fullmatch(written):
             return cls(written, "symbol")
-        return _number(written, asked=identifier)
+        return _number(written, asked=identifier or _is_written_as_name(written, question))
 
     def found_in(self, answer: str) -> bool | None:
         """Return True if an answer has this identifier, False if it has another one of its form, None for neither."""
@@ -120,15 +162,33 @@ def identifier_conflict(question: str, answer: str, references: Sequence[str]) -
 @lru_cache(maxsize=128)
 def _asks_for(question: str) -> tuple[bool, ...]:
     """Return whether a question asks for an amount or a date, a number that names a thing, program code, a symbol."""
-    return tuple(
-        pattern.search(question) is not None for pattern in (_AMOUNT_ASKED, _ASKED, _CODE_ASKED, _SYMBOL_ASKED)
+    question = question[-_MAX_QUESTION:]
+    named = _ASKED.search(question)
+    # The "number of" in "the phone number of the clinic" counts nothing.
+    rest = question if named is None else f"{question[: named.start()]} {question[named.end() :]}"
+    return (
+        _AMOUNT_ASKED.search(rest) is not None,
+        named is not None,
+        *(pattern.search(question) is not None for pattern in (_CODE_ASKED, _SYMBOL_ASKED)),
     )
+
+
+@lru_cache(maxsize=128)
+def _is_mentioned(question: str) -> bool:
+    """Return True if a question mentions a thing that is named by numbers, and asks for no amount."""
+    question = question[-_MAX_QUESTION:]
+    return _MENTIONED.search(question) is not None and _AMOUNT_NAMED.search(question) is None
+
+
+def _is_written_as_name(reference: str, question: str) -> bool:
+    return _WRITTEN.search(reference) is not None and _is_mentioned(question)
 
 
 def asked_number(reference: str, question: str) -> Identifier | None:
     """Return a reference's identifier if it has digits and the question asks for a number that names a thing."""
     amount, asked, _, _ = _asks_for(question)
-    identifier = Identifier.of(reference, question) if asked and not amount else None
+    named = not amount and (asked or _is_written_as_name(plain(reference[:_MAX_REFERENCE]), question))
+    identifier = Identifier.of(reference, question) if named else None
     return identifier if identifier is not None and identifier.kind == "number" else None
 
 
@@ -163,6 +223,9 @@ def _runs(written: str, letters: frozenset[str], most: int) -> Iterator[str]:
         last = match.end()
         if piece in _LABELS and piece not in letters:
             continue
+        if piece.isdigit() and _is_counted(written, *match.span()):
+            pieces = []
+            continue
         if match[0].isalpha() and piece not in letters and not (match[0].isupper() and len(piece) <= _MAX_LETTERS):
             pieces = []
             continue
@@ -176,6 +239,12 @@ def _runs(written: str, letters: frozenset[str], most: int) -> Iterator[str]:
                 break
             if not run.isalpha():
                 yield run
+
+
+def _is_counted(written: str, left: int, right: int) -> bool:
+    """Return True if a number counts things or is approximate: "300 rooms", "about 300"."""
+    before = written[max(0, left - _LONGEST_APPROXIMATION) : left]
+    return _COUNTED.match(written, right) is not None or _APPROXIMATE.search(before) is not None
 
 
 def _resembles(run: str, key: str) -> bool:
