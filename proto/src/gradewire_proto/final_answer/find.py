@@ -29,6 +29,8 @@ from gradewire_proto.final_answer.unmarked import lone_line, unmarked, whole
 
 _STRUCK: Final = re.compile(
     r"~~[^~\n]{1,2000}~~\s{0,4}(?:(?:→|->|=>|⇒)\s{0,4})?|<(del|s|strike)>[^<\n]{1,2000}</\1>\s{0,4}"
+    # Inside a formula, \cancel marks factors that are left out.
+    r"|(?<!\S)\\(?:[xb]?cancel|sout|xout)\{[^{}\n]{1,200}\}(?=\s)|(?:[^\s\u0336]\u0336){1,200}"
 )
 _EMPHASIS: Final = re.compile(
     r"\*{2,3}|(?<!\w)_{2,3}(?=\S)|(?<=\S)_{2,3}(?!\w)|(?<=[:：])[*_](?=\s)|</?(?:b|strong|i|em|u|p|br|span|div|"
@@ -121,7 +123,7 @@ def _plain(text: str) -> str:
     """Return a text of the same length in which struck text, emphasis and marks of quotation are blanks."""
     near = max(0, len(text) - _MOST_PLAIN)
     before, text = text[:near], text[near:]
-    if "~~" in text or "<" in text:
+    if any(mark in text for mark in ("~~", "<", "\\", "\u0336")):
         text = _STRUCK.sub(_blank, text)
     return before + _EMPHASIS.sub(_blank, text)
 

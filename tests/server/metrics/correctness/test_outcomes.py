@@ -11,6 +11,7 @@ REVERSED = [
     ("Which team lost?", "Liverpool", "Liverpool beat Real Madrid."),
     ("Who won the cup?", "Spain", "Spain was beaten by Italy."),
     ("Who bought the house?", "Bob", "Bob sold it to Ann."),
+    ('In "The Hare and the Tortoise", who wins the race?', "the tortoise", "The hare beats the tortoise."),
 ]
 KEPT = [
     ("Who won?", "Liverpool", "Real Madrid lost to Liverpool."),

@@ -34,7 +34,7 @@ _EXPLAINS: Final = re.compile(
     r"\b(?:because|since|check|proof|verif\w*|indeed|weil|denn|probe|car|parce que|porque)\b|因为", re.IGNORECASE
 )
 """Words before a calculation that explains or checks an answer."""
-_MARKS: Final = ("\\boxed", "\\fbox", "<", "{", "####", "[/")
+_MARKS: Final = ("\\boxed", "\\fbox", "<", "{", "####", "[/", "\u0336")
 _MAY_BE_CUT: Final = re.compile(
     r"[=?!*_`~#→✗✘❌✓\n\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0400-\u04ff\u0600-\u06ff]|[:\u2013\u2014](?=\s)"
     r"|^\W*[\"“”«»„']|\b[a-hA-H]\)|\b(?-i:[B-H])\b|\b(?-i:A)$|n['\u2019]t\b|\b(?:no[nt]?|nein|nicht|kein\w{0,2}|pas"
@@ -49,6 +49,7 @@ _MAY_BE_CUT: Final = re.compile(
 )
 """A pattern that every text with a final answer apart from the whole text is likely to match; it is fast."""
 _MOST_BEFORE: Final = 60
+_STRIKES: Final = ("<", "~~", "\u0336", "\\cancel", "\\sout")
 _LEAST_KEPT: Final = 0.6
 """Minimum share of a text that is left without its wrapping, unless tags or tokens stand before it."""
 
@@ -86,7 +87,7 @@ def _searched(text: str, layers: int) -> Claim:
     if not _has_words(found.text) or (found.position == "calculation" and _is_no_result(text, found.start or 0)):
         return Claim(text)
     if found.position == "whole":
-        kept = len(found.text) >= _LEAST_KEPT * len(text.strip()) or "<" in text or "~~" in text
+        kept = len(found.text) >= _LEAST_KEPT * len(text.strip()) or any(mark in text for mark in _STRIKES)
         return Claim(found.text if kept else text)
     if found.position in _MARKED:
         return _searched(found.text, layers - 1) if layers else Claim(found.text)

@@ -25,9 +25,12 @@ def outcome_reversed(question: FeatureText, references: Sequence[FeatureText], a
 
     Examples: "Nadal beat Federer" or "Federer lost" for Federer, after "Who won?".
     """
-    begin = question.words[: _MOST_WORDS_BEFORE_VERB + 1]
+    first = next((place for place, word in enumerate(question.words) if word in _ASKS_WHO), None)
+    if first is None:
+        return 0.0
+    begin = question.words[first : first + _MOST_WORDS_BEFORE_VERB + 1]
     asked = next((_SIDES[word] for word in begin if word in _SIDES), None)
-    if asked is None or len(answer.words) > _MOST_WORDS or begin[0] not in _ASKS_WHO or not _DO.isdisjoint(begin):
+    if asked is None or len(answer.words) > _MOST_WORDS or not _DO.isdisjoint(begin):
         return 0.0
     verb = next(place for place, word in enumerate(begin) if word in _SIDES)
     side = 1 - asked[1] if verb and begin[verb - 1] in _BE else asked[1]
