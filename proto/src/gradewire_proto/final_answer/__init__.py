@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 from gradewire_proto.final_answer.types import MAX_READ_CHARACTERS, FinalAnswer, Position
 
 if TYPE_CHECKING:
-    from gradewire_proto.final_answer.find import find_final_answer
+    from gradewire_proto.final_answer.find import find_final_answer, without_struck_text
 
-__all__ = ["MAX_READ_CHARACTERS", "FinalAnswer", "Position", "find_final_answer"]
+__all__ = ["MAX_READ_CHARACTERS", "FinalAnswer", "Position", "find_final_answer", "without_struck_text"]
 
 
 def __getattr__(name: str) -> Any:
     """Import the search when it is first used: its regular expressions take a third of a second to compile."""
-    if name == "find_final_answer":
-        from gradewire_proto.final_answer.find import find_final_answer  # noqa: PLC0415 - see the docstring
+    if name in {"find_final_answer", "without_struck_text"}:
+        from gradewire_proto.final_answer import find  # noqa: PLC0415 - see the docstring
 
-        return find_final_answer
+        return getattr(find, name)
     raise AttributeError(name)

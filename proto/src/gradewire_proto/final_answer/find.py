@@ -31,7 +31,10 @@ _STRUCK: Final = re.compile(
     r"~~[^~\n]{1,2000}~~\s{0,4}(?:(?:→|->|=>|⇒)\s{0,4})?|<(del|s|strike)>[^<\n]{1,2000}</\1>\s{0,4}"
     # Inside a formula, \cancel marks factors that are left out.
     r"|(?<!\S)\\(?:[xb]?cancel|sout|xout)\{[^{}\n]{1,200}\}(?=\s)|(?:[^\s\u0336]\u0336){1,200}"
+    r"|(?<![\w~])~(?=[^\s~])[^~\n]{1,200}(?<=\S)~(?![\w~])|\S{1,80}?\s?(?:\^H){2,}"
 )
+STRIKES: Final = ("~", "<", "\\", "\u0336", "^H")
+"""Substrings for a fast first search. Text that is struck out contains at least one of them."""
 _EMPHASIS: Final = re.compile(
     r"\*{2,3}|(?<!\w)_{2,3}(?=\S)|(?<=\S)_{2,3}(?!\w)|(?<=[:：])[*_](?=\s)|</?(?:b|strong|i|em|u|p|br|span|div|"
     r"center|h[1-6])(?:\s[^<>\n]{0,80})?\s?/?>|^[ \t]{0,8}>[ \t]?",
@@ -115,6 +118,14 @@ def _answer(original: str, found: Found, offset: int, certainty: float) -> Final
     return FinalAnswer(original[left:right], found.position, offset + left, offset + right, certainty)
 
 
+def without_struck_text(text: str) -> str:
+    """Return a text without what Markdown, HTML, LaTeX or Unicode strikes out in it, if any text is left."""
+    if len(text) > _MOST_PLAIN or not any(mark in text for mark in STRIKES):
+        return text
+    kept = _STRUCK.sub("", text)
+    return kept if kept.strip() else text
+
+
 def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
 
@@ -123,7 +134,7 @@ def _plain(text: str) -> str:
     """Return a text of the same length in which struck text, emphasis and marks of quotation are blanks."""
     near = max(0, len(text) - _MOST_PLAIN)
     before, text = text[:near], text[near:]
-    if any(mark in text for mark in ("~~", "<", "\\", "\u0336")):
+    if any(mark in text for mark in STRIKES):
         text = _STRUCK.sub(_blank, text)
     return before + _EMPHASIS.sub(_blank, text)
 

@@ -65,7 +65,8 @@ def stances(claim: str, *references: str, question: str = ASKED) -> set[str]:
                 "antes de Canberra",
             ],
         ),
-        ("quoted", ["Some say Canberra", "the so-called Canberra", "Hotel Canberra", "the Canberra School"]),
+        ("reported", ["Some say Canberra", "The guide says Canberra"]),
+        ("quoted", ["the so-called Canberra", "Hotel Canberra", "the Canberra School"]),
         (
             "rejected",
             [
@@ -75,6 +76,10 @@ def stances(claim: str, *references: str, question: str = ASKED) -> set[str]:
                 "nicht Canberra",
                 "jamais Canberra",
             ],
+        ),
+        (
+            "restricted",
+            ["Canberra only if it rains", "Canberra for adults, otherwise Sydney", "Canberra, nur wenn es regnet"],
         ),
         (
             "conditional",
@@ -240,7 +245,15 @@ def test_members_of_the_reference_that_are_missing(claim: str, references: tuple
 
 
 def test_which_features_doubt_an_answer() -> None:
-    assert set(STANCES) & DOUBTS == {"retracted", "questioned", "contrasted", "related", "reported", "hedged"}
+    assert set(STANCES) & DOUBTS == {
+        "retracted",
+        "questioned",
+        "contrasted",
+        "related",
+        "reported",
+        "restricted",
+        "hedged",
+    }
     assert {"members_beside", "members_missing"} <= DOUBTS
 
 

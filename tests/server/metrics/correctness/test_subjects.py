@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.metrics.correctness.subjects import subject_features
+from gradewire_server.metrics.correctness.subjects import asking, subject_features
 from gradewire_server.metrics.correctness.words import FeatureText
 
 
@@ -29,6 +29,21 @@ OF_SOMETHING_ELSE = [
     ("Who won the race?", "It was won by Park; Li came second.", "Li"),
     ("Who painted The Kiss?", "The Kiss was painted by Schiele, a pupil of Klimt.", "Klimt"),
     ("Which player was replaced?", "Moser was replaced after he had tackled Ito.", "Ito"),
+    ("What is the capital of Norway?", "Oslo is the capital of Sweden; Norway's is Bergen.", "Oslo"),
+    (
+        "What temperature does the strudel need? (Sheet: strudel 190 °C, pie 210 °C)",
+        "The pie needs 190 °C, the strudel 210 °C.",
+        "190 °C",
+    ),
+    ("When does the museum close on Sundays?", "On Saturdays it closes at 4 pm, on Sundays at 6 pm.", "4 pm"),
+    ("What is the fee for the small plan?", "€9 a month for the large plan, €7 for the small plan.", "€9"),
+    ("What is in her left hand?", "In the left nothing, in the right a lamp.", "a lamp"),
+    ("Welchen Rabatt bekamen Neukunden?", "Stammkunden bekamen 10 %, Neukunden gar nichts.", "10 %"),
+    (
+        "The list says: Linz 10:12, Wels 10:31. When does the train reach Wels?",
+        "It reaches Wels at 10:12 and Linz at 10:31.",
+        "10:31",
+    ),
 ]
 OF_THE_SUBJECT = [
     ("Who directed Jaws?", "Spielberg directed Jaws, whereas Brown produced it.", "Spielberg"),
@@ -43,6 +58,11 @@ OF_THE_SUBJECT = [
     ("Who sings the song?", "The song was written by Ann Lee in 1990 and is performed by Jo Day.", "Jo Day"),
     ("Who won?", "Gerald Ruiz, the captain of the Spanish team, won the race in Rome.", "Ruiz"),
     ("When did it open?", "It opened on November 15, 2013 in Rome.", "2013"),
+    ("What is the capital of Norway?", "Oslo is the capital of Norway; Sweden's is Stockholm.", "Oslo"),
+    ("What temperature does the strudel need?", "The strudel needs 190 °C, the pie 210 °C.", "190 °C"),
+    ("When does the museum close on Sundays?", "On Saturdays it closes at 6 pm, on Sundays at 4 pm.", "4 pm"),
+    ("Which animals are on the farm?", "The farm keeps cows and goats, and sheep graze outside.", "cows and goats"),
+    ("Who plays Jack in Titanic?", "Titanic was directed by James Cameron, it stars Leonardo DiCaprio.", "DiCaprio"),
     ("What is 4 + 6?", "4 + 5 = 9, so 4 + 6 = 10", "10"),
     ("Which king signed it?", "It was Richard, sorry, his brother John.", "John"),
 ]
@@ -56,6 +76,23 @@ def test_the_reference_is_said_of_something_else(question: str, prediction: str,
 @pytest.mark.parametrize(("question", "prediction", "reference"), OF_THE_SUBJECT)
 def test_the_reference_is_said_of_what_is_asked(question: str, prediction: str, reference: str) -> None:
     assert other_subject(question, prediction, reference) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Who won?", "Who won?"),
+        ("Tom is older than Mia. Who is younger?", "Who is younger?"),
+        ("How high is it? (Note: 62 m)", "How high is it?"),
+        ('When does it open: "Mon 9:00, Tue 10:00"?', "When does it open"),
+        ("The table lists: Bath 10:12. When does the train reach Bath?", "When does the train reach Bath?"),
+        ("In the text: who came?", "who came?"),
+        ("(Who?)", "(Who?)"),
+        ("", ""),
+    ],
+)
+def test_the_sentence_that_asks(question: str, asked: str) -> None:
+    assert asking(FeatureText.of(question)).raw.split() == asked.split()
 
 
 def test_without_the_reference_or_a_question_nothing_is_compared() -> None:

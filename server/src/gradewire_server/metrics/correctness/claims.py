@@ -49,7 +49,7 @@ _MAY_BE_CUT: Final = re.compile(
 )
 """A pattern that every text with a final answer apart from the whole text is likely to match; it is fast."""
 _MOST_BEFORE: Final = 60
-_STRIKES: Final = ("<", "~~", "\u0336", "\\cancel", "\\sout")
+_STRIKES: Final = ("~", "<", "\u0336", "\\cancel", "\\sout", "^H")
 _LEAST_KEPT: Final = 0.6
 """Minimum share of a text that is left without its wrapping, unless tags or tokens stand before it."""
 
@@ -87,7 +87,7 @@ def _searched(text: str, layers: int) -> Claim:
     if not _has_words(found.text) or (found.position == "calculation" and _is_no_result(text, found.start or 0)):
         return Claim(text)
     if found.position == "whole":
-        kept = len(found.text) >= _LEAST_KEPT * len(text.strip()) or any(mark in text for mark in _STRIKES)
+        kept = len(found.text) >= _LEAST_KEPT * len(text.strip()) or "<" in text
         return Claim(found.text if kept else text)
     if found.position in _MARKED:
         return _searched(found.text, layers - 1) if layers else Claim(found.text)
@@ -111,8 +111,8 @@ def _is_no_result(prediction: str, start: int) -> bool:
 
 
 def _without_marks(text: str) -> str:
-    """Return a text without tags of HTML around words, quotes around the whole, and LaTeX's marks in numbers."""
-    plain = text
+    """Return a text without struck words, tags of HTML around words, quotes around it, and LaTeX's marks in numbers."""
+    plain = final_answer.without_struck_text(text) if any(mark in text for mark in _STRIKES) else text
     if "<" in plain:
         plain = _TAGS.sub(r"\2", plain)
     stripped = plain.strip()

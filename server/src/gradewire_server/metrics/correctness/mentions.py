@@ -66,8 +66,7 @@ _BEFORE: Final = {
         rf"|so\s\w+\swie|\w+er\sals)\s*{_ARTICLES}{{0,2}}(?:[^\W\d_]+\s+of\s+)?$"
     ),
     "quoted": re.compile(
-        rf"(?:{_any('speakers')})[^.!?]{{0,20}}({_any('speaks')})[^.!?]{{0,30}}$"
-        rf"|(?<!is )(?<!was )(?<!are )(?<!were )(?<!be )(?<!also )({_any('named')})[^.!?]{{0,15}}$"
+        rf"(?<!is )(?<!was )(?<!are )(?<!were )(?<!be )(?<!also )({_any('named')})[^.!?]{{0,15}}$"
         rf"|({_any('places')})\s+[\"']?(?:[^\W\d_]+\s+)?$"
     ),
     "rejected": re.compile(rf"({_any('negations')})(?:\W+\w+){{0,4}}\W*$"),
@@ -76,7 +75,8 @@ _AFTER: Final = {
     "contrasted": re.compile(
         rf"\W*(?:\w+\W+){{0,4}}(?:is|was|would be|may be|being)\s+(?:\w+\s+){{0,3}}"
         rf"(?:{_any('frequent')}|{_any('errors')}|(?<!the )only|just|merely)"
-        rf"|\W*(?:\w+\W+){{0,2}}({_any('denials')})|[^.!?]{{0,40}}\b(?:but|though|yet|whereas|while|although)\b"
+        rf"|\W*(?:\w+\W+){{0,2}}({_any('denials')})|[^.!?]{{0,40}}\b(?:though|yet|whereas|while|although)\b"
+        rf"|[^.!?]{{0,80}}(?:\bbut\b|{_any('realities')})"
     ),
     "related": re.compile(
         r"\s*(?:\w+\s+){0,2}(?:or|and)\s+(?:more|less|later|earlier|higher|lower|over|under|above|below|so)\b"
@@ -84,9 +84,14 @@ _AFTER: Final = {
     ),
     "quoted": re.compile(rf"[\"']?\s({_any('places')})"),
 }
+_SAID_BEFORE: Final = re.compile(rf"({_any('speakers')})[^.!?]{{0,20}}(?:{_any('speaks')})[^.!?]{{0,30}}$")
 _FROM: Final = re.compile(r"\b(?:from|von|aus|de)\s+(?:the\s+)?$")
 _TO: Final = re.compile(r"\s*,?\s*(?:to|nach|a|vers)\s")
-_WITHIN: Final = {"conditional": re.compile(_any("conditions")), "hedged": re.compile(_any("hedges"))}
+_WITHIN: Final = {
+    "restricted": re.compile(_any("restrictions")),
+    "conditional": re.compile(_any("conditions")),
+    "hedged": re.compile(_any("hedges")),
+}
 # Directly before the last mention, they take all mentions back: "set by the Commission, not by the bank".
 _DENIED_BEFORE: Final = re.compile(
     rf"(?<!\w)(?:{_any('negations')}|{_any('withdrawals')})\s+(?:(?:by|in|at|on|from|to|par|por|von|en|dans)\s+)?"
@@ -94,7 +99,8 @@ _DENIED_BEFORE: Final = re.compile(
 )
 _NOT_REJECTED: Final = re.compile(_any("no_rejections"))
 STANCES: Final = (
-    *("retracted", "questioned", "contrasted", "related", "quoted", "reported", "rejected", "conditional", "hedged"),
+    *("retracted", "questioned", "contrasted", "related", "quoted", "reported", "rejected", "restricted"),
+    *("conditional", "hedged"),
 )
 """Ways in which an answer can mention a reference without stating it."""
 
@@ -105,6 +111,9 @@ _SEPARATOR: Final = re.compile(
 
 _NO_MEMBER: Final = frozenset(VOCABULARY["words"]["clauses"].split()).union(VOCABULARY["words"]["no_members"].split())
 _LEAST_OF_A_LIST: Final = 2
+_MOST_WORDS_BETWEEN_CLAUSE_MARKS: Final = 4
+_NO_LIST: Final = re.compile(r"<\w|^\s*[#|]|[^\W\d]:\s|\bi\.\s?e\.")
+"""Tags, headings, tables, and parts of a dialogue or an explanation."""
 _MOST_WORDS_OF_PAIR: Final = 2
 _REGIONS: Final = frozenset(region.strip() for region in VOCABULARY["words"]["regions"].split("|"))
 _DETERMINERS: Final = frozenset({"a", "an", "the"})
@@ -274,6 +283,7 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
     found = {
         "retracted": retraction is not None and any(map(str.isalnum, text[retraction.end() :])),
         "questioned": _QUESTIONED.match(text, right) is not None,
+        "restricted": _has_new(_WITHIN["restricted"], text[start:end], own),
         "conditional": _has_new(_WITHIN["conditional"], text[start:end], own),
         "hedged": _has_new(_WITHIN["hedged"], around, own),
         **{
@@ -286,7 +296,7 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
     found["related"] = (found["related"] and not asks_to_compare(own)) or is_of_another(
         before, text[left:right], after, own
     )
-    found["reported"] = is_reported(before, after, own)
+    found["reported"] = is_reported(before, after, own) or _is_new(_SAID_BEFORE.search(before), own)
     found["rejected"] = found["rejected"] and _NOT_REJECTED.search(before) is None
     return {name: float(found[name]) for name in STANCES}
 
@@ -314,9 +324,12 @@ def _members(text: str) -> list[str]:
 
 def _members_beside(raw: str, references: Sequence[FeatureText], question: FeatureText) -> float:
     members = _members(raw[:MAX_CHARACTERS].replace("\u2019", "'").rstrip(" .!?\n"))
+    clauses = ";" in raw or "\n" in raw
+    most = _MOST_WORDS_BETWEEN_CLAUSE_MARKS if clauses else _MOST_WORDS_OF_MEMBER
     if (
         len(members) < _LEAST_OF_A_LIST
-        or any(len(member.split()) > _MOST_WORDS_OF_MEMBER for member in members)
+        or _NO_LIST.search(raw) is not None
+        or any(len(member.split()) > most for member in members)
         or (
             len(members) == _LEAST_OF_A_LIST
             and _COMMA_ALONE.match(raw)

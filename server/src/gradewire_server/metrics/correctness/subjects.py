@@ -33,6 +33,7 @@ _ASKS_AMOUNT: Final = re.compile(r"\bhow (?:many|much)\b", re.IGNORECASE)
 _PASSIVE: Final = re.compile(r"(?:^|(?:ed|en|un|ung|own|ade|ilt|ld|\bis|\bwas))\s+by\b", re.IGNORECASE)
 _TAKES_BACK: Final = re.compile(r"\b(?:wait|sorry|actually|rather|mistaken?|wrong|correction|i mean)\b", re.IGNORECASE)
 _MIN_SHARE: Final = 0.25
+_SEVERAL: Final = 2
 _MAX_WORDS: Final = 30
 _SMALL: Final = FUNCTION_WORDS | NEGATIONS | {"doe", "many", "much"}
 _SETTING: Final = frozenset(_WORDS["settings"].split())
@@ -42,6 +43,22 @@ _OWN_SUBJECT: Final = frozenset({
     "the", "a", "an", "his", "her", "its", "their", "my", "our", "your", "one", "some", "another", "most", "every",
     "all", "each", "no",
 })  # fmt: skip
+
+
+_MOST_WORDS_PAIRED: Final = 20
+"""Maximum number of words in an answer whose parts are paired with the question; longer ones have more appositions."""
+_PART_END: Final = re.compile(
+    r"(?P<ends>[;!?\n](?=\s|$)|\.(?=\s|$)|\b(?:but|while|whereas|though|although|aber|w\u00e4hrend|mais|tandis|pero|mientras)\b)"
+    r"|,(?!\d)|[()\u2014]|\s[\u2013-]\s|\b(?:and|yet|und|et|y)\b",
+    re.IGNORECASE,
+)
+_NOTHING: Final = frozenset(_WORDS["nothing"].split())
+_BEGINNINGS: Final = {word: kind for kind in ("determiners", "prepositions") for word in _WORDS[kind].split()}
+_QUOTED_DATA: Final = re.compile(
+    r"\([^()]*\)|\[[^\[\]]*\]|[\"\u201c\u201e\u00ab][^\"\u201c\u201d\u201e\u00ab\u00bb]*[\"\u201d\u201c\u00bb]"
+)
+_ASKS: Final = re.compile(rf"\b(?:{'|'.join(_WORDS['interrogatives'].split())})\b", re.IGNORECASE)
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 @dataclass(frozen=True)
@@ -113,6 +130,18 @@ def _stems(words: Collection[str]) -> frozenset[str]:
     return frozenset(word[:_STEM_LETTERS] for word in words)
 
 
+def asking(question: FeatureText) -> FeatureText:
+    """Return the sentence of a question that asks, without data in brackets, in quotes or beside a colon."""
+    sentences = [part for part in _SENTENCE_END.split(question.raw) if any(map(str.isalnum, part))]
+    if len(sentences) < _SEVERAL and not any(mark in question.raw for mark in ':(["\u201c\u201e\u00ab'):
+        return question
+    asked = [part for part in sentences if "?" in part] or [part for part in sentences if _ASKS.search(part)]
+    bare = _QUOTED_DATA.sub(" ", (asked or sentences or [question.raw])[-1])
+    parts = [part for part in bare.split(": ") if _ASKS.search(part)]
+    text = parts[-1] if parts else bare
+    return FeatureText.of(text) if any(map(str.isalnum, text)) else question
+
+
 def subject_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
     """Compare the clause that states a reference with the answer's other clauses.
 
@@ -121,6 +150,7 @@ def subject_features(question: FeatureText, references: Sequence[FeatureText], a
         of the reference's type, while the reference's own clause says it of a new word: "The Danube runs through
         Prague, the Vltava through Krumlov". 0 for other answers and for those of more than `_MAX_WORDS` words.
     """
+    question = asking(question)
     kinds = frozenset(word for kind in _ASKED_KIND.findall(question.raw) for word in folded_words(kind))
     asked = question.distinct - _SMALL - _SETTING
     asked = _stems(asked - kinds or asked)
@@ -138,6 +168,8 @@ def subject_features(question: FeatureText, references: Sequence[FeatureText], a
     wanted = [(words, reference) for words, reference in wanted if words <= answer.distinct]
     if not wanted:
         return {"other_subject": 0.0}
+    if _is_paired_with_another(asked, question, wanted, answer):
+        return {"other_subject": 1.0}
     clauses = _clauses(answer.raw[:_MOST_CHARACTERS])
     known = question.distinct.union(*(reference.distinct for reference in references[:_MOST_REFERENCES]))
     found = [
@@ -237,3 +269,95 @@ def _has_candidate(clause: Clause, reference: FeatureText, known: frozenset[str]
     if any(map(str.isupper, reference.raw)):
         return not new.isdisjoint(clause.names())
     return bool(new - _SMALL)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a short answer: a clause, or the rest of one whose verb is left out ("the baguette 180 \u00b0C")."""
+
+    text: str
+    words: tuple[str, ...]
+    ends: bool
+    """True if a semicolon, a full stop or a word such as "while" follows."""
+
+    @cached_property
+    def distinct(self) -> frozenset[str]:
+        return frozenset(self.words)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return _stems(self.distinct - _SMALL)
+
+    @cached_property
+    def beginning(self) -> str:
+        """The kind of the first word, or "" if it is none with which parallel parts begin."""
+        first = self.words[0]
+        if first[0].isdecimal():
+            return "numbers"
+        if first in _STANDS_IN or self.text.lstrip(" \"'\u20ac$\u00a3")[:1].isupper():
+            return _BEGINNINGS.get(first, "determiners")
+        return _BEGINNINGS.get(first, "")
+
+
+def _is_paired_with_another(
+    asked: frozenset[str],
+    question: FeatureText,
+    wanted: Sequence[tuple[frozenset[str], FeatureText]],
+    answer: FeatureText,
+) -> bool:
+    """Return True if all parts with a reference pair it with something new, and the part beside has what was asked."""
+    if len(answer.words) > _MOST_WORDS_PAIRED:
+        return False
+    parts = _parts(answer.raw)
+    found = [
+        any(
+            _are_parallel(*parts[first : first + 2])
+            and _is_asked_instead(
+                part, parts[first if first < place else place + 1], asked, question, (words, reference)
+            )
+            for first in (place - 1, place)
+            if 0 <= first < len(parts) - 1
+        )
+        for words, reference in wanted
+        for place, part in enumerate(parts)
+        if words <= part.distinct
+    ]
+    return bool(found) and all(found)
+
+
+def _parts(text: str) -> list[_Part]:
+    found: list[_Part] = []
+    begin = 0
+    for match in (*_PART_END.finditer(text), None):
+        end = len(text) if match is None else match.start()
+        part = text[begin:end]
+        if any(map(str.isalnum, part)):
+            found.append(_Part(part, folded_words(part), match is not None and match["ends"] is not None))
+        begin = end if match is None else match.end()
+    return found
+
+
+def _are_parallel(first: _Part, second: _Part) -> bool:
+    return first.ends or (first.beginning == second.beginning != "" and second.words[0] not in {"a", "an"})
+
+
+def _is_asked_instead(
+    part: _Part,
+    other: _Part,
+    asked: frozenset[str],
+    question: FeatureText,
+    wanted: tuple[frozenset[str], FeatureText],
+) -> bool:
+    words, reference = wanted
+    if part.words[0] in _STANDS_IN or words <= other.distinct:
+        return False
+    said = part.distinct - _SMALL - words - reference.distinct
+    if not any(word[:_STEM_LETTERS] not in asked and word not in _SETTING for word in said):
+        return False
+    if not (other.stems & asked) - (_stems(said) & asked):
+        return False
+    nothing = not _NOTHING.isdisjoint(other.words)
+    if not NEGATIONS.isdisjoint(other.words) and not nothing:
+        return False
+    clause = Clause(other.text, "", begins_sentence=True)
+    return nothing or _has_candidate(clause, reference, question.distinct | words)
