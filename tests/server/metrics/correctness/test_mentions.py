@@ -126,6 +126,27 @@ def test_a_phrase_of_the_question_or_a_reference_is_not_the_answers() -> None:
     assert stances("Canberra if it rains") == {"conditional"}
 
 
+@pytest.mark.parametrize(
+    ("claim", "reference"),
+    [("It was Hinault or LeMond", "Hinault"), ("It was LeMond or Hinault.", "Hinault"), ("38,000 or 48,000", "38,000")],
+)
+def test_one_of_two_is_no_choice(claim: str, reference: str) -> None:
+    assert "hedged" in stances(claim, reference)
+
+
+@pytest.mark.parametrize(
+    ("claim", "references"),
+    [
+        ("a loop or self-loop", ("loop",)),
+        ("Hinault or whoever", ("Hinault",)),
+        ("Myanmar or Burma", ("Myanmar", "Burma")),
+        ("5 or so", ("5",)),
+    ],
+)
+def test_two_names_of_one_thing_are_no_two_candidates(claim: str, references: tuple[str, ...]) -> None:
+    assert "hedged" not in stances(claim, *references)
+
+
 def test_not_only_rejects_nothing() -> None:
     assert "rejected" not in stances("not only Canberra")
     assert "rejected" not in stances("none other than Canberra")

@@ -55,6 +55,11 @@ _TALK: Final = re.compile(
 _SUBJECT: Final = re.compile(r"^\W*(?:it|that|this|he|she|they|there|these)(?:'s|'re| is| are| was| were)?\b")
 _CLAUSE_WORDS: Final = frozenset(VOCABULARY["words"]["clauses"].split())
 _WORD: Final = re.compile(r"\w+")
+_NEAR: Final = 60
+_OR_BEHIND: Final = re.compile(r"\s*,?\s+(?:or|oder|ou|o)\s+(?:(?:the|a|an|der|die|das|le|la|el)\s)?([^\W_][\w.,'-]*)")
+_OR_BEFORE: Final = re.compile(
+    r"([^\W_][\w.'-]*),?\s(?:or|oder|ou|o)\s+(?:(?:the|a|an|der|die|das|le|la|el)\s)?$", re.IGNORECASE
+)
 _BOTH_VERDICTS: Final = [
     frozenset({"yes", "no", *more}) for more in ((), ("or",), ("and",), ("either", "or"), ("both",))
 ]
@@ -95,6 +100,21 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
         frozenset() if offers else question.distinct, references, parts, several=not (ors or hedged)
     )
     return min(_MOST_OTHERS, float(len(others)))
+
+
+def is_one_of_two(text: str, span: tuple[int, int], known: Collection[str]) -> bool:
+    """Return True for "REFERENCE or 48,000" and "Ek or REFERENCE": both are numbers, or both begin with a capital.
+
+    `span` is the reference's place in the text, and `known` are words that are no other candidate.
+    """
+    left, right = span
+    found = _OR_BEHIND.match(text, right) or _OR_BEFORE.search(text, max(0, left - _NEAR), left)
+    if found is None or not known.isdisjoint(folded_words(found[1])):
+        return False
+    mention = text[left:right]
+    if any(map(str.isdigit, mention)):
+        return found[1][0].isdigit()
+    return mention[:1].isupper() and found[1][0].isupper()
 
 
 def _has_commas(text: str, least: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from gradewire_proto.final_answer.words import any_of, expression
 from gradewire_server.metrics.correctness.attributions import asks_to_compare, is_of_another, is_reported
 from gradewire_server.metrics.correctness.focus import Focus
+from gradewire_server.metrics.correctness.hedges import is_one_of_two
 from gradewire_server.metrics.correctness.words import (
     FUNCTION_WORDS,
     MAX_CHARACTERS,
@@ -199,6 +200,9 @@ def mention_features(
         for stances, span in mentions:
             stances["retracted" if span != spans[-1] else "rejected"] = 1.0
     stances, span = min(mentions, key=lambda each: (sum(each[0].values()), each[1][0] - each[1][1]))
+    raw = focus.surroundings.raw
+    if len(raw) == len(reading.text) and is_one_of_two(raw, span, known):
+        stances["hedged"] = 1.0
     start, end = reading.sentence(*span)
     beside = sum(
         start <= token.start < end and token.word not in known and token.word not in FUNCTION_WORDS
