@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 FILES = {"evouna": "evouna_dev.jsonl", "nq301": "nq301_human.jsonl"}
 PUPILS = "pupils_dev.jsonl"
 VOTES = "vqav2_smallval"
-FLIP_PAIRS = ROOT / "examples" / "flips" / "development.jsonl"
+FLIP_PAIRS = tuple(ROOT / "examples" / "flips" / f"{name}.jsonl" for name in ("development", "development-2"))
 RESULTS = ROOT / "benchmarks" / "results" / "correctness"
 _MOST_ALONE, _LEAST_AGREED = 1, 4
 """An annotator's answer is wrong if nobody else gave it, and right if three others did. Answers between are left out.
@@ -114,12 +115,12 @@ def scored_sets(options: argparse.Namespace, model: str = "") -> tuple[ScoredRow
 def other_sets(options: argparse.Namespace) -> tuple[ScoredRows, ScoredRows, ScoredRows]:
     """Return pupils' answers, the votes of VQA v2 and the flips for development, after scoring missing rows."""
     pupils, votes = options.data / PUPILS, options.data / VOTES
-    require_files(pupils, votes / "annotations.json", FLIP_PAIRS)
+    require_files(pupils, votes / "annotations.json", *FLIP_PAIRS)
     options.results.mkdir(parents=True, exist_ok=True)
     return (
         scored(pupils, "pupils", options),
         scored(_written(options.results / "votes.jsonl", votes_of(votes)), "vqa votes", options),
-        scored(_written(options.results / "flips.jsonl", flips_of(FLIP_PAIRS)), FLIPS, options),
+        scored(_written(options.results / "flips.jsonl", flips_of(*FLIP_PAIRS)), FLIPS, options),
     )
 
 
@@ -142,9 +143,9 @@ def votes_of(directory: Path) -> Iterator[Row]:
                 }
 
 
-def flips_of(file: Path) -> Iterator[Row]:
+def flips_of(*files: Path) -> Iterator[Row]:
     """Yield both answers of each pair as rows; `kind` is the pair's kind."""
-    for pair in read_lines(file):
+    for pair in chain.from_iterable(map(read_lines, files)):
         for name, said, label in (("answer", pair["answer"], 1), ("changed", pair["changed"], pair["label"])):
             row = {name: pair[name] for name in ("question", "references", "kind")}
             yield {"id": f"{pair['id']}-{name}", **row, "prediction": said, "label": label}

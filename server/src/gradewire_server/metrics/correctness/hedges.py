@@ -102,7 +102,7 @@ def alternatives(question: FeatureText, references: Sequence[FeatureText], answe
     return min(_MOST_OTHERS, float(len(others)))
 
 
-def is_one_of_two(text: str, span: tuple[int, int], known: Collection[str]) -> bool:
+def is_one_of_two(text: str, span: tuple[int, int], known: frozenset[str]) -> bool:
     """Return True for "REFERENCE or 48,000" and "Ek or REFERENCE": both are numbers, or both begin with a capital.
 
     `span` is the reference's place in the text, and `known` are words that are no other candidate.
