@@ -76,7 +76,7 @@ _AFTER: Final = {
     "contrasted": re.compile(
         rf"\W*(?:\w+\W+){{0,4}}(?:is|was|would be|may be|being)\s+(?:\w+\s+){{0,3}}"
         rf"(?:{_any('frequent')}|{_any('errors')}|(?<!the )only|just|merely)"
-        rf"|\W*(?:\w+\W+){{0,2}}({_any('denials')})|[^.!?]{{0,40}}\b(?:though|yet|whereas|while|although)\b"
+        rf"|\W*(?:\w+\W+){{0,2}}({_any('denials')})|[^.!?]{{0,40}}\b(?:though|yet|whereas|while|although)\b(?! i\b)"
         rf"|[^.!?]{{0,80}}(?:\bbut\b|{_any('realities')})"
     ),
     "related": re.compile(
@@ -97,6 +97,11 @@ _WITHIN: Final = {
 _DENIED_BEFORE: Final = re.compile(
     rf"(?<!\w)(?:{_any('negations')}|{_any('withdrawals')})\s+(?:(?:by|in|at|on|from|to|par|por|von|en|dans)\s+)?"
     rf"{_ARTICLES}{{0,2}}$"
+)
+# "Madrid, though I'm not sure on which floor" is sure of Madrid.
+_UNKNOWN_ASIDE: Final = re.compile(
+    r"\b(?:not sure|unsure|not certain|(?:do not|don't) know|(?:can't|cannot) (?:say|tell))\s+(?:exactly\s+)?"
+    r"(?:(?:on|in|at|of|for)\s+)?(?:how|which|what|when|where|why)(?:\s+[^\W\d_]+){2,}"
 )
 _NOT_REJECTED: Final = re.compile(_any("no_rejections"))
 STANCES: Final = (
@@ -289,7 +294,7 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
         "questioned": _QUESTIONED.match(text, right) is not None,
         "restricted": _has_new(_WITHIN["restricted"], text[start:end], own),
         "conditional": _has_new(_WITHIN["conditional"], text[start:end], own),
-        "hedged": _has_new(_WITHIN["hedged"], around, own),
+        "hedged": _has_new(_WITHIN["hedged"], _UNKNOWN_ASIDE.sub(" ", around), own),
         **{
             name: (name == "related" and _FROM.search(before) is not None and _TO.match(after) is not None)
             or _is_new(pattern.search(before), own)
