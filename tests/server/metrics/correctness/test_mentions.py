@@ -109,7 +109,7 @@ def test_a_stance_without_blanks(stance: str, claim: str) -> None:
         *("Canberra", "It is Canberra.", "in Canberra", "the city of Canberra", "Canberra!", "Es ist Canberra."),
         *("Canberra rather than Sydney", "Canberra, unlike Sydney, is the capital", "Canberra, not Sydney"),
         *("Wait, it is Canberra", "Which city? Canberra", "No doubt Canberra", "Canberra, I'm sure"),
-        *("Canberra, though I'm not sure how people stress it"),
+        "Canberra, though I'm not sure how people stress it",
         *("Canberra in May", "First Canberra was founded", "Canberra has schools", "C'est Canberra", "Es Canberra"),
         # Of two mentions the plainer one counts.
         "It is Canberra. Unlike Canberra, Sydney is big.",
