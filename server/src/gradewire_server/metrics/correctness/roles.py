@@ -51,7 +51,7 @@ def _pair_exchanged(
     if ours in {("of", ""), ("", "of")} and ours == theirs[::-1]:
         return bool(antonyms) or len(wanted.words.intersection(said.content)) > len(pair)
     if replaced:
-        return inverted or (ours != theirs and PARTICLES.isdisjoint(replaced))
+        return inverted or (("by" in ours) != ("by" in theirs) and PARTICLES.isdisjoint(replaced))
     related = not _pivots(wanted, said, pair).isdisjoint(theirs_between)
     return _exchanged_by_markers(ours, theirs, inverted=inverted) if related else None
 

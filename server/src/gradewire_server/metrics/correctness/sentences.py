@@ -29,7 +29,7 @@ _NO_LONGER: Final = re.compile(r"\bno longer\b", re.IGNORECASE)
 _OWNER: Final = "zzowner"
 BREAK: Final = "zzbreak"
 """A token in the place of a comma, a bracket or the like."""
-SEPARATES: Final = frozenset({"and", "or", BREAK})
+SEPARATES: Final = frozenset({"and", "or", "und", "oder", "et", "ou", "y", BREAK})
 """Tokens between the members of a list."""
 NEGATORS: Final = (NEGATIONS - {"nor"}).union(_WORDS["implicit_negations"].split())
 """Words that negate; "without", "fail" and "hardly" are among them."""
@@ -56,6 +56,15 @@ def _opposite_groups() -> Mapping[str, frozenset[str]]:
 
 
 OPPOSITES: Final = _opposite_groups()
+SIDES: Final = {
+    word: (group, side)
+    for group, line in enumerate(VOCABULARY["opposites"]["sides"])
+    for side, words in enumerate(line.split("|"))
+    for word in words.split()
+}
+"""The group and the side, 0 or 1, of verbs whose subject and object have opposite parts: "win", "lose"."""
+_VERB_OF_SIDE: Final = {side: word for word, side in reversed(SIDES.items())}
+"""The first verb of each side, which is read in place of the others."""
 ALLIES: Final = {
     word: frozenset(side.split())
     for line in reversed(VOCABULARY["opposites"]["groups"])
@@ -107,6 +116,8 @@ class Sentence:
             text = _POSSESSIVE.sub(f" {_OWNER} ", text)
         marked = _SEPARATOR.sub(f" {BREAK} ", text)
         words = tuple(map(_base, clause_words(marked)[:_MOST_WORDS]))
+        if not SIDES.keys().isdisjoint(words):
+            words = tuple(_VERB_OF_SIDE[SIDES[word]] if word in SIDES else word for word in words)
         if "up" in words or "down" in words:
             few = len(words) <= 2
             words = tuple(
