@@ -31,7 +31,8 @@ def outcome_reversed(question: FeatureText, references: Sequence[FeatureText], a
     found = [
         part
         for reference in references[:_MOST_REFERENCES]
-        if (part := _part_of(answer.words, reference.content, asked[0])) is not None
+        if all(SIDES.get(word, asked)[0] != asked[0] or word not in SIDES for word in reference.words)
+        and (part := _part_of(answer.words, reference.content, asked[0])) is not None
     ]
     return float(bool(found) and all(part != side for part in found))
 
@@ -48,6 +49,6 @@ def _part_of(words: Sequence[str], names: Sequence[str], group: int) -> int | No
     ):
         return None
     side = SIDES[words[verb]][1]
-    passive = words[max(0, verb - 1)] in _BE and "by" in words[verb:]
+    passive = words[max(0, verb - 1)] in _BE
     side = 1 - side if passive else side
     return side if places[0] < verb else 1 - side

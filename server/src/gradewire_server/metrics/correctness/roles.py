@@ -15,6 +15,8 @@ from gradewire_server.metrics.correctness.sentences import (
 from gradewire_server.metrics.correctness.words import VOCABULARY
 
 _MOST_ARGUMENTS: Final = 10
+_CASES: Final = frozenset({"dem", "den"})
+"""German articles of an object, which may stand before the verb too."""
 SUBORDINATORS: Final = frozenset(VOCABULARY["words"]["subordinators"].split())
 """Words that begin a clause, which may stand before or behind the main clause."""
 
@@ -28,7 +30,8 @@ def roles_exchanged(wanted: Sentence, said: Sentence, shared: Sequence[str], ant
     for one, other in combinations(arguments[:_MOST_ARGUMENTS], 2):
         found = _pair_exchanged(wanted, said, (one, other), antonyms)
         if found is not None:
-            if found and other in opposites(one):
+            is_agent = one == wanted.content[0] and said.marker(other, wanted) == "by"
+            if found and (is_agent or other in opposites(one)):
                 return True
             exchanged += found
             kept += not found
@@ -52,6 +55,8 @@ def _pair_exchanged(
         return bool(antonyms) or len(wanted.words.intersection(said.content)) > len(pair)
     if replaced:
         return inverted or (("by" in ours) != ("by" in theirs) and PARTICLES.isdisjoint(replaced))
+    if inverted and any(("der", word) in wanted.pairs & said.pairs for word in pair):
+        return None
     related = not _pivots(wanted, said, pair).isdisjoint(theirs_between)
     return _exchanged_by_markers(ours, theirs, inverted=inverted) if related else None
 
@@ -59,8 +64,14 @@ def _pair_exchanged(
 def _exchanged_by_markers(ours: tuple[str, str], theirs: tuple[str, str], *, inverted: bool) -> bool | None:
     """Compare the prepositions of two words in the reference and in the answer, where their order may be inverted."""
     active = ("", "")
-    if ours == active and "by" in theirs:
+    if ours in {active, ("", "to")} and "by" in theirs:
         return theirs[0] != "by"
+    if ours == active and theirs[0] in _CASES and not theirs[1]:
+        return True
+    if theirs == active and ours[1] in _CASES and not ours[0]:
+        return inverted
+    if inverted and active in {ours, theirs} and (ours == ("", "to") or theirs == ("to", "")):
+        return True
     if theirs == active and "by" in ours:
         return inverted != (ours[1] == "by")
     if ours == theirs:

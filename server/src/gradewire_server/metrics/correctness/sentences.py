@@ -37,9 +37,18 @@ MARKERS: Final = frozenset(_WORDS["markers"].split())
 """Prepositions that mark a word's role."""
 PARTICLES: Final = frozenset(_WORDS["particles"].split())
 """Small words with an opposite, which count only in the same place: "breathe in", "breathe out"."""
+_NONE: Final[frozenset[str]] = frozenset()
+_AUXILIARIES_OF_PASSIVE: Final = {
+    by: frozenset(auxiliaries.split())
+    for words, auxiliaries in (line.split("|") for line in _WORDS["passives"])
+    for by in words.split()
+}
+"""The auxiliaries beside which a word of another language means "by"."""
 VERDICTS: Final = frozenset({"yes", "no", "true", "false"})
 # "doe" is the dictionary's lemma for "does", and "ca" begins "can't".
-_NO_CONTENT: Final = frozenset({_OWNER, BREAK, "ca", "doe", *_WORDS["indefinite"].split()})
+_NO_CONTENT: Final = frozenset({_OWNER, BREAK, "ca", "doe"}).union(
+    _WORDS["indefinite"].split(), _WORDS["german_articles"].split()
+)
 _PRONOUNS: Final = frozenset({"it", "he", "she", "they", "this", "that"})
 _MOVES: Final = frozenset({"go", "come", "move", "get", "be", "turn", "shift", "head", "point"})
 _TURNS: Final = {"up": "upward", "down": "downward"}
@@ -47,7 +56,7 @@ _TURNS: Final = {"up": "upward", "down": "downward"}
 
 def _opposite_groups() -> Mapping[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
-    for line in VOCABULARY["opposites"]["groups"]:
+    for line in (*VOCABULARY["opposites"]["groups"], *VOCABULARY["opposites"]["sides"]):
         one, other = (frozenset(side.split()) for side in line.split("|"))
         for words, against in ((one, other), (other, one)):
             for word in words:
@@ -116,6 +125,8 @@ class Sentence:
             text = _POSSESSIVE.sub(f" {_OWNER} ", text)
         marked = _SEPARATOR.sub(f" {BREAK} ", text)
         words = tuple(map(_base, clause_words(marked)[:_MOST_WORDS]))
+        if any(not _AUXILIARIES_OF_PASSIVE.get(word, _NONE).isdisjoint(words) for word in words):
+            words = tuple("by" if word in _AUXILIARIES_OF_PASSIVE else word for word in words)
         if not SIDES.keys().isdisjoint(words):
             words = tuple(_VERB_OF_SIDE[SIDES[word]] if word in SIDES else word for word in words)
         if "up" in words or "down" in words:
