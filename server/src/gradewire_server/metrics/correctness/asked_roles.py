@@ -64,7 +64,43 @@ _SENTENCE_END: Final = re.compile(
     r"|\b(?:but|while|whereas|although|though)\b",
     re.IGNORECASE,
 )
+_STOP: Final = re.compile(r"(?<!\b\w)(?<!\b\w\w)(?<!\bMrs)(?<!\bProf)\.(?=\s|$)|[!?\n\u3002\uff01\uff1f]")
+_GIVEN: Final = re.compile(
+    r"\([^()]*\)|:\s*[\"\u201c\u201e\u00ab][^\"\u201c\u201d\u201e\u00ab\u00bb]*[\"\u201c\u201d\u00bb]"
+)
+"""Brackets, and text in quotation marks behind a colon."""
+_ASKS_AT_BEGIN: Final = re.compile(
+    r"(?:who|whom|whose|what|which|where|when|why|how|wer|wen|wem|was|welche[rsnm]?|qui|quel(?:le)?s?|qui\u00e9n)\b",
+    re.IGNORECASE,
+)
 _MOST_SKIPPED: Final = 3
+
+
+def asking(question: FeatureText) -> FeatureText:
+    """Return the sentence of a question that asks, without brackets and without quoted text behind a colon.
+
+    It is the last sentence with a question mark, or else the last one that begins with a question word; without both,
+    return the whole question.
+    """
+    found = _asking(question.raw)
+    return FeatureText.of(found) if found else question
+
+
+@lru_cache(maxsize=_MOST_CACHED)
+def _asking(text: str) -> str:
+    """Return the sentence that asks if it is not the whole text, otherwise ""."""
+    begin = end = 0
+    marked = worded = ""
+    given = _GIVEN.sub(" ", text)
+    for match in (*_STOP.finditer(given), None):
+        end = len(given) if match is None else match.end()
+        sentence, begin = given[begin:end].strip(), end
+        if sentence.endswith(("?", "\uff1f")) and any(map(str.isalnum, sentence)):
+            marked = sentence
+        elif _ASKS_AT_BEGIN.match(sentence):
+            worded = sentence
+    found = marked or worded or given.strip()
+    return "" if found == text.strip() else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +127,14 @@ def role_reversed(question: FeatureText, references: Sequence[FeatureText], answ
     """
     if not 2 < len(answer.words) <= _MOST_WORDS or not question.words:
         return 0.0
-    words = _question_words(question.raw)
+    asked = asking(question)
+    words = _question_words(asked.raw)
     if _ASKS.isdisjoint(words):
         return 0.0
     found: list[bool] = []
     sentences: list[_Sentence] | None = None
     for reference in references[:_MOST_REFERENCES]:
-        wanted = _wanted(reference, question.distinct, answer.distinct)
+        wanted = _wanted(reference, asked.distinct, answer.distinct)
         if not wanted:
             continue
         if sentences is None:
@@ -433,7 +470,7 @@ def _compared(words: Sequence[str], sentence: _Sentence, wanted: frozenset[str])
         return None
     known = _content(words) - wanted - asked[0]
     other = behind if wanted & before else before
-    if known.isdisjoint(other) and _SUBJECT_PRONOUNS.isdisjoint(other):
+    if known and known.isdisjoint(other) and _SUBJECT_PRONOUNS.isdisjoint(other):
         return None
     return bool(wanted & before) != same
 

@@ -13,7 +13,7 @@ from gradewire_proto.choices import SmilePreset
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Rounds
-from gradewire_server.metrics.correctness.asked_roles import role_reversed
+from gradewire_server.metrics.correctness.asked_roles import asking, role_reversed
 from gradewire_server.metrics.correctness.claims import claim_of
 from gradewire_server.metrics.correctness.denials import denies, verdict_features
 from gradewire_server.metrics.correctness.focus import Focus
@@ -299,7 +299,7 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
         "last_word": float(any(core.content[-1] in said for core in cores)),
         "new_recall": share(word in said for word in new),
         **missing_features(best, parts, said, asked),
-        **relation_features(references, answer, asked),
+        **relation_features(references, answer, asking(question).distinct),
         **subject_features(question, references, focus.surroundings),
         "symbol_altered": symbol_altered(references, answer),
         "name_altered": name_altered(question, references, said, answer),

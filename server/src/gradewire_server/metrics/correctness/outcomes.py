@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from gradewire_server.metrics.correctness.asked_roles import asking
 from gradewire_server.metrics.correctness.sentences import SIDES
 from gradewire_server.metrics.correctness.words import FeatureText
 
@@ -19,10 +20,11 @@ def outcome_reversed(question: FeatureText, references: Sequence[FeatureText], a
 
     Examples: "Nadal beat Federer" or "Federer lost" for Federer, after "Who won?".
     """
-    first = next((place for place, word in enumerate(question.words) if word in _ASKS_WHO), None)
+    words = asking(question).words
+    first = next((place for place, word in enumerate(words) if word in _ASKS_WHO), None)
     if first is None:
         return 0.0
-    begin = question.words[first : first + _MOST_WORDS_BEFORE_VERB + 1]
+    begin = words[first : first + _MOST_WORDS_BEFORE_VERB + 1]
     asked = next((SIDES[word] for word in begin if word in SIDES), None)
     if asked is None or len(answer.words) > _MOST_WORDS or not _DO.isdisjoint(begin):
         return 0.0

@@ -158,7 +158,7 @@ def _compared(
     if "than" in wanted.words and antonyms and wanted.content[0] not in said.words:
         return None
     ours, theirs = frozenset(shared).union(antonyms), frozenset(shared).union(antonyms.values())
-    negated = NEGATIONS.isdisjoint(asked) and (_negations(wanted, ours, asked) + _negations(said, theirs, asked)) % 2
+    negated = NEGATORS.isdisjoint(asked) and (_negations(wanted, ours, asked) + _negations(said, theirs, asked)) % 2
     changes = float(negated), float(len(antonyms) % 2), float(exchanged)
     return _Comparison((len(shared) / len(wanted.content), len(shared)), changes)
 

@@ -26,16 +26,28 @@ def roles_exchanged(wanted: Sentence, said: Sentence, shared: Sequence[str], ant
     arguments = [
         word for word in shared if not word.isdigit() and wanted.tokens.count(word) == said.tokens.count(word) == 1
     ]
-    kept = exchanged = 0
+    if "than" in wanted.words and "than" not in said.words and _gives_first_place_to_second(wanted, said, shared):
+        return True
+    kept, exchanged = 0, 0.0
     for one, other in combinations(arguments[:_MOST_ARGUMENTS], 2):
         found = _pair_exchanged(wanted, said, (one, other), antonyms)
         if found is not None:
             is_agent = one == wanted.content[0] and said.marker(other, wanted) == "by"
             if found and (is_agent or other in opposites(one)):
                 return True
-            exchanged += found
+            exchanged += found * (1.5 if (one, other) == (wanted.content[0], said.content[0]) else 1.0)
             kept += not found
     return exchanged > kept
+
+
+def _gives_first_place_to_second(wanted: Sentence, said: Sentence, shared: Sequence[str]) -> bool:
+    """Return True for "Omar is the taller one" if it should be "Ben is taller than Omar"."""
+    second = wanted.tokens[wanted.places["than"] + 1 :]
+    names = [word for word in shared if word in second]
+    if wanted.content[0] in said.words or not names:
+        return False
+    degrees = [word for word in shared if word not in second and said.places[word] > said.places[names[-1]]]
+    return any(("the", word) in said.pairs or ("more", word) in said.pairs for word in degrees)
 
 
 def _pair_exchanged(
