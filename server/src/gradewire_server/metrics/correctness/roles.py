@@ -15,8 +15,6 @@ from gradewire_server.metrics.correctness.sentences import (
 from gradewire_server.metrics.correctness.words import VOCABULARY
 
 _MOST_ARGUMENTS: Final = 10
-_CASES: Final = frozenset({"dem", "den"})
-"""German articles of an object, which may stand before the verb too."""
 SUBORDINATORS: Final = frozenset(VOCABULARY["words"]["subordinators"].split())
 """Words that begin a clause, which may stand before or behind the main clause."""
 
@@ -78,12 +76,12 @@ def _exchanged_by_markers(ours: tuple[str, str], theirs: tuple[str, str], *, inv
     active = ("", "")
     if ours in {active, ("", "to")} and "by" in theirs:
         return theirs[0] != "by"
-    if ours == active and theirs[0] in _CASES and not theirs[1]:
+    object_first = ours == active and theirs in {("dem", ""), ("den", "")}
+    given_to_subject = inverted and active in {ours, theirs} and (ours == ("", "to") or theirs == ("to", ""))
+    if object_first or given_to_subject:
         return True
-    if theirs == active and ours[1] in _CASES and not ours[0]:
+    if theirs == active and ours in {("", "dem"), ("", "den")}:
         return inverted
-    if inverted and active in {ours, theirs} and (ours == ("", "to") or theirs == ("to", "")):
-        return True
     if theirs == active and "by" in ours:
         return inverted != (ours[1] == "by")
     if ours == theirs:

@@ -97,7 +97,8 @@ def _base(word: str) -> str:
         return word
     stem = word.removesuffix("er")
     bases = (stem, f"{stem}e", f"{stem[:-1]}y" if stem.endswith("i") else stem, stem[:-1])
-    return next((base for base in bases if base in antonym_table() or base in OPPOSITES), word)
+    found = next((base for base in bases if base in antonym_table() or base in OPPOSITES), word)
+    return word if found in SIDES else found
 
 
 def bears_content(word: str) -> bool:
