@@ -62,6 +62,9 @@ EXCHANGED = [
     ("Ben lent Anna money.", "Anna lent money to Ben."),
     ("Anna was lent money by Ben.", "Anna lent Ben money."),
     ("Omar is the taller one.", "Ben is taller than Omar."),
+    ("Coffee is cheaper.", "Tea is cheaper than coffee."),
+    ("Bayern wurde von Dortmund besiegt.", "Bayern besiegte Dortmund."),
+    ("Roma fue vencida por Cartago.", "Roma venció a Cartago."),
 ]
 ALIKE = [
     ("The law failed to pass.", "The law was not passed."),
@@ -90,6 +93,10 @@ ALIKE = [
     ("Rotkäppchen rettete der Jäger.", "Der Jäger rettete Rotkäppchen."),
     ("Du saut à ski et du ski de fond.", "Le ski de fond et le saut à ski"),
     ("Ben is the taller one.", "Ben is taller than Omar."),
+    ("Unlike coffee, it is cheaper.", "Tea is cheaper than coffee."),
+    ("Coffee costs more.", "Tea is cheaper than coffee."),
+    ("Dortmund wurde von Bayern besiegt.", "Bayern besiegte Dortmund."),
+    ("It was written by Andrew Wright and Calvin Lewis.", "Calvin Lewis and Andrew Wright"),
     ("Omar is the shorter one.", "Ben is taller than Omar."),
     ("When the current is too high, the fuse melts.", "The fuse melts when the current is too high."),
     ("Cold air sinks and warm air rises.", "Warm air rises and cold air sinks."),

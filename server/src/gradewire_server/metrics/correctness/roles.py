@@ -15,6 +15,8 @@ from gradewire_server.metrics.correctness.sentences import (
 from gradewire_server.metrics.correctness.words import VOCABULARY
 
 _MOST_ARGUMENTS: Final = 10
+_STEM_LETTERS: Final = 4
+_PRONOUNS: Final = frozenset({"it", "he", "she", "they"})
 SUBORDINATORS: Final = frozenset(VOCABULARY["words"]["subordinators"].split())
 """Words that begin a clause, which may stand before or behind the main clause."""
 
@@ -24,7 +26,12 @@ def roles_exchanged(wanted: Sentence, said: Sentence, shared: Sequence[str], ant
     arguments = [
         word for word in shared if not word.isdigit() and wanted.tokens.count(word) == said.tokens.count(word) == 1
     ]
-    if "than" in wanted.words and "than" not in said.words and _gives_first_place_to_second(wanted, said, shared):
+    if (
+        shared
+        and "than" in wanted.words
+        and "than" not in said.words
+        and _gives_first_place_to_second(wanted, said, shared)
+    ):
         return True
     kept, exchanged = 0, 0.0
     for one, other in combinations(arguments[:_MOST_ARGUMENTS], 2):
@@ -39,13 +46,11 @@ def roles_exchanged(wanted: Sentence, said: Sentence, shared: Sequence[str], ant
 
 
 def _gives_first_place_to_second(wanted: Sentence, said: Sentence, shared: Sequence[str]) -> bool:
-    """Return True for "Omar is the taller one" if it should be "Ben is taller than Omar"."""
+    """Return True for "Omar is the taller one" or "Omar is taller" if it should be "Ben is taller than Omar"."""
     second = wanted.tokens[wanted.places["than"] + 1 :]
-    names = [word for word in shared if word in second]
-    if wanted.content[0] in said.words or not names:
+    if wanted.content[0] in said.words or said.content[0] not in second or not _PRONOUNS.isdisjoint(said.words):
         return False
-    degrees = [word for word in shared if word not in second and said.places[word] > said.places[names[-1]]]
-    return any(("the", word) in said.pairs or ("more", word) in said.pairs for word in degrees)
+    return any(word not in second for word in shared)
 
 
 def _pair_exchanged(
@@ -67,8 +72,16 @@ def _pair_exchanged(
         return inverted or (("by" in ours) != ("by" in theirs) and PARTICLES.isdisjoint(replaced))
     if inverted and any(("der", word) in wanted.pairs & said.pairs for word in pair):
         return None
-    related = not _pivots(wanted, said, pair).isdisjoint(theirs_between)
+    related = not _pivots(wanted, said, pair).isdisjoint(theirs_between) or (
+        "by" in theirs and ours == ("", "") and _has_other_form(ours_between, wanted, said)
+    )
     return _exchanged_by_markers(ours, theirs, inverted=inverted) if related else None
+
+
+def _has_other_form(words: Sequence[str], wanted: Sentence, said: Sentence) -> bool:
+    """Return True if the answer has only another form of one of the words, such as "besiegt" for "besiegte"."""
+    stems = {word[:_STEM_LETTERS] for word in words if len(word) > _STEM_LETTERS and word not in said.words}
+    return bool(stems) and any(word[:_STEM_LETTERS] in stems for word in said.words - wanted.words)
 
 
 def _exchanged_by_markers(ours: tuple[str, str], theirs: tuple[str, str], *, inverted: bool) -> bool | None:
