@@ -16,22 +16,22 @@ from gradewire_server.metrics.correctness.words import VOCABULARY
 
 _MOST_ARGUMENTS: Final = 10
 _STEM_LETTERS: Final = 4
+_WEIGHT_OF_SUBJECTS: Final = 1.5
+"""Weight of a pair with the first words of both sentences, which are their subjects as a rule; others have 1."""
 _PRONOUNS: Final = frozenset({"it", "he", "she", "they"})
 SUBORDINATORS: Final = frozenset(VOCABULARY["words"]["subordinators"].split())
 """Words that begin a clause, which may stand before or behind the main clause."""
 
 
 def roles_exchanged(wanted: Sentence, said: Sentence, shared: Sequence[str], antonyms: Mapping[str, str]) -> bool:
-    """Return True if more pairs of shared words have exchanged their roles than have kept them."""
+    """Return True if more pairs of shared words have exchanged their roles than have kept them.
+
+    The agent behind "by" decides alone.
+    """
     arguments = [
         word for word in shared if not word.isdigit() and wanted.tokens.count(word) == said.tokens.count(word) == 1
     ]
-    if (
-        shared
-        and "than" in wanted.words
-        and "than" not in said.words
-        and _gives_first_place_to_second(wanted, said, shared)
-    ):
+    if _gives_first_place_to_second(wanted, said, shared):
         return True
     kept, exchanged = 0, 0.0
     for one, other in combinations(arguments[:_MOST_ARGUMENTS], 2):
@@ -40,13 +40,15 @@ def roles_exchanged(wanted: Sentence, said: Sentence, shared: Sequence[str], ant
             is_agent = one == wanted.content[0] and said.marker(other, wanted) == "by"
             if found and (is_agent or other in opposites(one)):
                 return True
-            exchanged += found * (1.5 if (one, other) == (wanted.content[0], said.content[0]) else 1.0)
+            exchanged += found * (_WEIGHT_OF_SUBJECTS if (one, other) == (wanted.content[0], said.content[0]) else 1.0)
             kept += not found
     return exchanged > kept
 
 
 def _gives_first_place_to_second(wanted: Sentence, said: Sentence, shared: Sequence[str]) -> bool:
     """Return True for "Omar is the taller one" or "Omar is taller" if it should be "Ben is taller than Omar"."""
+    if not shared or "than" not in wanted.words or "than" in said.words:
+        return False
     second = wanted.tokens[wanted.places["than"] + 1 :]
     if wanted.content[0] in said.words or said.content[0] not in second or not _PRONOUNS.isdisjoint(said.words):
         return False
