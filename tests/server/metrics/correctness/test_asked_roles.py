@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire_server.metrics.correctness.asked_roles import role_reversed
+from gradewire_server.metrics.correctness.asked_roles import asking, role_reversed
 from gradewire_server.metrics.correctness.words import FeatureText
 
 # Question, reference, answers with the role that is asked for, answers with the other one.
@@ -158,3 +158,45 @@ PIECES = st.sampled_from(
 @settings(max_examples=example_count(200))
 def test_any_words_are_read(question: str, answer: str) -> None:
     assert role(question, answer, "Tom") in {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("Tom is 3 years older than Mia. Who is younger?", "Who is younger?"),
+        ("How many votes did Ann get? (Result: Ann 412, Bo 388.)", "How many votes did Ann get?"),
+        ('What does the note say about the dough: "Do not freeze"?', "What does the note say about the dough ?"),
+        ("Who won? Answer in one word.", "Who won?"),
+        ("Who did Dr. Smith teach at St. Mary's?", "Who did Dr. Smith teach at St. Mary's?"),
+        ("Ada met Bo. Who was late?", "Who was late?"),
+        ("The ship sank in 1912. who built it", "who built it"),
+        ("The Moon and the Earth: which one orbits the other?", "The Moon and the Earth: which one orbits the other?"),
+        ("Explain your reasoning. Be brief.", "Explain your reasoning. Be brief."),
+        ("(Why?)", "(Why?)"),
+        ("", ""),
+    ],
+)
+def test_the_sentence_that_asks(question: str, sentence: str) -> None:
+    assert asking(FeatureText.of(question)).raw == sentence
+
+
+@given(st.text(max_size=80))
+def test_any_question_has_a_sentence_that_asks(question: str) -> None:
+    assert asking(FeatureText.of(question)).raw or not question.strip()
+
+
+def test_a_comparison_behind_a_statement() -> None:
+    question, tom, mia = (
+        "Tom is 3 years older than Mia. Who is younger?",
+        "Tom is younger than Mia.",
+        "Mia is the younger.",
+    )
+    references = [FeatureText.of("Mia")]
+    assert role_reversed(FeatureText.of(question), references, FeatureText.of(tom)) == 1.0
+    assert role_reversed(FeatureText.of(question), references, FeatureText.of(mia)) == 0.0
+
+
+def test_a_pronoun_between_two_names() -> None:
+    question, references = FeatureText.of("Who transferred the caller to the team?"), [FeatureText.of("Dana")]
+    assert role_reversed(question, references, FeatureText.of("Ravi transferred him to Dana.")) == 1.0
+    assert role_reversed(question, references, FeatureText.of("Dana transferred him to Ravi.")) == 0.0

@@ -65,3 +65,33 @@ def test_elsewhere_nothing_is_said() -> None:
 )
 def test_a_verdict_that_cannot_be_read(prediction: str, reference: str, unread: float) -> None:
     assert of(prediction, reference, question="Was the match cancelled?")["verdict_unread"] == unread
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "prediction", "negated"),
+    [
+        ("Which mineral does not scratch glass: quartz or talc?", "talc", "Talc is the one that scratches glass.", 1),
+        ("Which planet has no moons?", "Mercury", "Mercury has moons.", 1),
+        ("Who did not sign the letter?", "Paul", "Paul signed the letter.", 1),
+        ("Which mineral does not scratch glass: quartz or talc?", "talc", "Talc, both others scratch glass.", 0),
+        ("Which mineral does not scratch glass: quartz or talc?", "talc", "Talc does not scratch glass.", 0),
+        ("Which planet has no moons?", "Mercury", "Mercury lacks moons.", 0),
+        ("Which bird cannot fly?", "the ostrich", "The ostrich, a flightless bird.", 0),
+        ("Who did not sign the letter?", "Paul", "Everyone but Paul signed the letter.", 0),
+        ("What decides whether or not a fuse melts?", "the current", "The current melts the fuse.", 0),
+    ],
+)
+def test_what_is_said_not_to_be_so(question: str, reference: str, prediction: str, negated: float) -> None:
+    assert of(prediction, reference, question=question)["negated"] == negated
+
+
+def test_a_negated_negation_is_a_yes() -> None:
+    question = "Do parallel lines in a plane meet?"
+    assert of("They never fail to meet.", "no", question=question)["verdict"] == 0
+    assert of("They never meet.", "no", question=question)["verdict"] == 1
+
+
+def test_a_negation_before_the_question_does_not_hide_the_other_verdict() -> None:
+    question = "The children did not water one of the pots. Did they do a good job?"
+    assert of("Yes, they did.", "no", question=question)["verdict_conflict"] == 1
+    assert of("No, they did not.", "no", question=question)["verdict_conflict"] == 0

@@ -11,6 +11,9 @@ REVERSED = [
     ("Which team lost?", "Liverpool", "Liverpool beat Real Madrid."),
     ("Who won the cup?", "Spain", "Spain was beaten by Italy."),
     ("Who bought the house?", "Bob", "Bob sold it to Ann."),
+    ("(Scores: Inter 2, Roma 1) Who won?", "Inter", "Inter lost to Roma."),
+    ("The shop was run by Lee before Kim took it. Who sold it?", "Lee", "Kim sold it to Lee."),
+    ("Who received the prize?", "Ada", "Ada gave the prize to Tom."),
     ('In "The Hare and the Tortoise", who wins the race?', "the tortoise", "The hare beats the tortoise."),
 ]
 KEPT = [
@@ -20,6 +23,10 @@ KEPT = [
     ("Who bought it?", "Ann", "Bob sold it to Ann."),
     ("Who did the Cubs beat in 2016?", "the Indians", "The Cubs beat the Indians."),
     ("Which Spaniard won the Tour?", "Indurain", "The Spaniard who won the Tour is Indurain."),
+    ("Who received the prize?", "Ada", "Ada was given the prize."),
+    ("Which picture was sold?", "the Monet", "The Monet was sold."),
+    ("(Scores: Inter 2, Roma 1) Who won?", "Inter", "Roma lost to Inter."),
+    ("Who taught whom?", "Plato taught Aristotle", "Aristotle was taught by Plato."),
     ("Where is it?", "Paris", "Nadal beat Paris."),
 ]
 

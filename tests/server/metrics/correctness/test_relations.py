@@ -38,6 +38,10 @@ ANTONYM = [
     ("All of us breathe in the gas.", "We breathe out the gas."),
     ("Gold is lighter than silver.", "Gold is heavier than silver."),
     ("The road is finished.", "The road is unfinished."),
+    ("Nadal lost to Federer in five sets.", "Nadal beat Federer."),
+    ("Anna bought the car from Ben.", "Anna sold the car to Ben."),
+    ("The battery receives energy from the lamp.", "The battery supplies energy to the lamp."),
+    ("Chile imports copper from China.", "Chile exports copper to China."),
 ]
 EXCHANGED = [
     ("The rabbit hunts the eagle.", "The eagle hunts the rabbit."),
@@ -50,6 +54,17 @@ EXCHANGED = [
     ("Heat flows from the cold body to the hot body.", "Heat flows from the hot body to the cold body."),
     ("Cold air rises and warm air sinks.", "Warm air rises and cold air sinks."),
     ("Die Katze jagt den Hund.", "Der Hund jagt die Katze."),
+    ("Der Mieter zahlt sie dem Vermieter zurück.", "Der Vermieter zahlt sie dem Mieter zurück."),
+    ("Auguste a été adopté par Tibère.", "Auguste a adopté Tibère."),
+    ("Federer won against Nadal.", "Nadal beat Federer."),
+    ("Nadal was defeated by Federer.", "Nadal beat Federer."),
+    ("Ben lent money to Anna.", "Anna lent Ben money."),
+    ("Ben lent Anna money.", "Anna lent money to Ben."),
+    ("Anna was lent money by Ben.", "Anna lent Ben money."),
+    ("Omar is the taller one.", "Ben is taller than Omar."),
+    ("Coffee is cheaper.", "Tea is cheaper than coffee."),
+    ("Bayern wurde von Dortmund besiegt.", "Bayern besiegte Dortmund."),
+    ("Roma fue vencida por Cartago.", "Roma venció a Cartago."),
 ]
 ALIKE = [
     ("The law failed to pass.", "The law was not passed."),
@@ -68,6 +83,21 @@ ALIKE = [
     ("To Japan France exports wine.", "France exports wine to Japan."),
     ("Italy lost 4-0 to Spain.", "Spain defeated Italy 4-0."),
     ("The company was bought by Nokia.", "The company was sold to Nokia."),
+    ("Federer lost to Nadal in five sets.", "Nadal beat Federer."),
+    ("Nadal won against Federer.", "Nadal beat Federer."),
+    ("The lamp receives energy from the battery.", "The battery supplies energy to the lamp."),
+    ("Anna lent Ben money.", "Anna lent money to Ben."),
+    ("To Ben Anna lent money.", "Anna lent Ben money."),
+    ("Tibère a été adopté par Auguste.", "Auguste a adopté Tibère."),
+    ("Dem Mieter zahlt sie der Vermieter zurück.", "Der Vermieter zahlt sie dem Mieter zurück."),
+    ("Rotkäppchen rettete der Jäger.", "Der Jäger rettete Rotkäppchen."),
+    ("Du saut à ski et du ski de fond.", "Le ski de fond et le saut à ski"),
+    ("Ben is the taller one.", "Ben is taller than Omar."),
+    ("Unlike coffee, it is cheaper.", "Tea is cheaper than coffee."),
+    ("Coffee costs more.", "Tea is cheaper than coffee."),
+    ("Dortmund wurde von Bayern besiegt.", "Bayern besiegte Dortmund."),
+    ("It was written by Andrew Wright and Calvin Lewis.", "Calvin Lewis and Andrew Wright"),
+    ("Omar is the shorter one.", "Ben is taller than Omar."),
     ("When the current is too high, the fuse melts.", "The fuse melts when the current is too high."),
     ("Cold air sinks and warm air rises.", "Warm air rises and cold air sinks."),
     ("blue, white and red", "red, white and blue"),
@@ -99,6 +129,41 @@ def test_the_same_in_other_words(prediction: str, reference: str) -> None:
 def test_one_reference_that_says_the_same_is_enough() -> None:
     assert relations_of("The path is not closed", "The path is closed")["negated"] == 1.0
     assert relations_of("The path is not closed", "The path is closed", "There is no closed path")["negated"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "references"),
+    [
+        ("Maya was overtaken by Lena.", ["Maya overtook Lena", "Maya passed Lena"]),
+        ("The Earth orbits the Moon.", ["the Moon orbits the Earth", "The Moon"]),
+        (
+            "The construction company sued the city.",
+            ["the city sued the builder", "the city sued the construction company"],
+        ),
+        (
+            "Plato was taught by Aristotle.",
+            ["Plato taught Aristotle", "Aristotle was Plato's pupil", "Plato was the teacher"],
+        ),
+    ],
+)
+def test_exchanged_roles_are_not_cleared_by_a_reference_with_fewer_of_the_words(
+    prediction: str, references: list[str]
+) -> None:
+    assert relations_of(prediction, *references)["exchanged"] == 1.0
+    assert relations_of(prediction, *reversed(references))["exchanged"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "references"),
+    [
+        ("Lena was overtaken by Maya.", ["Maya overtook Lena", "Maya passed Lena"]),
+        ("The Moon, of course.", ["the Moon orbits the Earth", "The Moon"]),
+        ("The Earth is orbited by the Moon.", ["the Moon orbits the Earth", "The Moon"]),
+        ("Leo was hired by Marta.", ["Marta hired Leo", "Leo was hired by Marta"]),
+    ],
+)
+def test_a_reference_in_the_same_roles_clears(prediction: str, references: list[str]) -> None:
+    assert set(relations_of(prediction, *references).values()) == {0.0}
 
 
 def test_after_a_negative_question_a_negation_changes_nothing() -> None:

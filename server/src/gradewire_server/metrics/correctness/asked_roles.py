@@ -29,7 +29,6 @@ _MOST_WANTED_WORDS: Final = 6
 _MOST_SPOKEN: Final = 6
 _MOST_CACHED: Final = 64
 _LISTS: Final = VOCABULARY["asked_roles"]
-
 _BE: Final = frozenset({"be", "is", "was", "are", "were", "been", "being", "get", "gets", "got"})
 _DO: Final = frozenset({"do", "does", "did"})
 _AUXILIARIES: Final = _BE.union(_DO, _LISTS["auxiliaries"].split())
@@ -64,7 +63,45 @@ _SENTENCE_END: Final = re.compile(
     r"|\b(?:but|while|whereas|although|though)\b",
     re.IGNORECASE,
 )
+_STOP: Final = re.compile(
+    r"(?<!\b\w)(?<!\b[A-Z]\w)(?<!\bMrs)(?<!\bProf)\.(?=\s|$)|\.(?=\s+(?:Wh(?:o|at|en|ere|ich|y)|How)\b)|[!?\n\u3002\uff01\uff1f]"
+)
+_GIVEN: Final = re.compile(
+    r"\([^()]*\)|:\s*[\"\u201c\u201e\u00ab][^\"\u201c\u201d\u201e\u00ab\u00bb]*[\"\u201c\u201d\u00bb]"
+)
+"""Brackets, and text in quotation marks behind a colon."""
+_ASKS_AT_BEGIN: Final = re.compile(
+    r"(?:who|whom|whose|what|which|where|when|why|how|wer|wen|wem|was|welche[rsnm]?|qui|quel(?:le)?s?|qui\u00e9n)\b",
+    re.IGNORECASE,
+)
 _MOST_SKIPPED: Final = 3
+
+
+def asking(question: FeatureText) -> FeatureText:
+    """Return the sentence of a question that asks, without brackets and without quoted text behind a colon.
+
+    It is the last sentence with a question mark, or else the last one that begins with a question word; without both,
+    return the whole question.
+    """
+    found = _asking(question.raw)
+    return FeatureText.of(found) if found else question
+
+
+@lru_cache(maxsize=_MOST_CACHED)
+def _asking(text: str) -> str:
+    """Return the sentence that asks if it is not the whole text, otherwise ""."""
+    begin = end = 0
+    marked = worded = ""
+    given = _GIVEN.sub(" ", text)
+    for match in (*_STOP.finditer(given), None):
+        end = len(given) if match is None else match.end()
+        sentence, begin = given[begin:end].strip(), end
+        if sentence.endswith(("?", "\uff1f")) and any(map(str.isalnum, sentence)):
+            marked = sentence
+        elif _ASKS_AT_BEGIN.match(sentence):
+            worded = sentence
+    found = marked or worded or given.strip()
+    return "" if found == text.strip() else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +128,14 @@ def role_reversed(question: FeatureText, references: Sequence[FeatureText], answ
     """
     if not 2 < len(answer.words) <= _MOST_WORDS or not question.words:
         return 0.0
-    words = _question_words(question.raw)
+    asked = asking(question)
+    words = _question_words(asked.raw)
     if _ASKS.isdisjoint(words):
         return 0.0
     found: list[bool] = []
     sentences: list[_Sentence] | None = None
     for reference in references[:_MOST_REFERENCES]:
-        wanted = _wanted(reference, question.distinct, answer.distinct)
+        wanted = _wanted(reference, asked.distinct, answer.distinct)
         if not wanted:
             continue
         if sentences is None:
@@ -157,7 +195,7 @@ class _Sentence:
         words = _words(text)
         verbs: dict[str, list[int]] = {}
         for place, word in enumerate(words):
-            if place == 0 or words[place - 1] not in _NO_VERB_BEHIND:
+            if (place == 0 or words[place - 1] not in _NO_VERB_BEHIND) and not _is_compared(words, place):
                 for lemma in verb_lemmas(word):
                     verbs.setdefault(lemma, []).append(place)
         return cls(words, tuple(map(number_or_lemma, words)), *_shared_verb(asked, verbs))
@@ -195,6 +233,7 @@ def _shared_verb(words: Sequence[str], verbs: Mapping[str, Sequence[int]]) -> tu
             not lemmas
             or word in _AUXILIARIES
             or word in FUNCTION_WORDS
+            or _is_compared(words, place)
             or before in _NO_VERB_BEHIND
             or before == "which"
             or words[place + 1 : place + 2] in _BEHIND_NOUN
@@ -207,6 +246,11 @@ def _shared_verb(words: Sequence[str], verbs: Mapping[str, Sequence[int]]) -> tu
         if found or not is_base:
             return place if found else None, found
     return None, ()
+
+
+def _is_compared(words: Sequence[str], place: int) -> bool:
+    """Return True for "lighter" in "is lighter", which is a verb elsewhere."""
+    return place > 0 and words[place].endswith("er") and words[place - 1] in _BE
 
 
 def _asked(words: Sequence[str], verb: int) -> _Asked | None:
@@ -296,9 +340,10 @@ class _Clause:
         return asked.for_subject if asked.for_subject in found else next(iter(found), None)
 
     def _beside_pronoun(self, ours: Sequence[int], verb: int, asked: _Asked) -> bool | None:
-        """Read "She taught Tom", and "Tom taught him" or "Tom fired Anna" after a question without other arguments."""
+        """Read "She taught Tom", "Ravi sent him to Tom", "Tom taught him" and, without others, "Tom fired Anna"."""
         before, behind = self.words[verb - 1 : verb], self.words[verb + 1 : verb + 2]
-        if ours[0] > verb and not _SUBJECT_PRONOUNS.isdisjoint(before):
+        is_named = bool(before) and before[0] not in known_words() and self._marker(ours[0]) in {"to", "from"}
+        if ours[0] > verb and (is_named or not _SUBJECT_PRONOUNS.isdisjoint(before)):
             return self._role(ours, (verb - 1,), verb, asked)
         names = behind and (behind[0] in _DETERMINERS - _PREPOSITIONS or behind[0] not in known_words())
         if ours[-1] == verb - 1 and behind and (behind[0] in _OBJECT_PRONOUNS or (names and not asked.others)):
@@ -433,7 +478,7 @@ def _compared(words: Sequence[str], sentence: _Sentence, wanted: frozenset[str])
         return None
     known = _content(words) - wanted - asked[0]
     other = behind if wanted & before else before
-    if known.isdisjoint(other) and _SUBJECT_PRONOUNS.isdisjoint(other):
+    if known and known.isdisjoint(other) and _SUBJECT_PRONOUNS.isdisjoint(other):
         return None
     return bool(wanted & before) != same
 

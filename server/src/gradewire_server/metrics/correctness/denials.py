@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from math import nan
 from typing import Final
 
@@ -64,6 +65,13 @@ _OPINION: Final = frozenset({"think", "believe", "say", "true", "case", "likely"
 _SMALL: Final = FUNCTION_WORDS | {"doe"}
 """Function words. "doe" is the dictionary's lemma for "does"."""
 _IMPLICIT_NEGATIONS: Final = frozenset({"without", "too", "against"})
+_DOUBLE_NEGATIONS: Final = frozenset({"fail", "avoid", "refuse", "lack", "unable", "deny", "neglect", "omit"})
+"""Words that make a negation directly before them a "yes": "never fail to meet"."""
+_OTHERS: Final = frozenset({"other", "all", "both", "each", "every", "everyone", "everybody", "rest", "only", "unlike"})
+"""Words of an answer that may affirm the question of everything but the reference."""
+_EXCEPTS: Final = NEGATIONS.union(_OTHERS, VOCABULARY["words"]["implicit_negations"].split(), {"too", "instead"})
+_ASKS_WHICH: Final = frozenset({"who", "whom", "which", "what"})
+_MOST_NEGATED: Final = 4
 _BARE_NO: Final = re.compile(r"\b(?:no|not|never)\W*(?:[.,;:!)]|$)", re.IGNORECASE)
 _FRAME_FOR_ANOTHER: Final = 6
 """An answer that states the opposite of a reference may add two words, plus one word for every `_FRAME_FOR_ANOTHER`
@@ -139,9 +147,11 @@ def _stated(question: FeatureText, text: str) -> bool | None:
 
 
 def _verdict_of_negation(text: str) -> bool | None:
-    """Return False if the first clause contains a negation; otherwise None."""
-    first = _FIRST_CLAUSE_END.split(text[:_LEADING_CHARACTERS], 1)[0]
-    return None if NEGATIONS.isdisjoint(clause_words(first)) else False
+    """Return False if the first clause contains a negation, True for "never fail", otherwise None."""
+    first = clause_words(_FIRST_CLAUSE_END.split(text[:_LEADING_CHARACTERS], 1)[0])
+    if any(one in NEGATIONS and other in _DOUBLE_NEGATIONS for one, other in pairwise(first)):
+        return True
+    return None if NEGATIONS.isdisjoint(first) else False
 
 
 def denies(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> bool:
@@ -166,6 +176,25 @@ def denies(question: FeatureText, references: Sequence[FeatureText], answer: Fea
     return _states_opposite(references[0], question, answer) and not any(
         answer.distinct.issuperset(other.content) for other in references[1:]
     )
+
+
+def affirms_what_is_not(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> float:
+    """Return 1 if a clause says of a reference what a question says is not so, otherwise 0.
+
+    Example: "Talc scratches glass" for talc, after "Which mineral does not scratch glass?".
+    """
+    if MAY_NEGATE.search(question.raw) is None or not _EXCEPTS.isdisjoint(answer.distinct):
+        return 0.0
+    asked = clause_words(question.raw.partition(":")[0])
+    place = next((place for place, word in enumerate(asked) if word in NEGATIONS), 0)
+    if _ASKS_WHICH.isdisjoint(asked[:place]) or asked[place - 1] == "or":
+        return 0.0
+    negated = [word for word in asked[place + 1 :] if word not in _SMALL][:_MOST_NEGATED]
+    if not negated or MAY_NEGATE.search(answer.raw) or not answer.distinct.issuperset(negated):
+        return 0.0
+    clauses = [frozenset(clause_words(clause)) for clause in _CLAUSE_END.split(plain(answer.raw))]
+    wanted = [frozenset(reference.content).union(negated) for reference in references[:_MOST_DENIED]]
+    return float(any(clause.issuperset(words) for words in wanted for clause in clauses))
 
 
 def _is_reference_with_negation(reference: FeatureText, answer: FeatureText) -> bool:

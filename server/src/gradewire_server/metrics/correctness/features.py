@@ -13,9 +13,9 @@ from gradewire_proto.choices import SmilePreset
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Rounds
-from gradewire_server.metrics.correctness.asked_roles import role_reversed
+from gradewire_server.metrics.correctness.asked_roles import asking, role_reversed
 from gradewire_server.metrics.correctness.claims import claim_of
-from gradewire_server.metrics.correctness.denials import denies, verdict_features
+from gradewire_server.metrics.correctness.denials import affirms_what_is_not, denies, verdict_features
 from gradewire_server.metrics.correctness.focus import Focus
 from gradewire_server.metrics.correctness.hedges import alternatives
 from gradewire_server.metrics.correctness.mentions import mention_features, states_elsewhere
@@ -293,19 +293,22 @@ def _word_features(question: FeatureText, references: Sequence[FeatureText], ans
     parts = parts_of(best)
     new = [word for word in dict.fromkeys(best.content) if word not in asked]
     focus = Focus.of(question, references, answer)
+    asks = asking(question)
+    relations = relation_features(references, answer, asks.distinct)
     return {
         "contained": float(any(each.spaced in answer.spaced for each in (*references, *cores))),
         "recall": max(*recalls, *(recall(core, said, asked) for core in cores)),
         "last_word": float(any(core.content[-1] in said for core in cores)),
         "new_recall": share(word in said for word in new),
         **missing_features(best, parts, said, asked),
-        **relation_features(references, answer, asked),
+        **relations,
+        "negated": max(relations["negated"], affirms_what_is_not(asks, references, focus.surroundings)),
         **subject_features(question, references, focus.surroundings),
         "symbol_altered": symbol_altered(references, answer),
         "name_altered": name_altered(question, references, said, answer),
         "outcome_reversed": outcome_reversed(question, references, focus.statement),
         "role_reversed": role_reversed(question, references, focus.surroundings),
-        **verdict_features(question, references, focus.statement),
+        **verdict_features(asks, references, focus.statement),
         **refusal_features(question, references, answer),
         **mention_features(question, references, answer, focus),
         "denied": float(denies(question, references, focus.surroundings)),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -23,6 +24,8 @@ from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, MAY_NEGAT
 
 _MOST_REFERENCES: Final = 12
 _NAMES: Final = ("negated", "antonym", "exchanged")
+_SAME: Final = (0.0, 0.0, 0.0)
+_ONLY_EXCHANGED: Final = (0.0, 0.0, 1.0)
 _FEW_WORDS: Final = 2
 _TURNS: Final = frozenset({"up", "down"})
 _DIRECTED: Final = frozenset(
@@ -45,21 +48,40 @@ _AMOUNTS: Final = frozenset({"more", "less", "most", "least", "many", "few", "he
 """Words whose antonyms do not contradict them: "83 or more" means "at least 83"."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """A reference beside a sentence of the answer.
+
+    Attributes:
+        has: Share of the reference's content words that the sentence has, 0 to 1, and their number.
+        changes: 1 or 0 for a difference in negation, an antonym, and exchanged roles.
+    """
+
+    has: tuple[float, int]
+    changes: tuple[float, float, float] = _SAME
+
+    @property
+    def is_same(self) -> bool:
+        """True if both state the same, since the changes cancel each other out."""
+        return sum(self.changes) % 2 == 0
+
+
 def relation_features(
     references: Sequence[FeatureText], answer: FeatureText, asked: Collection[str]
 ) -> dict[str, float]:
     """Compare the relations that the answer states with those that the references state.
 
     The features compare each reference with the sentences of the answer that have enough of its words. If one of them
-    states the same, all are 0. Changes that cancel each other out count as none: "A is older than B" and "B is younger
-    than A", "allowed" and "not forbidden".
+    states the same, all are 0, unless another reference has all its words and more in exchanged roles: beside "Maya
+    overtook Lena", "Maya was overtaken by Lena" does not state "Maya passed Lena". Changes that cancel each other out
+    count as none: "A is older than B" and "B is younger than A", "allowed" and "not forbidden".
 
     Returns:
         `negated`: 1 if the sentences differ by a negation. `antonym`: 1 if an antonym stands in the place of a
         reference's word. `exchanged`: 1 if two words have exchanged their roles, such as subject and object.
     """
     sentences: list[Sentence] | None = None
-    closest: tuple[float, float, float] | None = None
+    compared: list[_Comparison] = []
     may_negate = MAY_NEGATE.search(answer.raw) is not None or not NEGATORS.isdisjoint(answer.distinct)
     for reference in references[:_MOST_REFERENCES]:
         content = reference.distinct.difference(FUNCTION_WORDS)
@@ -68,20 +90,25 @@ def relation_features(
             continue
         if not may_negate and not _may_differ(reference, content, answer):
             if not lacking:
-                return dict.fromkeys(_NAMES, 0.0)
+                compared.append(_Comparison((1.0, len(content))))
             continue
         wanted = Sentence.of(reference.raw)
         if not wanted.content:
             continue
         sentences = sentences or list(sentences_of(answer.raw))
-        for said in sentences:
-            changes = _changes(wanted, said, asked)
-            if changes is None:
-                continue
-            if sum(changes) % 2 == 0:
-                return dict.fromkeys(_NAMES, 0.0)
-            closest = closest or changes
-    return dict(zip(_NAMES, closest or (0.0, 0.0, 0.0), strict=True))
+        compared.extend(found for said in sentences if (found := _compared(wanted, said, asked)) is not None)
+    return dict(zip(_NAMES, _deciding(compared), strict=True))
+
+
+def _deciding(compared: Sequence[_Comparison]) -> tuple[float, float, float]:
+    """Return the changes that decide: none if a reference is stated by more of its words than one with exchanged roles.
+
+    Without a reference that is stated, the first comparison decides.
+    """
+    stated = max((each.has for each in compared if each.is_same), default=None)
+    if stated is None:
+        return compared[0].changes if compared else _SAME
+    return _ONLY_EXCHANGED if any(each.changes == _ONLY_EXCHANGED and each.has > stated for each in compared) else _SAME
 
 
 def _can_be_compared(reference: FeatureText, content: Collection[str], lacking: Collection[str]) -> bool:
@@ -105,18 +132,18 @@ def _may_differ(reference: FeatureText, content: Collection[str], answer: Featur
 
 def states(wanted: Sentence, said: Sentence) -> bool | None:
     """Return True if a sentence states another one, False if it states the opposite, None if neither is clear."""
-    changes = _changes(wanted, said, frozenset(), _MIN_COVERAGE_OF_QUESTION)
-    if changes is None or sum(changes) % 2:
-        return None if changes is None else False
-    lacks = sum(word not in said.words for word in wanted.content) > sum(changes) + said.stands_in(wanted)
+    compared = _compared(wanted, said, frozenset(), _MIN_COVERAGE_OF_QUESTION)
+    if compared is None or not compared.is_same:
+        return None if compared is None else False
+    lacks = sum(word not in said.words for word in wanted.content) > sum(compared.changes) + said.stands_in(wanted)
     adds = not wanted.words.issuperset(said.content)
     return None if lacks and adds else True
 
 
-def _changes(
+def _compared(
     wanted: Sentence, said: Sentence, asked: Collection[str], least: float = _MIN_COVERAGE
-) -> tuple[float, float, float] | None:
-    """Return 1 or 0 for a difference in negation, an antonym and exchanged roles; None if not comparable."""
+) -> _Comparison | None:
+    """Compare a reference with a sentence; None if the sentence has too few of its words."""
     shared = [word for word in wanted.content if word in said.words]
     lacking = [word for word in wanted.content if word not in said.words]
     if len(lacking) > max(2, len(wanted.content) / 2):
@@ -131,8 +158,9 @@ def _changes(
     if "than" in wanted.words and antonyms and wanted.content[0] not in said.words:
         return None
     ours, theirs = frozenset(shared).union(antonyms), frozenset(shared).union(antonyms.values())
-    negated = NEGATIONS.isdisjoint(asked) and (_negations(wanted, ours, asked) + _negations(said, theirs, asked)) % 2
-    return float(negated), float(len(antonyms) % 2), float(exchanged)
+    negated = NEGATORS.isdisjoint(asked) and (_negations(wanted, ours, asked) + _negations(said, theirs, asked)) % 2
+    changes = float(negated), float(len(antonyms) % 2), float(exchanged)
+    return _Comparison((len(shared) / len(wanted.content), len(shared)), changes)
 
 
 def _antonyms(wanted: Sentence, said: Sentence, lacking: Sequence[str]) -> dict[str, str]:

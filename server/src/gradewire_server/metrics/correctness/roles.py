@@ -15,24 +15,44 @@ from gradewire_server.metrics.correctness.sentences import (
 from gradewire_server.metrics.correctness.words import VOCABULARY
 
 _MOST_ARGUMENTS: Final = 10
+_STEM_LETTERS: Final = 4
+_WEIGHT_OF_SUBJECTS: Final = 1.5
+"""Weight of a pair with the first words of both sentences, which are their subjects as a rule; others have 1."""
+_PRONOUNS: Final = frozenset({"it", "he", "she", "they"})
 SUBORDINATORS: Final = frozenset(VOCABULARY["words"]["subordinators"].split())
 """Words that begin a clause, which may stand before or behind the main clause."""
 
 
 def roles_exchanged(wanted: Sentence, said: Sentence, shared: Sequence[str], antonyms: Mapping[str, str]) -> bool:
-    """Return True if more pairs of shared words have exchanged their roles than have kept them."""
+    """Return True if more pairs of shared words have exchanged their roles than have kept them.
+
+    The agent behind "by" decides alone.
+    """
     arguments = [
         word for word in shared if not word.isdigit() and wanted.tokens.count(word) == said.tokens.count(word) == 1
     ]
-    kept = exchanged = 0
+    if _gives_first_place_to_second(wanted, said, shared):
+        return True
+    kept, exchanged = 0, 0.0
     for one, other in combinations(arguments[:_MOST_ARGUMENTS], 2):
         found = _pair_exchanged(wanted, said, (one, other), antonyms)
         if found is not None:
-            if found and other in opposites(one):
+            is_agent = one == wanted.content[0] and said.marker(other, wanted) == "by"
+            if found and (is_agent or other in opposites(one)):
                 return True
-            exchanged += found
+            exchanged += found * (_WEIGHT_OF_SUBJECTS if (one, other) == (wanted.content[0], said.content[0]) else 1.0)
             kept += not found
     return exchanged > kept
+
+
+def _gives_first_place_to_second(wanted: Sentence, said: Sentence, shared: Sequence[str]) -> bool:
+    """Return True for "Omar is the taller one" or "Omar is taller" if it should be "Ben is taller than Omar"."""
+    if not shared or "than" not in wanted.words or "than" in said.words:
+        return False
+    second = wanted.tokens[wanted.places["than"] + 1 :]
+    if wanted.content[0] in said.words or said.content[0] not in second or not _PRONOUNS.isdisjoint(said.words):
+        return False
+    return any(word not in second for word in shared)
 
 
 def _pair_exchanged(
@@ -51,16 +71,32 @@ def _pair_exchanged(
     if ours in {("of", ""), ("", "of")} and ours == theirs[::-1]:
         return bool(antonyms) or len(wanted.words.intersection(said.content)) > len(pair)
     if replaced:
-        return inverted or (ours != theirs and PARTICLES.isdisjoint(replaced))
-    related = not _pivots(wanted, said, pair).isdisjoint(theirs_between)
+        return inverted or (("by" in ours) != ("by" in theirs) and PARTICLES.isdisjoint(replaced))
+    if inverted and any(("der", word) in wanted.pairs & said.pairs for word in pair):
+        return None
+    related = not _pivots(wanted, said, pair).isdisjoint(theirs_between) or (
+        "by" in theirs and ours == ("", "") and _has_other_form(ours_between, wanted, said)
+    )
     return _exchanged_by_markers(ours, theirs, inverted=inverted) if related else None
+
+
+def _has_other_form(words: Sequence[str], wanted: Sentence, said: Sentence) -> bool:
+    """Return True if the answer has only another form of one of the words, such as "besiegt" for "besiegte"."""
+    stems = {word[:_STEM_LETTERS] for word in words if len(word) > _STEM_LETTERS and word not in said.words}
+    return bool(stems) and any(word[:_STEM_LETTERS] in stems for word in said.words - wanted.words)
 
 
 def _exchanged_by_markers(ours: tuple[str, str], theirs: tuple[str, str], *, inverted: bool) -> bool | None:
     """Compare the prepositions of two words in the reference and in the answer, where their order may be inverted."""
     active = ("", "")
-    if ours == active and "by" in theirs:
+    if ours in {active, ("", "to")} and "by" in theirs:
         return theirs[0] != "by"
+    object_first = ours == active and theirs in {("dem", ""), ("den", "")}
+    given_to_subject = inverted and active in {ours, theirs} and (ours == ("", "to") or theirs == ("to", ""))
+    if object_first or given_to_subject:
+        return True
+    if theirs == active and ours in {("", "dem"), ("", "den")}:
+        return inverted
     if theirs == active and "by" in ours:
         return inverted != (ours[1] == "by")
     if ours == theirs:

@@ -29,7 +29,7 @@ _NO_LONGER: Final = re.compile(r"\bno longer\b", re.IGNORECASE)
 _OWNER: Final = "zzowner"
 BREAK: Final = "zzbreak"
 """A token in the place of a comma, a bracket or the like."""
-SEPARATES: Final = frozenset({"and", "or", BREAK})
+SEPARATES: Final = frozenset({"and", "or", "und", "oder", "et", "ou", "y", BREAK})
 """Tokens between the members of a list."""
 NEGATORS: Final = (NEGATIONS - {"nor"}).union(_WORDS["implicit_negations"].split())
 """Words that negate; "without", "fail" and "hardly" are among them."""
@@ -37,9 +37,18 @@ MARKERS: Final = frozenset(_WORDS["markers"].split())
 """Prepositions that mark a word's role."""
 PARTICLES: Final = frozenset(_WORDS["particles"].split())
 """Small words with an opposite, which count only in the same place: "breathe in", "breathe out"."""
+_NONE: Final[frozenset[str]] = frozenset()
+_AUXILIARIES_OF_PASSIVE: Final = {
+    by: frozenset(auxiliaries.split())
+    for words, auxiliaries in (line.split("|") for line in _WORDS["passives"])
+    for by in words.split()
+}
+"""The auxiliaries beside which a word of another language means "by"."""
 VERDICTS: Final = frozenset({"yes", "no", "true", "false"})
 # "doe" is the dictionary's lemma for "does", and "ca" begins "can't".
-_NO_CONTENT: Final = frozenset({_OWNER, BREAK, "ca", "doe", *_WORDS["indefinite"].split()})
+_NO_CONTENT: Final = frozenset({_OWNER, BREAK, "ca", "doe"}).union(
+    _WORDS["indefinite"].split(), _WORDS["german_articles"].split()
+)
 _PRONOUNS: Final = frozenset({"it", "he", "she", "they", "this", "that"})
 _MOVES: Final = frozenset({"go", "come", "move", "get", "be", "turn", "shift", "head", "point"})
 _TURNS: Final = {"up": "upward", "down": "downward"}
@@ -47,7 +56,7 @@ _TURNS: Final = {"up": "upward", "down": "downward"}
 
 def _opposite_groups() -> Mapping[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
-    for line in VOCABULARY["opposites"]["groups"]:
+    for line in (*VOCABULARY["opposites"]["groups"], *VOCABULARY["opposites"]["sides"]):
         one, other = (frozenset(side.split()) for side in line.split("|"))
         for words, against in ((one, other), (other, one)):
             for word in words:
@@ -56,6 +65,15 @@ def _opposite_groups() -> Mapping[str, frozenset[str]]:
 
 
 OPPOSITES: Final = _opposite_groups()
+SIDES: Final = {
+    word: (group, side)
+    for group, line in enumerate(VOCABULARY["opposites"]["sides"])
+    for side, words in enumerate(line.split("|"))
+    for word in words.split()
+}
+"""The group and the side, 0 or 1, of verbs whose subject and object have opposite parts: "win", "lose"."""
+_VERB_OF_SIDE: Final = {side: word for word, side in reversed(SIDES.items())}
+"""The first verb of each side, which is read in place of the others."""
 ALLIES: Final = {
     word: frozenset(side.split())
     for line in reversed(VOCABULARY["opposites"]["groups"])
@@ -79,7 +97,8 @@ def _base(word: str) -> str:
         return word
     stem = word.removesuffix("er")
     bases = (stem, f"{stem}e", f"{stem[:-1]}y" if stem.endswith("i") else stem, stem[:-1])
-    return next((base for base in bases if base in antonym_table() or base in OPPOSITES), word)
+    found = next((base for base in bases if base in antonym_table() or base in OPPOSITES), word)
+    return word if found in SIDES else found
 
 
 def bears_content(word: str) -> bool:
@@ -107,6 +126,10 @@ class Sentence:
             text = _POSSESSIVE.sub(f" {_OWNER} ", text)
         marked = _SEPARATOR.sub(f" {BREAK} ", text)
         words = tuple(map(_base, clause_words(marked)[:_MOST_WORDS]))
+        if any(not _AUXILIARIES_OF_PASSIVE.get(word, _NONE).isdisjoint(words) for word in words):
+            words = tuple("by" if word in _AUXILIARIES_OF_PASSIVE else word for word in words)
+        if not SIDES.keys().isdisjoint(words):
+            words = tuple(_VERB_OF_SIDE[SIDES[word]] if word in SIDES else word for word in words)
         if "up" in words or "down" in words:
             few = len(words) <= 2
             words = tuple(
