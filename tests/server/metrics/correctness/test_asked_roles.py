@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import example_count
 
-from gradewire_server.metrics.correctness.asked_roles import asking, role_reversed
+from gradewire_server.metrics.correctness.asked_roles import role_reversed
+from gradewire_server.metrics.correctness.sentences import asking
 from gradewire_server.metrics.correctness.words import FeatureText
 
 # Question, reference, answers with the role that is asked for, answers with the other one.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradewire_server.metrics.correctness.subjects import asking, subject_features
+from gradewire_server.metrics.correctness.subjects import subject_features
 from gradewire_server.metrics.correctness.words import FeatureText
 
 
@@ -76,23 +76,6 @@ def test_the_reference_is_said_of_something_else(question: str, prediction: str,
 @pytest.mark.parametrize(("question", "prediction", "reference"), OF_THE_SUBJECT)
 def test_the_reference_is_said_of_what_is_asked(question: str, prediction: str, reference: str) -> None:
     assert other_subject(question, prediction, reference) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("question", "asked"),
-    [
-        ("Who won?", "Who won?"),
-        ("Tom is older than Mia. Who is younger?", "Who is younger?"),
-        ("How high is it? (Note: 62 m)", "How high is it?"),
-        ('When does it open: "Mon 9:00, Tue 10:00"?', "When does it open"),
-        ("The table lists: Bath 10:12. When does the train reach Bath?", "When does the train reach Bath?"),
-        ("In the text: who came?", "who came?"),
-        ("(Who?)", "(Who?)"),
-        ("", ""),
-    ],
-)
-def test_the_sentence_that_asks(question: str, asked: str) -> None:
-    assert asking(FeatureText.of(question)).raw.split() == asked.split()
 
 
 def test_without_the_reference_or_a_question_nothing_is_compared() -> None:

@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 from typing import Final, Self
 
 from gradewire_server.metrics.correctness.roles import SUBORDINATORS
-from gradewire_server.metrics.correctness.sentences import OPPOSITES, opposites
+from gradewire_server.metrics.correctness.sentences import OPPOSITES, asking, opposites
 from gradewire_server.metrics.correctness.words import (
     FUNCTION_WORDS,
     MAY_NEGATE,
@@ -63,45 +63,7 @@ _SENTENCE_END: Final = re.compile(
     r"|\b(?:but|while|whereas|although|though)\b",
     re.IGNORECASE,
 )
-_STOP: Final = re.compile(
-    r"(?<!\b\w)(?<!\b[A-Z]\w)(?<!\bMrs)(?<!\bProf)\.(?=\s|$)|\.(?=\s+(?:Wh(?:o|at|en|ere|ich|y)|How)\b)|[!?\n\u3002\uff01\uff1f]"
-)
-_GIVEN: Final = re.compile(
-    r"\([^()]*\)|:\s*[\"\u201c\u201e\u00ab][^\"\u201c\u201d\u201e\u00ab\u00bb]*[\"\u201c\u201d\u00bb]"
-)
-"""Brackets, and text in quotation marks behind a colon."""
-_ASKS_AT_BEGIN: Final = re.compile(
-    r"(?:who|whom|whose|what|which|where|when|why|how|wer|wen|wem|was|welche[rsnm]?|qui|quel(?:le)?s?|qui\u00e9n)\b",
-    re.IGNORECASE,
-)
 _MOST_SKIPPED: Final = 3
-
-
-def asking(question: FeatureText) -> FeatureText:
-    """Return the sentence of a question that asks, without brackets and without quoted text behind a colon.
-
-    It is the last sentence with a question mark, or else the last one that begins with a question word; without both,
-    return the whole question.
-    """
-    found = _asking(question.raw)
-    return FeatureText.of(found) if found else question
-
-
-@lru_cache(maxsize=_MOST_CACHED)
-def _asking(text: str) -> str:
-    """Return the sentence that asks if it is not the whole text, otherwise ""."""
-    begin = end = 0
-    marked = worded = ""
-    given = _GIVEN.sub(" ", text)
-    for match in (*_STOP.finditer(given), None):
-        end = len(given) if match is None else match.end()
-        sentence, begin = given[begin:end].strip(), end
-        if sentence.endswith(("?", "\uff1f")) and any(map(str.isalnum, sentence)):
-            marked = sentence
-        elif _ASKS_AT_BEGIN.match(sentence):
-            worded = sentence
-    found = marked or worded or given.strip()
-    return "" if found == text.strip() else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from gradewire_proto.choices import SmilePreset
 from gradewire_proto.parts import SmileParts
 from gradewire_server.domain.items import Item
 from gradewire_server.domain.needs import Rounds
-from gradewire_server.metrics.correctness.asked_roles import asking, role_reversed
+from gradewire_server.metrics.correctness.asked_roles import role_reversed
 from gradewire_server.metrics.correctness.claims import claim_of
 from gradewire_server.metrics.correctness.denials import affirms_what_is_not, denies, verdict_features
 from gradewire_server.metrics.correctness.focus import Focus
@@ -23,6 +23,7 @@ from gradewire_server.metrics.correctness.outcomes import outcome_reversed
 from gradewire_server.metrics.correctness.refusals import refusal_features
 from gradewire_server.metrics.correctness.relations import relation_features
 from gradewire_server.metrics.correctness.results import result_conflict
+from gradewire_server.metrics.correctness.sentences import asking
 from gradewire_server.metrics.correctness.subjects import subject_features
 from gradewire_server.metrics.correctness.symbols import name_altered, symbol_altered
 from gradewire_server.metrics.correctness.value_readings import value_doubts

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gradewire_server.metrics.correctness.asked_roles import asking
-from gradewire_server.metrics.correctness.sentences import SIDES
+from gradewire_server.metrics.correctness.sentences import SIDES, asking
 from gradewire_server.metrics.correctness.words import FeatureText
 
 _MOST_WORDS: Final = 16

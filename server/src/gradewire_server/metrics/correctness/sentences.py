@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 from typing import Final, Self
 
-from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, NEGATIONS, VOCABULARY, clause_words
+from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, NEGATIONS, VOCABULARY, FeatureText, clause_words
 from gradewire_server.metrics.text.normalise import antonym_table, lemmatizer, opposites_of
 
 _MOST_SENTENCES: Final = 24
@@ -17,7 +17,19 @@ _MOST_CHARACTERS: Final = 1_024
 _MOST_SKIPPED: Final = 3
 """Maximum number of small words between a preposition and the word whose role it marks."""
 _MAX_CACHED_WORDS: Final = 4096
+_MAX_CACHED_QUESTIONS: Final = 64
 _WORDS: Final = VOCABULARY["words"]
+_END_IN_QUESTION: Final = re.compile(
+    r"(?<!\b\w)(?<!\b[A-Z]\w)(?<!\bMrs)(?<!\bProf)\.(?=\s|$)|\.(?=\s+(?:Wh(?:o|at|en|ere|ich|y)|How)\b)|[!?\n\u3002\uff01\uff1f]"
+)
+_GIVEN: Final = re.compile(
+    r"\([^()]*\)|:\s*[\"\u201c\u201e\u00ab][^\"\u201c\u201d\u201e\u00ab\u00bb]*[\"\u201c\u201d\u00bb]"
+)
+"""Brackets, and text in quotation marks behind a colon."""
+_ASKS_AT_BEGIN: Final = re.compile(
+    r"(?:who|whom|whose|what|which|where|when|why|how|wer|wen|wem|was|welche[rsnm]?|qui|quel(?:le)?s?|qui\u00e9n)\b",
+    re.IGNORECASE,
+)
 _SENTENCE_END: Final = re.compile(r"[.!?;](?!\w)|\n|\u3002|\uff01|\uff1f")
 _LEADING_VERDICT: Final = re.compile(
     r"\s*(?:yes|yeah|yep|no|nope|true|false|correct|right|sure|indeed)\s*[,.;:!\u2013\u2014-]+\s*", re.IGNORECASE
@@ -206,3 +218,30 @@ def sentences_of(text: str) -> Iterator[Sentence]:
 def first_sentence(text: str) -> Sentence | None:
     """Return a text's first sentence that has more than a "yes" or "no"; None without one."""
     return next((sentence for sentence in sentences_of(text) if not VERDICTS.issuperset(sentence.tokens)), None)
+
+
+def asking(question: FeatureText) -> FeatureText:
+    """Return the sentence of a question that asks, without brackets and without quoted text behind a colon.
+
+    It is the last sentence with a question mark, or else the last one that begins with a question word; without both,
+    return the whole question.
+    """
+    found = _asking(question.raw)
+    return FeatureText.of(found) if found else question
+
+
+@lru_cache(maxsize=_MAX_CACHED_QUESTIONS)
+def _asking(text: str) -> str:
+    """Return the sentence that asks if it is not the whole text, otherwise ""."""
+    begin = end = 0
+    marked = worded = ""
+    given = _GIVEN.sub(" ", text)
+    for match in (*_END_IN_QUESTION.finditer(given), None):
+        end = len(given) if match is None else match.end()
+        sentence, begin = given[begin:end].strip(), end
+        if sentence.endswith(("?", "\uff1f")) and any(map(str.isalnum, sentence)):
+            marked = sentence
+        elif _ASKS_AT_BEGIN.match(sentence):
+            worded = sentence
+    found = marked or worded or given.strip()
+    return "" if found == text.strip() else found

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from gradewire_server.metrics.correctness.sentences import asking
 from gradewire_server.metrics.correctness.words import FUNCTION_WORDS, NEGATIONS, VOCABULARY, FeatureText, folded_words
 from gradewire_server.metrics.text.normalise import known_words
 
@@ -33,7 +34,6 @@ _ASKS_AMOUNT: Final = re.compile(r"\bhow (?:many|much)\b", re.IGNORECASE)
 _PASSIVE: Final = re.compile(r"(?:^|(?:ed|en|un|ung|own|ade|ilt|ld|\bis|\bwas))\s+by\b", re.IGNORECASE)
 _TAKES_BACK: Final = re.compile(r"\b(?:wait|sorry|actually|rather|mistaken?|wrong|correction|i mean)\b", re.IGNORECASE)
 _MIN_SHARE: Final = 0.25
-_SEVERAL: Final = 2
 _MAX_WORDS: Final = 30
 _SMALL: Final = FUNCTION_WORDS | NEGATIONS | {"doe", "many", "much"}
 _SETTING: Final = frozenset(_WORDS["settings"].split())
@@ -54,11 +54,6 @@ _PART_END: Final = re.compile(
 )
 _NOTHING: Final = frozenset(_WORDS["nothing"].split())
 _BEGINNINGS: Final = {word: kind for kind in ("determiners", "prepositions") for word in _WORDS[kind].split()}
-_QUOTED_DATA: Final = re.compile(
-    r"\([^()]*\)|\[[^\[\]]*\]|[\"\u201c\u201e\u00ab][^\"\u201c\u201d\u201e\u00ab\u00bb]*[\"\u201d\u201c\u00bb]"
-)
-_ASKS: Final = re.compile(rf"\b(?:{'|'.join(_WORDS['interrogatives'].split())})\b", re.IGNORECASE)
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 @dataclass(frozen=True)
@@ -128,18 +123,6 @@ class Clause:
 
 def _stems(words: Collection[str]) -> frozenset[str]:
     return frozenset(word[:_STEM_LETTERS] for word in words)
-
-
-def asking(question: FeatureText) -> FeatureText:
-    """Return the sentence of a question that asks, without data in brackets, in quotes or beside a colon."""
-    sentences = [part for part in _SENTENCE_END.split(question.raw) if any(map(str.isalnum, part))]
-    if len(sentences) < _SEVERAL and not any(mark in question.raw for mark in ':(["\u201c\u201e\u00ab'):
-        return question
-    asked = [part for part in sentences if "?" in part] or [part for part in sentences if _ASKS.search(part)]
-    bare = _QUOTED_DATA.sub(" ", (asked or sentences or [question.raw])[-1])
-    parts = [part for part in bare.split(": ") if _ASKS.search(part)]
-    text = parts[-1] if parts else bare
-    return FeatureText.of(text) if any(map(str.isalnum, text)) else question
 
 
 def subject_features(question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> dict[str, float]:
