@@ -283,3 +283,50 @@ def test_a_decade_for_a_year_only_where_a_year_is_asked() -> None:
 def test_a_reference_with_both_signs_wants_both(answer: str, altered: float) -> None:
     assert doubts("Solve x^2 = 49.", answer, "7 and -7", "x = \u00b17")["value_altered"] == altered
     assert doubts("Solve x^2 = 49.", answer, "\\pm 7")["value_altered"] == altered
+
+
+@pytest.mark.parametrize(
+    ("answer", "references"),
+    [
+        ("Heat it to 220 \u00b0F.", ["220 \u00b0C", "220 degrees Celsius", "220"]),
+        ("At 0 K", ["0 \u00b0C", "0", "zero"]),
+        ("+$45", ["-$45", "minus 45 dollars", "45 dollars overdrawn"]),
+        ("They gained \u22124.2 points, that is, they lost 4.2.", ["+4.2 points", "4.2 points"]),
+        ("25 mg", ["25 micrograms", "25 mcg"]),
+        ("90 mph", ["90 km/h", "90"]),
+        ("5 euros", ["$5", "5"]),
+        ("On Thursday at 2:15 pm.", ["Tuesday 14:15", "14:15", "quarter past two"]),
+        ("At 7:30 in the morning.", ["19:30", "7:30 pm", "half past seven"]),
+        ("From 1 pm to 9 pm.", ["9 am to 1 pm", "9:00 to 13:00"]),
+        ("on Tuesday", ["Thursday"]),
+    ],
+)
+def test_a_vaguer_reference_does_not_settle_what_another_one_says(answer: str, references: list[str]) -> None:
+    assert doubts("Which one is it?", answer, *references)["value_altered"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "references"),
+    [
+        ("220", ["220 \u00b0C", "220"]),
+        ("428 \u00b0F", ["220 \u00b0C", "220"]),
+        ("5", ["-5", "5"]),
+        ("5", ["+5", "5"]),
+        ("45 dollars overdrawn", ["-$45", "45 dollars overdrawn"]),
+        ("-4.2%", ["-4.2%", "4.2%"]),
+        ("7:30", ["7:30 pm", "half past seven"]),
+        ("2:15 pm", ["Tuesday 14:15", "14:15"]),
+        ("Tuesday, quarter past two", ["Tuesday 14:15", "14:15"]),
+        ("3 miles", ["3 miles", "3 km", "3"]),
+        ("Tuesday to Thursday", ["Thursday"]),
+        ("9 am to 1 pm", ["9 am to 1 pm", "9 to 1"]),
+    ],
+)
+def test_a_vaguer_reference_settles_what_fits_the_others(answer: str, references: list[str]) -> None:
+    assert doubts("Which one is it?", answer, *references)["value_altered"] == 0.0
+
+
+def test_a_quoted_number_with_its_sign_asks_for_no_size() -> None:
+    question = "How cold was it at the camp? (Diary: minus 27 \u00b0C)"
+    assert doubts(question, "27 \u00b0C", "-27 \u00b0C")["value_altered"] == 1.0
+    assert doubts(question, "27 degrees below zero", "-27 \u00b0C")["value_altered"] == 0.0

@@ -88,16 +88,66 @@ def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: 
         return {"value_altered": nan, "value_compared": nan}
     readings = [_Reading(matcher, question, answer, reference) for reference in references]
     pairs = list(zip(readings, wanted, strict=True))
+    altered = [[(value, reading.altered(value)) for value in values] for reading, values in pairs]
+    signed = any(isinstance(value.content, Quantity) and value.content.signed for value in matcher.values)
+    exact = [
+        marks
+        for marks in altered
+        if not _is_clear(marks) or not any(_is_vaguer(marks, others, signed=signed) for others in altered)
+    ]
     return {
-        "value_altered": _flag([[reading.altered(value) for value in values] for reading, values in pairs]),
-        "value_compared": _flag([[reading.compared(value) for value in values] for reading, values in pairs]),
+        "value_altered": _flag(exact),
+        "value_compared": _flag([[(value, reading.compared(value)) for value in values] for reading, values in pairs]),
     }
 
 
-def _flag(found: Sequence[Sequence[bool | None]]) -> float:
+_Marks = Sequence[tuple[Value, bool | None]]
+"""A reference's values with their marks."""
+
+
+def _is_clear(marks: _Marks) -> bool:
+    return all(mark is False for _, mark in marks)
+
+
+def _flag(found: Sequence[_Marks]) -> float:
     """Return 1 if a value of a reference is marked, and no reference has only values that are there unmarked."""
-    clear = any(all(mark is False for mark in marks) for marks in found)
-    return float(not clear and any(mark is True for marks in found for mark in marks))
+    return float(not any(map(_is_clear, found)) and any(mark is True for marks in found for _, mark in marks))
+
+
+def _is_vaguer(ours: _Marks, theirs: _Marks, *, signed: bool) -> bool:
+    """Return True if a reference omits what makes another reference's value a marked one.
+
+    "220" does not say that "220 °F" is right where "220 °C" is another reference. The omission of a sign says so only
+    if the answer has signs.
+    """
+    marked = [value for value, mark in theirs if mark is True]
+    if not marked or any(mark is None for _, mark in theirs):
+        return False
+    pairs = [(value, other) for value, _ in ours for other, _ in theirs if _has_number_of(value, other)]
+    if {id(value) for value, _ in ours} != {id(value) for value, _ in pairs}:
+        return False
+    return all(_omits(value, other, signed=signed) for value, other in pairs if other in marked)
+
+
+def _has_number_of(value: Value, other: Value) -> bool:
+    """Return True if two values have the same number, or if one of them may be a time without the half of its day."""
+    match value.content, other.content:
+        case Time() as time, Time() as exact:
+            return (time.minute - exact.minute) % _HALF_DAY == 0
+        case Quantity() as ours, Quantity() as theirs:
+            units = ours.unit is None or theirs.unit is None or ours.unit == theirs.unit
+            return units and (ours.upper, theirs.upper) == (None, None) and isclose(abs(ours.value), abs(theirs.value))
+    return False
+
+
+def _omits(value: Value, exact: Value, *, signed: bool) -> bool:
+    match value.content, exact.content:
+        case Time() as ours, Time() as theirs:
+            return theirs.half_known and not ours.half_known
+        case Quantity() as ours, Quantity() as theirs:
+            unit = ours.unit is None and theirs.unit is not None
+            return unit or (signed and theirs.signed and not ours.signed)
+    return False
 
 
 class _Reading:
@@ -109,6 +159,10 @@ class _Reading:
         self._reference = written_form(reference)
         self._question = question
 
+    @property
+    def _others(self) -> list[Value]:
+        return [value for value in self._matcher.values if not self._matcher.question.has(value)]
+
     def altered(self, wanted: Value) -> bool | None:
         """Return True if the answer's number is a reference's in another sense, None if it lacks the number."""
         if _BOTH_SIGNS.fullmatch(self._reference[: wanted.start]):
@@ -116,8 +170,7 @@ class _Reading:
         equal = self._matcher.equal(wanted)
         if equal:
             return all(self._says_otherwise(value, wanted) for value in equal)
-        others = [value for value in self._matcher.values if not self._matcher.question.has(value)]
-        return True if any(self._same_number_otherwise(value, wanted) for value in others) else None
+        return True if any(self._same_number_otherwise(value, wanted) for value in self._others) else None
 
     def _has_both_signs(self, wanted: Value) -> bool:
         if _BOTH_SIGNS_SAID.search(self._answer):
@@ -185,7 +238,7 @@ class _Reading:
             return False
         rate = _period_behind(self._reference, wanted) or _period_behind(self._answer, value)
         return (
-            self._other_sign(value, ours, theirs)
+            self._other_sign(value, wanted, ours, theirs)
             or (rate is None and _other_unit(ours, theirs))
             or (_SCALE_SIGNS.isdisjoint({value.noun, wanted.noun}) and self._other_scale(ours, theirs))
         )
@@ -193,6 +246,8 @@ class _Reading:
     def _other_date(self, value: Value, wanted: Value) -> bool:
         match value.content, wanted.content:
             case Date() as ours, Date() as theirs:
+                if ours.weekday is not None and theirs.weekday is not None:
+                    return ours.weekday != theirs.weekday
                 period = (
                     _long(ours) and coarser(value, wanted) and self._matcher.question.fineness is not DatePrecision.ANY
                 )
@@ -203,15 +258,18 @@ class _Reading:
                 return ours.year is not None and ours.year < 0 and -ours.year == number.value
         return False
 
-    def _other_sign(self, value: Value, ours: Quantity, theirs: Quantity) -> bool:
+    def _other_sign(self, value: Value, wanted: Value, ours: Quantity, theirs: Quantity) -> bool:
         unsigned = (
             replace(each, value=abs(each.value), signed=False, direction=0, bound="") for each in (ours, theirs)
         )
         if not next(unsigned).equals(next(unsigned)) or ours.value == 0:
             return False
+        if ours.signed and theirs.signed:
+            return True
         if _sign_behind(self._answer, value) == "-":
             return False
-        if _ASKS_FOR_SIZE.search(self._question) and not (ours.signed and theirs.signed):
+        # Words of a fall in a question that has the number with its sign ask for nothing.
+        if not self._matcher.question.has(wanted) and _ASKS_FOR_SIZE.search(self._question):
             return False
         return _NEGATIVE.isdisjoint(_words_around(self._answer, value))
 
