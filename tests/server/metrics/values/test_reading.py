@@ -155,3 +155,27 @@ def test_an_amount_on_top_of_another_one_is_not_the_one_that_is_asked() -> None:
     answer = "It cost £35, the guide another £25."
     assert match_values("How much was the ticket?", "£25", answer).outcome is Outcome.CONTRADICTED
     assert match_values("How much was the ticket?", "£35", answer).outcome is Outcome.FOUND
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("Bis zum 31. M\u00e4rz 2027", Date.of(2027, 3, 31)),
+        ("am 1. August 1291", Date.of(1291, 8, 1)),
+        ("am 5. Juni", Date.of(None, 6, 5)),
+        ("le 14 juillet 1789", Date.of(1789, 7, 14)),
+        ("1er mai 2020", Date.of(2020, 5, 1)),
+        ("el 3 de mayo de 2020", Date.of(2020, 5, 3)),
+        ("12 de octubre de 1492", Date.of(1492, 10, 12)),
+        ("im Dezember 1989", Date.of(1989, 12, None)),
+        ("en enero de 2019", Date.of(2019, 1, None)),
+        ("en mars 2021", Date.of(2021, 3, None)),
+    ],
+)
+def test_german_french_and_spanish_dates(text: str, date: Date) -> None:
+    assert [value.content for value in values_of(text)] == [date]
+
+
+@pytest.mark.parametrize("text", ["4 Mars rovers", "a Mars rover", "im Mai", "Juli"])
+def test_a_month_of_another_language_needs_a_day_or_a_year(text: str) -> None:
+    assert not any(isinstance(value.content, Date) for value in values_of(text))

@@ -12,6 +12,8 @@ from gradewire_server.metrics.values.dates import Date, DatePrecision, Time
 from gradewire_server.metrics.values.matching import ValueMatcher, as_quantity, coarser
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import Value, written_form
+from gradewire_server.metrics.values.tokens import plain, tokens_of
+from gradewire_server.metrics.values.units import Unit, unit_at
 
 _WORDS: Final = VOCABULARY["value_readings"]
 _WINDOW: Final = 48
@@ -33,7 +35,8 @@ _BOTH_SIGNS_SAID: Final = re.compile(r"\+/-|\bplus[ -](?:or|and|/)[ -]minus\b|\b
 _COUNTS: Final = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
 _PREFIXES: Final = frozenset("fpnu\u03bcmcdhkgt")
 _PERIODS: Final = {word: period for period, words in _WORDS["periods"].items() for word in words.split()}
-_RATE: Final = re.compile(rf"\s*(?:(?:a|an|per|each|every)\s+|/\s?)?({expression(_PERIODS)})")
+_RATE: Final = re.compile(rf"\s*(?:(?:a|an|per|each|every|pro|par|por)\s+|/\s?)?({expression(_PERIODS)})")
+_OCCASION: Final = re.compile(r"\s*(?:(?:a|an|per|each|every|pro|par|por)\s+|/\s?)([^\W\d_]{3,})")
 _MAX_DAYS_OF_YEAR: Final = 372
 _DAYS_OF_DECADE: Final = 9 * _MAX_DAYS_OF_YEAR
 _HALF_DAY: Final = 720
@@ -76,19 +79,23 @@ _ASKS_FOR_BOUND: Final = re.compile(expression(_WORDS["asks_for_bound"].split())
 
 
 def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]) -> dict[str, float]:
-    """Return two features, each 1 if it applies, 0 if not, NaN if a reference has no values.
+    """Return two features, each 1 if it applies, 0 if not, NaN if the answer or the references have no values.
 
     Returns:
         `value_altered`: the answer contains a reference's number, but with another sign, unit, period, scale, era or
-        half of the day, and no reference's values otherwise. `value_compared`: the answer only compares with a
-        reference's value: "higher than 62 m", "half of the expected 8,000".
+        half of the day, or another weekday, and no reference's values otherwise; NaN if it gives a reference in words.
+        `value_compared`: the answer only compares with a reference's value: "higher than 62 m", "half of the expected
+        8,000"; NaN if a reference has no values.
     """
-    wanted = [values for reference in references if (values := matcher.wanted(reference))]
-    if len(wanted) < len(references) or not matcher.values:
+    pairs = [(reference, values) for reference in references if (values := matcher.wanted(reference))]
+    if not pairs or not matcher.values:
         return {"value_altered": nan, "value_compared": nan}
-    readings = [_Reading(matcher, question, answer, reference) for reference in references]
-    pairs = list(zip(readings, wanted, strict=True))
-    altered = [[(value, reading.altered(value)) for value in values] for reading, values in pairs]
+    readings = [(_Reading(matcher, question, answer, reference), values) for reference, values in pairs]
+    compared = [[(value, reading.compared(value)) for value in values] for reading, values in readings]
+    said = answer.casefold()
+    # A reference in words ("negative" beside "-1") counts if it is given.
+    in_words = any(reference.casefold() in said for reference in references if not matcher.wanted(reference))
+    altered = [[(value, reading.altered(value)) for value in values] for reading, values in readings]
     signed = any(isinstance(value.content, Quantity) and value.content.signed for value in matcher.values)
     exact = [
         marks
@@ -96,8 +103,8 @@ def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: 
         if not _is_clear(marks) or not any(_is_vaguer(marks, others, signed=signed) for others in altered)
     ]
     return {
-        "value_altered": _flag(exact),
-        "value_compared": _flag([[(value, reading.compared(value)) for value in values] for reading, values in pairs]),
+        "value_altered": nan if in_words else _flag(exact),
+        "value_compared": nan if len(pairs) < len(references) else _flag(compared),
     }
 
 
@@ -204,6 +211,7 @@ class _Reading:
             self._other_share(value, wanted)
             or _other_prefix(value, wanted)
             or self._other_period(value, wanted)
+            or self._other_power(value, wanted)
             or self._other_pole(value, wanted)
         )
 
@@ -219,9 +227,23 @@ class _Reading:
             return False
         period = _period_behind(self._answer, value)
         if period is None:
-            return False
+            return self._other_occasion(value, wanted)
         known = _periods_in(f"{self._question} {self._reference}")
         return bool(known) and period not in known
+
+    def _other_occasion(self, value: Value, wanted: Value) -> bool:
+        """Return True if an amount is one for each of something, and the reference's one for a period."""
+        if _period_behind(self._reference, wanted) is None:
+            return False
+        found = _OCCASION.match(self._answer[value.end : value.end + _WINDOW].lower())
+        return found is not None and found[1] not in f"{self._question} {self._reference}".lower()
+
+    def _other_power(self, value: Value, wanted: Value) -> bool:
+        """Return True if other units stand behind equal multiples of pi or other formulas: "4 pi cm", "4 pi cm^2"."""
+        if value.text[-1:].isdecimal() or wanted.text[-1:].isdecimal():
+            return False
+        ours, theirs = _unit_behind(self._answer, value), _unit_behind(self._reference, wanted)
+        return ours is not None and theirs is not None and ours.dimension != theirs.dimension
 
     def _other_pole(self, value: Value, wanted: Value) -> bool:
         theirs = _poles_around(self._reference, wanted)
@@ -360,6 +382,13 @@ def _other_prefix(value: Value, wanted: Value) -> bool:
     if len(longer) == len(shorter):
         return longer[1:] == shorter[1:] and {longer[0], shorter[0]} <= _PREFIXES and len(longer) > 1
     return longer[1:] == shorter and longer[0] in _PREFIXES
+
+
+def _unit_behind(written: str, value: Value) -> Unit | None:
+    if isinstance(value.content, Quantity) and value.content.unit is not None:
+        return None
+    found = unit_at(tokens_of(plain(written[value.end : value.end + _WINDOW])), 0)
+    return found.unit if found else None
 
 
 def _sign_behind(written: str, value: Value) -> str:

@@ -10,7 +10,14 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final
 
-from gradewire_server.metrics.values.date_reading import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, date_at
+from gradewire_server.metrics.values.date_reading import (
+    DECADES,
+    MONTH_NAMES,
+    MONTHS_ELSEWHERE,
+    SEASONS,
+    WEEKDAYS,
+    date_at,
+)
 from gradewire_server.metrics.values.dates import Date, Time, time_at
 from gradewire_server.metrics.values.formulas import Formula, Relation, formulas_of
 from gradewire_server.metrics.values.numerals import DURATIONS, NUMBERS_ALONE, ORDINALS, SCALES, SMALL, TENS
@@ -133,7 +140,7 @@ MAX_VALUES: Final = 64
 """Maximum number of values in a text. If there are more, half of this number is kept at each end."""
 
 _FIRST_WORDS: Final = frozenset({
-    *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
+    *MONTH_NAMES, *MONTHS_ELSEWHERE, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
     *VOCABULARY["dates"]["named_times"], *_WORDS["beginners"].split(), "a", "an",
 })  # fmt: skip
 _FIRST_WORDS_WITHOUT_DIGITS: Final = (_FIRST_WORDS - {"a", "an"}).union(
