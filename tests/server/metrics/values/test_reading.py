@@ -179,3 +179,43 @@ def test_german_french_and_spanish_dates(text: str, date: Date) -> None:
 @pytest.mark.parametrize("text", ["4 Mars rovers", "a Mars rover", "im Mai", "Juli"])
 def test_a_month_of_another_language_needs_a_day_or_a_year(text: str) -> None:
     assert not any(isinstance(value.content, Date) for value in values_of(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Cinquante-huit.", 58),
+        ("quatre-vingt-dix-sept", 97),
+        ("quatre-vingts", 80),
+        ("soixante et onze", 71),
+        ("vingt et un ans", 21),
+        ("dix-sept", 17),
+        ("achtundf\u00fcnfzig", 58),
+        ("Zweiundzwanzig", 22),
+        ("Es sind sechzehn L\u00e4nder", 16),
+        ("drei\u00dfig Grad", 30),
+        ("cincuenta y ocho", 58),
+        ("veintid\u00f3s", 22),
+        ("Hubo trece heridos.", 13),
+    ],
+)
+def test_german_french_and_spanish_numbers(text: str, number: int) -> None:
+    assert [value.content for value in values_of(text) if isinstance(value.content, Quantity)] == [
+        Quantity(number, 10.0 if number % 10 == 0 else 1.0)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Trois-Rivi\u00e8res",
+        "in Trois-Rivi\u00e8res",
+        "les Trois Fr\u00e8res",
+        "an elf",
+        "to seize it",
+        "un homme",
+        "MS-DOS",
+    ],
+)
+def test_names_and_words_are_no_numbers_of_another_language(text: str) -> None:
+    assert values_of(text) == ()
