@@ -144,6 +144,10 @@ def test_the_short_form_of_a_name_beside_another_name(answer: str, references: l
         ("Wayne Douglas Gretzky", ["Wayne Gretzky", "Gretzky"]),  # a middle name
         ("Brent Gretzky is the brother of Gretzky", ["Wayne Gretzky", "Gretzky"]),  # mentioned alone as well
         ("The African elephant", ["The Elephant", "Elephant"]),  # a common noun
+        ("Joanne Rowling", ["J. K. Rowling", "Rowling"]),  # an initial
+        ("Chicago's Jordan", ["Michael Jordan", "Jordan"]),
+        ("Kaiser Nero", ["Nero Claudius", "Nero"]),  # a title
+        ("It was Leonardo. Michelangelo came later.", ["Leonardo da Vinci", "Leonardo"]),
         ("Jacob Tremblay123", ["Jacob Tremblay"]),  # the number of a footnote
         ("Ralf Schumacher", ["Michael Schumacher", "Schumacher", "Ralf Schumacher"]),
     ],

@@ -34,6 +34,7 @@ _SAME_NAME: Final = 0.9
 _SIMILAR_NAME: Final = 0.8
 """Minimum similarity of two words that may be spellings of one name, where a part of the name is right."""
 _ARTICLES: Final = frozenset(VOCABULARY["words"]["articles"].split())
+_POSSESSIVES: Final = frozenset({"'s", "\u2019s", "s'", "s\u2019"})
 _TOKEN: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
 _TITLES: Final = STOP_WORDS.union(VOCABULARY["words"]["titles"].split())
 
@@ -171,11 +172,12 @@ def _may_be_name(token: str, others: frozenset[str], known: frozenset[str]) -> b
     word = folded(token).strip()
     return (
         token[0].isupper()
+        and token[-2:] not in _POSSESSIVES
         and len(word) >= _LEAST_LETTERS
         and word not in _TITLES
         and known.isdisjoint((word, number_or_lemma(word)))
         and word not in known_words()
-        and not any(word[:2] == other[:2] or _is_spelling(word, other) for other in others)
+        and not any(word.startswith(other[:2]) or _is_spelling(word, other) for other in others)
     )
 
 

@@ -83,9 +83,9 @@ def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: 
 
     Returns:
         `value_altered`: the answer contains a reference's number, but with another sign, unit, period, scale, era or
-        half of the day, or another weekday, and no reference's values otherwise; NaN if it gives a reference in words.
-        `value_compared`: the answer only compares with a reference's value: "higher than 62 m", "half of the expected
-        8,000"; NaN if a reference has no values.
+        half of the day, or another weekday, and no reference's values otherwise. NaN if it gives a reference in words,
+        or if it alters nothing and a reference has no values. `value_compared`: the answer only compares with a
+        reference's value: "higher than 62 m", "half of the expected 8,000". NaN if a reference has no values.
     """
     pairs = [(reference, values) for reference in references if (values := matcher.wanted(reference))]
     if not pairs or not matcher.values:
@@ -102,9 +102,10 @@ def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: 
         for marks in altered
         if not _is_clear(marks) or not any(_is_vaguer(marks, others, signed=signed) for others in altered)
     ]
+    all_have_values = len(pairs) == len(references)
     return {
-        "value_altered": nan if in_words else _flag(exact),
-        "value_compared": nan if len(pairs) < len(references) else _flag(compared),
+        "value_altered": nan if in_words else _flag(exact) or (0.0 if all_have_values else nan),
+        "value_compared": _flag(compared) if all_have_values else nan,
     }
 
 
