@@ -347,6 +347,10 @@ def test_a_quoted_number_with_its_sign_asks_for_no_size() -> None:
         ("4\u03c0 cm\u00b2", "4\u03c0 square centimetres", 0.0),
         ("4\u03c0 cm\u00b2", "4\u03c0", 0.0),
         ("4\u03c0", "4\u03c0 cm", 0.0),
+        ("2", "Two pairs of wings.", 1.0),
+        ("2 pairs", "Two pairs of wings.", 0.0),
+        ("1,10 \u20ac", "1,10 centime", 1.0),
+        ("1,10 \u20ac", "1.10 euros", 0.0),
     ],
 )
 def test_what_stands_behind_an_amount(reference: str, answer: str, altered: float) -> None:

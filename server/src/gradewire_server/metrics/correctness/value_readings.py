@@ -36,6 +36,7 @@ _COUNTS: Final = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b
 _PREFIXES: Final = frozenset("fpnu\u03bcmcdhkgt")
 _PERIODS: Final = {word: period for period, words in _WORDS["periods"].items() for word in words.split()}
 _RATE: Final = re.compile(rf"\s*(?:(?:a|an|per|each|every|pro|par|por)\s+|/\s?)?({expression(_PERIODS)})")
+_GROUPS: Final = frozenset(_WORDS["groups"].split())
 _OCCASION: Final = re.compile(r"\s*(?:(?:a|an|per|each|every|pro|par|por)\s+|/\s?)([^\W\d_]{3,})")
 _MAX_DAYS_OF_YEAR: Final = 372
 _DAYS_OF_DECADE: Final = 9 * _MAX_DAYS_OF_YEAR
@@ -213,6 +214,7 @@ class _Reading:
             or _other_prefix(value, wanted)
             or self._other_period(value, wanted)
             or self._other_power(value, wanted)
+            or (value.noun in _GROUPS and value.noun not in f"{self._question} {self._reference}".lower())
             or self._other_pole(value, wanted)
         )
 
