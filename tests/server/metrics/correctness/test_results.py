@@ -229,3 +229,21 @@ def test_answers_without_a_calculation_and_references_without_one_number_have_no
     assert math.isnan(conflict("Solve x^2 = 49.", "x = 7 or x = -7", "7 and -7", "x = 7, -7"))
     assert math.isnan(conflict("What is it?", "5 + 8 = 13, total \\boxed{83}", "83"))
     assert conflict("How many?", "20 - 8 = 12", "12") == 0.0
+
+
+def test_because_may_explain_a_step_before_the_result() -> None:
+    question = "8 tables seat 6 guests each, and 5 seats stay empty. How many guests are there?"
+    answer = "8 x 6 = 48 seats. Not every seat is taken, because 5 stay empty. So 48 - 5 = {}. There are {} guests."
+    assert math.isnan(conflict(question, answer.format(43, 43), "43"))
+    assert conflict(question, answer.format(44, 44), "43") == 1.0
+
+
+def test_a_result_in_a_chinese_sentence() -> None:
+    question = "\u8fd8\u5269\u51e0\u9897?"
+    assert conflict(question, "3\u00d75=15,24\u221215=9,\u8fd8\u526915\u9897\u3002", "9") == 1.0
+    assert conflict(question, "3\u00d75=15,24\u221215=9,\u8fd8\u52699\u9897\u3002", "9") == 0.0
+
+
+def test_putting_the_result_back_checks_it() -> None:
+    answer = "4 - 9 is below zero. So the solution is x = -5. You can put it back: -5 + 9 = 4."
+    assert conflict("What is x if x + 9 = 4?", answer, "-5") == 0.0

@@ -113,3 +113,44 @@ def test_a_name_of_the_question_is_no_other_name() -> None:
 @given(st.text(max_size=80), st.text(min_size=1, max_size=30))
 def test_any_text_is_read_for_names(answer: str, reference: str) -> None:
     assert other_name(answer, reference) in {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "references"),
+    [
+        ("Axel Merckx", ["Eddy Merckx", "Merckx"]),
+        ("The title went to Brent Gretzky again.", ["Wayne Gretzky", "Gretzky"]),
+        ("Doris Lessing", ["Gotthold Ephraim Lessing", "Lessing"]),
+        ("Scipio Aemilianus", ["Scipio Africanus", "Publius Cornelius Scipio Africanus", "Scipio", "Rome"]),
+        ("The German driver Ralf Schumacher did.", ["Michael Schumacher", "Schumacher"]),
+        ("Branwell Bront\u00eb", ["Emily Bront\u00eb", "Bront\u00eb"]),
+        ("Mr Hendrickson", ["Mr Hendricks", "Hendricks"]),
+        ("Hermann B\u00fchler", ["Hermann Buhl", "Buhl"]),
+    ],
+)
+def test_the_short_form_of_a_name_beside_another_name(answer: str, references: list[str]) -> None:
+    assert other_name(answer, *references) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "references"),
+    [
+        ("Merckx", ["Eddy Merckx", "Merckx"]),
+        ("Edouard Merckx won", ["Eddy Merckx", "Merckx"]),  # another form of the first name
+        ("Mohammed Ali", ["Muhammad Ali", "Ali"]),  # a spelling
+        ("The composer Beethoven", ["Ludwig van Beethoven", "Beethoven"]),
+        ("Der Dichter Lessing", ["Gotthold Ephraim Lessing", "Lessing"]),  # a noun
+        ("In Paris Picasso painted it.", ["Pablo Picasso", "Picasso"]),
+        ("Wayne Douglas Gretzky", ["Wayne Gretzky", "Gretzky"]),  # a middle name
+        ("Brent Gretzky is the brother of Gretzky", ["Wayne Gretzky", "Gretzky"]),  # mentioned alone as well
+        ("The African elephant", ["The Elephant", "Elephant"]),  # a common noun
+        ("Joanne Rowling", ["J. K. Rowling", "Rowling"]),  # an initial
+        ("Chicago's Jordan", ["Michael Jordan", "Jordan"]),
+        ("Kaiser Nero", ["Nero Claudius", "Nero"]),  # a title
+        ("It was Leonardo. Michelangelo came later.", ["Leonardo da Vinci", "Leonardo"]),
+        ("Jacob Tremblay123", ["Jacob Tremblay"]),  # the number of a footnote
+        ("Ralf Schumacher", ["Michael Schumacher", "Schumacher", "Ralf Schumacher"]),
+    ],
+)
+def test_the_short_form_of_a_name_alone(answer: str, references: list[str]) -> None:
+    assert other_name(answer, *references) == 0

@@ -260,7 +260,8 @@ def test_one_reference_that_agrees_suffices() -> None:
 
 
 def test_nothing_applies_to_a_reference_without_values() -> None:
-    assert all(math.isnan(value) for value in doubts("Who won?", "6 \u00b0C", "Mary", "-6 \u00b0C").values())
+    assert all(math.isnan(value) for value in doubts("Who won?", "6 \u00b0C", "Mary").values())
+    assert math.isnan(doubts("Who won?", "6 \u00b0C", "Mary", "-6 \u00b0C")["value_compared"])
     assert all(math.isnan(value) for value in doubts("How cold is it?", "very cold", "-6 \u00b0C").values())
 
 
@@ -283,3 +284,78 @@ def test_a_decade_for_a_year_only_where_a_year_is_asked() -> None:
 def test_a_reference_with_both_signs_wants_both(answer: str, altered: float) -> None:
     assert doubts("Solve x^2 = 49.", answer, "7 and -7", "x = \u00b17")["value_altered"] == altered
     assert doubts("Solve x^2 = 49.", answer, "\\pm 7")["value_altered"] == altered
+
+
+@pytest.mark.parametrize(
+    ("answer", "references"),
+    [
+        ("Heat it to 220 \u00b0F.", ["220 \u00b0C", "220 degrees Celsius", "220"]),
+        ("At 0 K", ["0 \u00b0C", "0", "zero"]),
+        ("+$45", ["-$45", "minus 45 dollars", "45 dollars overdrawn"]),
+        ("They gained \u22124.2 points, that is, they lost 4.2.", ["+4.2 points", "4.2 points"]),
+        ("25 mg", ["25 micrograms", "25 mcg"]),
+        ("90 mph", ["90 km/h", "90"]),
+        ("5 euros", ["$5", "5"]),
+        ("On Thursday at 2:15 pm.", ["Tuesday 14:15", "14:15", "quarter past two"]),
+        ("At 7:30 in the morning.", ["19:30", "7:30 pm", "half past seven"]),
+        ("From 1 pm to 9 pm.", ["9 am to 1 pm", "9:00 to 13:00"]),
+        ("on Tuesday", ["Thursday"]),
+        ("+1 e", ["\u22121", "negative", "-1 e"]),
+    ],
+)
+def test_a_vaguer_reference_does_not_settle_what_another_one_says(answer: str, references: list[str]) -> None:
+    assert doubts("Which one is it?", answer, *references)["value_altered"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "references"),
+    [
+        ("220", ["220 \u00b0C", "220"]),
+        ("428 \u00b0F", ["220 \u00b0C", "220"]),
+        ("5", ["-5", "5"]),
+        ("5", ["+5", "5"]),
+        ("45 dollars overdrawn", ["-$45", "45 dollars overdrawn"]),
+        ("-4.2%", ["-4.2%", "4.2%"]),
+        ("7:30", ["7:30 pm", "half past seven"]),
+        ("2:15 pm", ["Tuesday 14:15", "14:15"]),
+        ("Tuesday, quarter past two", ["Tuesday 14:15", "14:15"]),
+        ("3 miles", ["3 miles", "3 km", "3"]),
+        ("Tuesday to Thursday", ["Thursday"]),
+        ("9 am to 1 pm", ["9 am to 1 pm", "9 to 1"]),
+    ],
+)
+def test_a_vaguer_reference_settles_what_fits_the_others(answer: str, references: list[str]) -> None:
+    assert doubts("Which one is it?", answer, *references)["value_altered"] == 0.0
+
+
+def test_a_quoted_number_with_its_sign_asks_for_no_size() -> None:
+    question = "How cold was it at the camp? (Diary: minus 27 \u00b0C)"
+    assert doubts(question, "27 \u00b0C", "-27 \u00b0C")["value_altered"] == 1.0
+    assert doubts(question, "27 degrees below zero", "-27 \u00b0C")["value_altered"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "altered"),
+    [
+        ("14 cents per minute", "14 cents a call", 1.0),
+        ("14 cents per minute", "14 cents a minute", 0.0),
+        ("14 cents per minute", "14 cents", 0.0),
+        ("50 euros per week", "50 euros per person", 1.0),
+        ("50 euros per week", "50 euros, a fair price", 0.0),
+        ("20 Euro pro Stunde", "20 Euro pro Tag", 1.0),
+        ("4\u03c0 cm\u00b2", "4\u03c0 cm", 1.0),
+        ("4\u03c0 cm\u00b2", "4\u03c0 square centimetres", 0.0),
+        ("4\u03c0 cm\u00b2", "4\u03c0", 0.0),
+        ("4\u03c0", "4\u03c0 cm", 0.0),
+        ("2", "Two pairs of wings.", 1.0),
+        ("2 pairs", "Two pairs of wings.", 0.0),
+        ("1,10 \u20ac", "1,10 centime", 1.0),
+        ("1,10 \u20ac", "1.10 euros", 0.0),
+    ],
+)
+def test_what_stands_behind_an_amount(reference: str, answer: str, altered: float) -> None:
+    assert doubts("What is it?", answer, reference)["value_altered"] == altered
+
+
+def test_a_reference_in_words_settles_the_answer_that_gives_it() -> None:
+    assert math.isnan(doubts("What is the charge?", "negative, not +1", "-1", "negative")["value_altered"])

@@ -315,3 +315,88 @@ def test_any_text_is_read(reference: str, answer: str) -> None:
     for question in ("Which code?", "Which command?", "Which symbol?", ""):
         found = identifier_conflict(question, answer, [reference])
         assert math.isnan(found) or found in {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("GR/0056-a", "GR/0056-d"),
+        ("C 2.14", "Room G 2.14"),
+        ("4821 KLM", "La matr\xedcula es 4821 KML."),
+        ("help@brivo-mail.example", "help@brivo.mail.example"),
+        ("jana.kolb@postbox.example", "It goes to jana.kolp@postbox.example, as you asked."),
+        ("https://docs.acme.example/v2/setup", "https://docs.acme.example/v3/setup"),
+        ("report_final.docx", "report-final.docx"),
+        ("config.yaml", "config.yml"),
+        ("www.brivo.example", "www.brevo.example"),
+        ("XR-500T", "It is the XR-505T."),
+        ("M31", "M13"),
+        ("CYP3A4", "CYP3A5"),
+        ("F-16", "an F-15"),
+        ("A38", "A83"),
+        ("LOT 44-B7", "LOT 44-B1"),
+        ("v2.14.1", "v2.41.1"),
+        ("A4 210", "A4 120"),
+        ("B-KL 4821", "B-LK 4821"),
+        ("mila_92", "mila_29"),
+        ("p53", "p35"),
+        ("9f3ac1", "9f3ca1"),
+        ("@kite_runner7", "@kite_runner1"),
+        ("S355J2", "S355J0"),
+        ("BRCA1", "BRCA2"),
+    ],
+)
+def test_one_other_character_makes_another_code_whatever_is_asked(reference: str, answer: str) -> None:
+    assert identifier_conflict("What does it say?", answer, [reference]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("GR/0056-a", "Sample GR 0056 A"),
+        ("C 2.14", "c2.14"),
+        ("4821 KLM", "4821-KLM"),
+        ("4821 KLM", "4821KLM"),
+        ("C 2.14", "2.14"),
+        ("help@brivo.example", "Write to Help@Brivo.example."),
+        ("help@brivo.example", "mailto:help@brivo.example"),
+        ("www.brivo.example", "https://www.brivo.example/"),
+        ("brivo.example", "www.brivo.example"),
+        ("5 km", "6 km"),
+        ("12 years", "15 years"),
+        ("1990s", "the 1980s"),
+        ("May 5", "May 6"),
+        ("16th", "15th"),
+        ("10k", "about 12k"),
+        ("Henry VIII", "Henry VII"),
+        ("iPhone 12", "The iPhone 12 replaced the iPhone 11."),
+        ("F-16", "The F-16, not the F-15"),
+        ("COVID-19", "Covid19"),
+        ("v2.14.1", "2.14.1"),
+        ("XR-500T", "XR500T"),
+        ("3h 20m", "3h 25m"),
+        ("7pm", "8pm"),
+        ("2x+3", "2x + 3"),
+        ("5b", "the 7b"),
+        ("U2", "UB"),
+        ("$4.5M", "$4.6M"),
+        ("3D printing", "2D printing"),
+        ("20 KM", "21 KM"),
+        ("e.g. apples", "i.e. apples"),
+        ("St. Paul, MN 55101", "St. Paul"),
+        ("4 a.m.", "2 a.m."),
+        ("help@brivo-mail.example", "not help@brivo.mail.example but help@brivo-mail.example"),
+    ],
+)
+def test_amounts_words_and_other_spellings_are_no_other_code(reference: str, answer: str) -> None:
+    assert identifier_conflict("What does it say?", answer, [reference]) != 1.0
+
+
+def test_a_letter_before_the_right_digits_is_another_code() -> None:
+    assert identifier_conflict("Which room is it?", "Room G 2.14", ["C 2.14", "Room C 2.14"]) == 1.0
+
+
+def test_a_telephone_number_with_the_code_of_a_country() -> None:
+    question = "What is the phone number?"
+    assert identifier_conflict(question, "+44 20 7946 0182", ["020 7946 0182"]) == 0.0
+    assert identifier_conflict(question, "+44 20 7946 0128", ["020 7946 0182"]) == 1.0

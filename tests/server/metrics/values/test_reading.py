@@ -155,3 +155,67 @@ def test_an_amount_on_top_of_another_one_is_not_the_one_that_is_asked() -> None:
     answer = "It cost £35, the guide another £25."
     assert match_values("How much was the ticket?", "£25", answer).outcome is Outcome.CONTRADICTED
     assert match_values("How much was the ticket?", "£35", answer).outcome is Outcome.FOUND
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("Bis zum 31. M\u00e4rz 2027", Date.of(2027, 3, 31)),
+        ("am 1. August 1291", Date.of(1291, 8, 1)),
+        ("am 5. Juni", Date.of(None, 6, 5)),
+        ("le 14 juillet 1789", Date.of(1789, 7, 14)),
+        ("1er mai 2020", Date.of(2020, 5, 1)),
+        ("el 3 de mayo de 2020", Date.of(2020, 5, 3)),
+        ("12 de octubre de 1492", Date.of(1492, 10, 12)),
+        ("im Dezember 1989", Date.of(1989, 12, None)),
+        ("en enero de 2019", Date.of(2019, 1, None)),
+        ("en mars 2021", Date.of(2021, 3, None)),
+    ],
+)
+def test_german_french_and_spanish_dates(text: str, date: Date) -> None:
+    assert [value.content for value in values_of(text)] == [date]
+
+
+@pytest.mark.parametrize("text", ["4 Mars rovers", "a Mars rover", "im Mai", "Juli"])
+def test_a_month_of_another_language_needs_a_day_or_a_year(text: str) -> None:
+    assert not any(isinstance(value.content, Date) for value in values_of(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Cinquante-huit.", 58),
+        ("quatre-vingt-dix-sept", 97),
+        ("quatre-vingts", 80),
+        ("soixante et onze", 71),
+        ("vingt et un ans", 21),
+        ("dix-sept", 17),
+        ("achtundf\u00fcnfzig", 58),
+        ("Zweiundzwanzig", 22),
+        ("Es sind sechzehn L\u00e4nder", 16),
+        ("drei\u00dfig Grad", 30),
+        ("cincuenta y ocho", 58),
+        ("veintid\u00f3s", 22),
+        ("Hubo trece heridos.", 13),
+    ],
+)
+def test_german_french_and_spanish_numbers(text: str, number: int) -> None:
+    assert [value.content for value in values_of(text) if isinstance(value.content, Quantity)] == [
+        Quantity(number, 10.0 if number % 10 == 0 else 1.0)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Trois-Rivi\u00e8res",
+        "in Trois-Rivi\u00e8res",
+        "les Trois Fr\u00e8res",
+        "an elf",
+        "to seize it",
+        "un homme",
+        "MS-DOS",
+    ],
+)
+def test_names_and_words_are_no_numbers_of_another_language(text: str) -> None:
+    assert values_of(text) == ()

@@ -36,6 +36,7 @@ _CONCLUDES: Final = re.compile(rf"{expression(_WORDS['conclusions'])}\b|->|=>|\u
 _MARK: Final = re.compile(
     rf"[=\u2248]|->|\u2234|{expression(_WORDS['conclusions'])}(?!\w)"
     rf"|{expression(_WORDS['states'])}(?=\s+(?:[a-z']+\s+){{0,2}}[-+~$\u20ac\u00a3(]{{0,2}}[.\d])"
+    rf"|(?:{'|'.join(_WORDS['states_in_chinese'].split())})\s?(?=\d)"
     r"|\b(?:answer|result|total|sum)\s*(?:is|:)?\s(?=[-+$\u20ac\u00a3]?\d)|:\s(?=\s?[-+$\u20ac\u00a3]?\d)"
     # A number at the end, behind a comma.
     r"|,\s(?=[-+$\u20ac\u00a3]?[\d.,]*\d(?:\s?[^\W\d]\S*){0,2}\W*$)"
@@ -54,21 +55,29 @@ _DIGIT: Final = re.compile(r"\d")
 def result_conflict(matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]) -> float:
     """Return 1 if an answer's calculation ends in another number than a reference's, 0 if in the same one.
 
-    Return NaN if the answer does not calculate, or if a reference is not a single number.
+    Return NaN if the answer does not calculate, or if a reference that has numbers or is in the answer is not a single
+    number.
     """
     wanted: list[Value] = []
     for reference in references:
         number = _number_in(matcher, question, reference)
-        if number is None:
+        if number is not None:
+            wanted.append(number)
+        elif matcher.wanted(reference) or reference in answer:
             return nan
-        wanted.append(number)
+    if not wanted:
+        return nan
     # A final answer that is marked needs no reading of the steps.
     if len(matcher.values) < _FEWEST_VALUES or _BOXED in answer:
         return nan
     result = result_of(answer)
     if not result or _leads(matcher, answer, wanted):
         return nan
-    return _comparison(ValueMatcher(question, result), wanted)
+    found = _comparison(ValueMatcher(question, result), wanted)
+    if found == 1.0 and (last := result_of(answer, checks=True)) != result:
+        # "Because" may explain a step rather than the result.
+        return nan if _comparison(ValueMatcher(question, last), wanted) == 0.0 else found
+    return found
 
 
 def _leads(matcher: ValueMatcher, answer: str, wanted: Sequence[Value]) -> bool:
@@ -115,13 +124,16 @@ def _is_share(number: Quantity) -> bool:
     return number.unit is not None and not number.dimension
 
 
-def result_of(answer: str) -> str:
-    """Return the part of an answer that states the result of its calculation; "" if no part does."""
+def result_of(answer: str, *, checks: bool = False) -> str:
+    """Return the part of an answer that states the result of its calculation; "" if no part does.
+
+    What follows a word like "because" explains or checks the result; with `checks`, it may state the result.
+    """
     written = _ASIDE.sub(" ", written_form(answer)[-_MAX_CHARACTERS:].lower().replace("**", ""))
     if not _CALCULATES.search(written) and not _CONCLUDES.search(written):
         return ""
     check = next((found for found in _CHECK.finditer(written) if _DIGIT.search(written, 0, found.start())), None)
-    if check is not None:
+    if check is not None and not checks:
         written = written[: check.start()]
     last, result = -1, ""
     for mark in _MARK.finditer(written):

@@ -31,6 +31,10 @@ _LEAST_LETTERS: Final = 3
 _MOST_LETTERS_OF_SHORT_FORM: Final = 4
 _SAME_NAME: Final = 0.9
 """Minimum similarity of two spellings of one name."""
+_SIMILAR_NAME: Final = 0.8
+"""Minimum similarity of two words that may be spellings of one name, where a part of the name is right."""
+_ARTICLES: Final = frozenset(VOCABULARY["words"]["articles"].split())
+_POSSESSIVES: Final = frozenset({"'s", "\u2019s", "s'", "s\u2019"})
 _TOKEN: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
 _TITLES: Final = STOP_WORDS.union(VOCABULARY["words"]["titles"].split())
 
@@ -105,25 +109,75 @@ def name_altered(
         answer: The answer.
     """
     references = references[:_MOST_NAMES]
-    if any(said.issuperset(reference.content) for reference in references):
-        return 0.0
     names = [name for reference in references if (name := _name(reference.raw)) and not said.isdisjoint(name)]
     if not names:
         return 0.0
     tokens = _TOKEN.findall(answer.raw)[:_MOST_TOKENS]
     words = [folded(token).strip() for token in tokens]
     known = question.distinct.union(*(reference.distinct for reference in references))
+    given = [reference for reference in references if said.issuperset(reference.content)]
+    if given:
+        parts = [_alias(reference, names) for reference in given]
+        return float(all(part and _stands_in_other_names(part, others, answer.raw, known) for part, others in parts))
     return float(
         any(
             word == kept
             and 0 <= place + step < len(words)
             and _is_another(tokens[place + step], words[place + step], lacking, known)
             and (step > 0 or words[place + step] not in known_words())
+            and (kept not in _TITLES or _is_longer(words[place + step], lacking))
             for name in names
             for kept, lacking, step in ((name[-2], name[-1], 1), (name[1], name[0], -1))
-            if lacking not in said and _TITLES.isdisjoint((kept, lacking))
+            if lacking not in said and lacking not in _TITLES
             for place, word in enumerate(words)
         )
+    )
+
+
+def _alias(reference: FeatureText, names: Sequence[list[str]]) -> tuple[str, frozenset[str]]:
+    """Return a reference of one word that is a part of longer names, and their other words; "" if it is none."""
+    word = reference.content[0]
+    alone = len(reference.content) == 1 and len(word) >= _LEAST_LETTERS and reference.raw[:1].isupper()
+    others = frozenset(other for name in names if word in name for other in name) - {word}
+    return (word if alone and others else ""), others
+
+
+def _stands_in_other_names(part: str, others: frozenset[str], raw: str, known: frozenset[str]) -> bool:
+    """Return True if each mention of a name's part has another name directly before or behind it."""
+    found = list(islice(_TOKEN.finditer(raw), _MOST_TOKENS))
+    places = [place for place, match in enumerate(found) if folded(match[0]).strip() == part]
+    return bool(places) and all(
+        found[place][0][0].isupper()
+        and any(
+            0 <= place + step < len(found)
+            and _beside(raw, found[place], found[place + step])
+            and _may_be_name(found[place + step][0], others, known)
+            and not (step < 0 < place + step and _introduces(found[place + step - 1][0]))
+            for step in (-1, 1)
+        )
+        for place in places
+    )
+
+
+def _introduces(token: str) -> bool:
+    """Return True if the word behind a token is no first name: "Der Dichter Lessing", "In Paris Picasso"."""
+    return token.lower() in _ARTICLES or (token[0].isupper() and token.lower() in STOP_WORDS)
+
+
+def _beside(raw: str, one: re.Match[str], other: re.Match[str]) -> bool:
+    return raw[min(one.end(), other.end()) : max(one.start(), other.start())] == " "
+
+
+def _may_be_name(token: str, others: frozenset[str], known: frozenset[str]) -> bool:
+    word = folded(token).strip()
+    return (
+        token[0].isupper()
+        and token[-2:] not in _POSSESSIVES
+        and len(word) >= _LEAST_LETTERS
+        and word not in _TITLES
+        and known.isdisjoint((word, number_or_lemma(word)))
+        and word not in known_words()
+        and not any(word.startswith(other[:2]) or _is_spelling(word, other) for other in others)
     )
 
 
@@ -141,6 +195,18 @@ def _is_another(token: str, word: str, lacking: str, known: frozenset[str]) -> b
         and min(len(word), len(lacking)) >= _LEAST_LETTERS
         and word not in _TITLES
         and known.isdisjoint((word, number_or_lemma(word)))
-        and JaroWinkler.normalized_similarity(word, lacking) < _SAME_NAME
-        and not (min(len(word), len(lacking)) <= _MOST_LETTERS_OF_SHORT_FORM and word[:3] == lacking[:3])
+        and (_is_longer(word, lacking) or JaroWinkler.normalized_similarity(word, lacking) < _SAME_NAME)
+        and (
+            _is_longer(word, lacking)
+            or not (min(len(word), len(lacking)) <= _MOST_LETTERS_OF_SHORT_FORM and word[:3] == lacking[:3])
+        )
     )
+
+
+def _is_longer(word: str, name: str) -> bool:
+    """Return True if a surname only begins like another one: "Hendrickson", "Hendricks"."""
+    return len(word) - len(name) in {2, 3} and word.startswith(name) and len(name) > _LEAST_LETTERS and word.isalpha()
+
+
+def _is_spelling(word: str, name: str) -> bool:
+    return JaroWinkler.normalized_similarity(word, name) >= _SIMILAR_NAME

@@ -12,6 +12,8 @@ from gradewire_server.metrics.values.dates import Date, DatePrecision, Time
 from gradewire_server.metrics.values.matching import ValueMatcher, as_quantity, coarser
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import Value, written_form
+from gradewire_server.metrics.values.tokens import plain, tokens_of
+from gradewire_server.metrics.values.units import Unit, unit_at
 
 _WORDS: Final = VOCABULARY["value_readings"]
 _WINDOW: Final = 48
@@ -33,7 +35,9 @@ _BOTH_SIGNS_SAID: Final = re.compile(r"\+/-|\bplus[ -](?:or|and|/)[ -]minus\b|\b
 _COUNTS: Final = re.compile(r"\bhow many\b|\bnumber of\b|\bcount\b|\bhow often\b", re.IGNORECASE)
 _PREFIXES: Final = frozenset("fpnu\u03bcmcdhkgt")
 _PERIODS: Final = {word: period for period, words in _WORDS["periods"].items() for word in words.split()}
-_RATE: Final = re.compile(rf"\s*(?:(?:a|an|per|each|every)\s+|/\s?)?({expression(_PERIODS)})")
+_RATE: Final = re.compile(rf"\s*(?:(?:a|an|per|each|every|pro|par|por)\s+|/\s?)?({expression(_PERIODS)})")
+_GROUPS: Final = frozenset(_WORDS["groups"].split())
+_OCCASION: Final = re.compile(r"\s*(?:(?:a|an|per|each|every|pro|par|por)\s+|/\s?)([^\W\d_]{3,})")
 _MAX_DAYS_OF_YEAR: Final = 372
 _DAYS_OF_DECADE: Final = 9 * _MAX_DAYS_OF_YEAR
 _HALF_DAY: Final = 720
@@ -76,28 +80,83 @@ _ASKS_FOR_BOUND: Final = re.compile(expression(_WORDS["asks_for_bound"].split())
 
 
 def value_doubts(matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]) -> dict[str, float]:
-    """Return two features, each 1 if it applies, 0 if not, NaN if a reference has no values.
+    """Return two features, each 1 if it applies, 0 if not, NaN if the answer or the references have no values.
 
     Returns:
         `value_altered`: the answer contains a reference's number, but with another sign, unit, period, scale, era or
-        half of the day, and no reference's values otherwise. `value_compared`: the answer only compares with a
-        reference's value: "higher than 62 m", "half of the expected 8,000".
+        half of the day, or another weekday, and no reference's values otherwise. NaN if it gives a reference in words,
+        or if it alters nothing and a reference has no values. `value_compared`: the answer only compares with a
+        reference's value: "higher than 62 m", "half of the expected 8,000". NaN if a reference has no values.
     """
-    wanted = [values for reference in references if (values := matcher.wanted(reference))]
-    if len(wanted) < len(references) or not matcher.values:
+    pairs = [(reference, values) for reference in references if (values := matcher.wanted(reference))]
+    if not pairs or not matcher.values:
         return {"value_altered": nan, "value_compared": nan}
-    readings = [_Reading(matcher, question, answer, reference) for reference in references]
-    pairs = list(zip(readings, wanted, strict=True))
+    readings = [(_Reading(matcher, question, answer, reference), values) for reference, values in pairs]
+    compared = [[(value, reading.compared(value)) for value in values] for reading, values in readings]
+    said = answer.casefold()
+    # A reference in words ("negative" beside "-1") counts if it is given.
+    in_words = any(reference.casefold() in said for reference in references if not matcher.wanted(reference))
+    altered = [[(value, reading.altered(value)) for value in values] for reading, values in readings]
+    signed = any(isinstance(value.content, Quantity) and value.content.signed for value in matcher.values)
+    exact = [
+        marks
+        for marks in altered
+        if not _is_clear(marks) or not any(_is_vaguer(marks, others, signed=signed) for others in altered)
+    ]
+    all_have_values = len(pairs) == len(references)
     return {
-        "value_altered": _flag([[reading.altered(value) for value in values] for reading, values in pairs]),
-        "value_compared": _flag([[reading.compared(value) for value in values] for reading, values in pairs]),
+        "value_altered": nan if in_words else _flag(exact) or (0.0 if all_have_values else nan),
+        "value_compared": _flag(compared) if all_have_values else nan,
     }
 
 
-def _flag(found: Sequence[Sequence[bool | None]]) -> float:
+_Marks = Sequence[tuple[Value, bool | None]]
+"""A reference's values with their marks."""
+
+
+def _is_clear(marks: _Marks) -> bool:
+    return all(mark is False for _, mark in marks)
+
+
+def _flag(found: Sequence[_Marks]) -> float:
     """Return 1 if a value of a reference is marked, and no reference has only values that are there unmarked."""
-    clear = any(all(mark is False for mark in marks) for marks in found)
-    return float(not clear and any(mark is True for marks in found for mark in marks))
+    return float(not any(map(_is_clear, found)) and any(mark is True for marks in found for _, mark in marks))
+
+
+def _is_vaguer(ours: _Marks, theirs: _Marks, *, signed: bool) -> bool:
+    """Return True if a reference omits what makes another reference's value a marked one.
+
+    "220" does not say that "220 °F" is right where "220 °C" is another reference. The omission of a sign says so only
+    if the answer has signs.
+    """
+    marked = [value for value, mark in theirs if mark is True]
+    if not marked or any(mark is None for _, mark in theirs):
+        return False
+    pairs = [(value, other) for value, _ in ours for other, _ in theirs if _has_number_of(value, other)]
+    if {id(value) for value, _ in ours} != {id(value) for value, _ in pairs}:
+        return False
+    return all(_omits(value, other, signed=signed) for value, other in pairs if other in marked)
+
+
+def _has_number_of(value: Value, other: Value) -> bool:
+    """Return True if two values have the same number, or if one of them may be a time without the half of its day."""
+    match value.content, other.content:
+        case Time() as time, Time() as exact:
+            return (time.minute - exact.minute) % _HALF_DAY == 0
+        case Quantity() as ours, Quantity() as theirs:
+            units = ours.unit is None or theirs.unit is None or ours.unit == theirs.unit
+            return units and (ours.upper, theirs.upper) == (None, None) and isclose(abs(ours.value), abs(theirs.value))
+    return False
+
+
+def _omits(value: Value, exact: Value, *, signed: bool) -> bool:
+    match value.content, exact.content:
+        case Time() as ours, Time() as theirs:
+            return theirs.half_known and not ours.half_known
+        case Quantity() as ours, Quantity() as theirs:
+            unit = ours.unit is None and theirs.unit is not None
+            return unit or (signed and theirs.signed and not ours.signed)
+    return False
 
 
 class _Reading:
@@ -109,6 +168,10 @@ class _Reading:
         self._reference = written_form(reference)
         self._question = question
 
+    @property
+    def _others(self) -> list[Value]:
+        return [value for value in self._matcher.values if not self._matcher.question.has(value)]
+
     def altered(self, wanted: Value) -> bool | None:
         """Return True if the answer's number is a reference's in another sense, None if it lacks the number."""
         if _BOTH_SIGNS.fullmatch(self._reference[: wanted.start]):
@@ -116,8 +179,7 @@ class _Reading:
         equal = self._matcher.equal(wanted)
         if equal:
             return all(self._says_otherwise(value, wanted) for value in equal)
-        others = [value for value in self._matcher.values if not self._matcher.question.has(value)]
-        return True if any(self._same_number_otherwise(value, wanted) for value in others) else None
+        return True if any(self._same_number_otherwise(value, wanted) for value in self._others) else None
 
     def _has_both_signs(self, wanted: Value) -> bool:
         if _BOTH_SIGNS_SAID.search(self._answer):
@@ -151,6 +213,8 @@ class _Reading:
             self._other_share(value, wanted)
             or _other_prefix(value, wanted)
             or self._other_period(value, wanted)
+            or self._other_power(value, wanted)
+            or (value.noun in _GROUPS and value.noun not in f"{self._question} {self._reference}".lower())
             or self._other_pole(value, wanted)
         )
 
@@ -166,9 +230,23 @@ class _Reading:
             return False
         period = _period_behind(self._answer, value)
         if period is None:
-            return False
+            return self._other_occasion(value, wanted)
         known = _periods_in(f"{self._question} {self._reference}")
         return bool(known) and period not in known
+
+    def _other_occasion(self, value: Value, wanted: Value) -> bool:
+        """Return True if an amount is one for each of something, and the reference's one for a period."""
+        if _period_behind(self._reference, wanted) is None:
+            return False
+        found = _OCCASION.match(self._answer[value.end : value.end + _WINDOW].lower())
+        return found is not None and found[1] not in f"{self._question} {self._reference}".lower()
+
+    def _other_power(self, value: Value, wanted: Value) -> bool:
+        """Return True if other units stand behind equal multiples of pi or other formulas: "4 pi cm", "4 pi cm^2"."""
+        if value.text[-1:].isdecimal() or wanted.text[-1:].isdecimal():
+            return False
+        ours, theirs = _unit_behind(self._answer, value), _unit_behind(self._reference, wanted)
+        return ours is not None and theirs is not None and ours.dimension != theirs.dimension
 
     def _other_pole(self, value: Value, wanted: Value) -> bool:
         theirs = _poles_around(self._reference, wanted)
@@ -185,7 +263,7 @@ class _Reading:
             return False
         rate = _period_behind(self._reference, wanted) or _period_behind(self._answer, value)
         return (
-            self._other_sign(value, ours, theirs)
+            self._other_sign(value, wanted, ours, theirs)
             or (rate is None and _other_unit(ours, theirs))
             or (_SCALE_SIGNS.isdisjoint({value.noun, wanted.noun}) and self._other_scale(ours, theirs))
         )
@@ -193,6 +271,8 @@ class _Reading:
     def _other_date(self, value: Value, wanted: Value) -> bool:
         match value.content, wanted.content:
             case Date() as ours, Date() as theirs:
+                if ours.weekday is not None and theirs.weekday is not None:
+                    return ours.weekday != theirs.weekday
                 period = (
                     _long(ours) and coarser(value, wanted) and self._matcher.question.fineness is not DatePrecision.ANY
                 )
@@ -203,15 +283,18 @@ class _Reading:
                 return ours.year is not None and ours.year < 0 and -ours.year == number.value
         return False
 
-    def _other_sign(self, value: Value, ours: Quantity, theirs: Quantity) -> bool:
+    def _other_sign(self, value: Value, wanted: Value, ours: Quantity, theirs: Quantity) -> bool:
         unsigned = (
             replace(each, value=abs(each.value), signed=False, direction=0, bound="") for each in (ours, theirs)
         )
         if not next(unsigned).equals(next(unsigned)) or ours.value == 0:
             return False
+        if ours.signed and theirs.signed:
+            return True
         if _sign_behind(self._answer, value) == "-":
             return False
-        if _ASKS_FOR_SIZE.search(self._question) and not (ours.signed and theirs.signed):
+        # Words of a fall in a question that has the number with its sign ask for nothing.
+        if not self._matcher.question.has(wanted) and _ASKS_FOR_SIZE.search(self._question):
             return False
         return _NEGATIVE.isdisjoint(_words_around(self._answer, value))
 
@@ -302,6 +385,13 @@ def _other_prefix(value: Value, wanted: Value) -> bool:
     if len(longer) == len(shorter):
         return longer[1:] == shorter[1:] and {longer[0], shorter[0]} <= _PREFIXES and len(longer) > 1
     return longer[1:] == shorter and longer[0] in _PREFIXES
+
+
+def _unit_behind(written: str, value: Value) -> Unit | None:
+    if isinstance(value.content, Quantity) and value.content.unit is not None:
+        return None
+    found = unit_at(tokens_of(plain(written[value.end : value.end + _WINDOW])), 0)
+    return found.unit if found else None
 
 
 def _sign_behind(written: str, value: Value) -> str:

@@ -26,6 +26,9 @@ MONTH_NAMES: Final = {
     **{name[:3]: number for number, name in enumerate(_WORDS["months"].split(), 1)},
     "sept": 9,
 }
+MONTHS_ELSEWHERE: Final = {
+    name: number for number, names in enumerate(_WORDS["months_of_other_languages"], 1) for name in names.split()
+}
 WEEKDAYS: Final = {
     f"{name}{plural}": number for number, name in enumerate(_WORDS["weekdays"].split()) for plural in ("", "s")
 }
@@ -174,7 +177,12 @@ def _by_word(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     number = integer_at(tokens, at + 1)
     if lower in {"ad", "ce"} and number is not None:
         return Date.years(number, number), at + 2
-    return _day_first(tokens, at) or century_at(tokens, at) or quarter_at(tokens, at)
+    return (
+        _month_and_year_elsewhere(tokens, at)
+        or _day_first(tokens, at)
+        or century_at(tokens, at)
+        or quarter_at(tokens, at)
+    )
 
 
 def _date_in_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
@@ -199,7 +207,10 @@ def _date_in_digits(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None
 def _day_at(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
     found = ordinal_number_at(tokens, at)
     if found is None and (whole := integer_at(tokens, at)) is not None and len(tokens[at].text) <= 2:
-        found = whole, at + 1
+        found = (
+            whole,
+            at + 1 + (whole == 1 and lower_at(tokens, at + 1) == "er" and adjacent(tokens, at + 1)),
+        )  # "1er mai"
     return found if found is not None and 1 <= found[0] <= _MAX_DAY else None
 
 
@@ -227,7 +238,7 @@ def _means_month(tokens: Sequence[Token], at: int) -> bool:
 
 def _year_after(tokens: Sequence[Token], at: int) -> tuple[int | None, int]:
     place = at
-    while place < at + 2 and lower_at(tokens, place) in {",", "of", "in"}:
+    while place < at + 2 and lower_at(tokens, place) in {",", "of", "in", "de", "del"}:
         place += 1
     year = full_year_at(tokens, place)
     if year is None:
@@ -243,11 +254,35 @@ def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     end += lower_at(tokens, end) == "of"
     end += lower_at(tokens, end) == "-" and adjacent(tokens, end)
     month = MONTH_NAMES.get(lower_at(tokens, end))
-    if month is None or (tokens[end].text == "may" and not lower_at(tokens, end + 1).isdecimal()):
+    if month is None:
+        return _day_first_elsewhere(tokens, end + (lower_at(tokens, end) in {".", "de"}), day)
+    if tokens[end].text == "may" and not lower_at(tokens, end + 1).isdecimal():
         return None
     end += 1 + (lower_at(tokens, end + 1) == "." and len(tokens[end].text) <= 4)
     year, finish = _year_after(tokens, end)
     return Date.of(year, month, day), finish
+
+
+def _day_first_elsewhere(tokens: Sequence[Token], at: int, day: int) -> tuple[Date, int] | None:
+    """Parse the month and year of a German, French or Spanish date behind its day: "31. März 2027", "3 de mayo"."""
+    month = _month_elsewhere(tokens, at)
+    year, end = _year_after(tokens, at + 1)
+    if month is None and year is not None and lower_at(tokens, at - 1) == ".":  # "1. August 2027"
+        month = MONTH_NAMES.get(lower_at(tokens, at))
+    return None if month is None else (Date.of(year, month, day), end)
+
+
+def _month_and_year_elsewhere(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
+    month = _month_elsewhere(tokens, at)
+    if month is None:
+        return None
+    year, end = _year_after(tokens, at + 1)
+    return None if year is None else (Date.of(year, month, None), end)
+
+
+def _month_elsewhere(tokens: Sequence[Token], at: int) -> int | None:
+    month = MONTHS_ELSEWHERE.get(lower_at(tokens, at))
+    return None if month is not None and tokens[at].text == "Mars" else month
 
 
 def _year_at(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:

@@ -8,10 +8,11 @@ from math import nan
 from typing import Final
 
 from rapidfuzz import fuzz
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz.distance import OSA, Levenshtein
 
 from gradewire_proto.final_answer.words import expression
 from gradewire_server.metrics.values.tokens import DIGITS, VOCABULARY, plain
+from gradewire_server.metrics.values.units import CURRENCIES, NAMES, SYMBOLS
 
 _WORDS: Final = VOCABULARY["identifiers"]
 _MAX_REFERENCE: Final = 64
@@ -23,6 +24,8 @@ _MAX_LETTERS: Final = 4
 """Maximum number of letters of a piece without digits, such as "SW" or "LH"."""
 _MIN_DIGITS: Final = 3
 """Minimum number of digits of an identifier that has no letters."""
+_DIGITS_OF_PHONE: Final = 9
+"""Minimum number of digits of a telephone number that may begin with the code of a country."""
 _CHARACTERS_PER_EDIT: Final = 5
 _MIN_SIMILARITY: Final = 60.0
 """Minimum similarity, 0 to 100, of other code in an answer to a reference's code."""
@@ -88,6 +91,17 @@ _GROUPED: Final = re.compile(r"\d+(?:[-./:]\d+){2,}")
 # Mixed pieces that are no names: "3rd", "1970s", "3pm", "10k", "5kg", "5m2".
 _AMOUNT: Final = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th|s|am|pm|k|[a-z]{1,3}[23]?|[kmgt]?[A-Z])", re.IGNORECASE)
 _DATE: Final = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
+_ADDRESS: Final = re.compile(
+    r"[^\s@]+@[^\s@]+\.\w{2,}|(?:https?://|www\.)\S+|(?=\S{6})[\w-]+(?:[./][\w-]+)*\.[a-z]{2,8}(?:/\S*)?"
+    r"|@?\w+_\w+|@\w+",
+    re.IGNORECASE,
+)
+"""Addresses of mail and of pages, and names of files and users."""
+_ADDRESS_TOKEN: Final = re.compile(r"[^\s<>()\[\]\"'`,;\u201c\u201d\u201e]+")
+_SCHEME: Final = re.compile(r"^(?:mailto:|https?://)?(?:www\.)?")
+_NUMBER_AND_WORD: Final = re.compile(r"\d[\d.,:]*\s?([^\W\d_]+)")
+_CLOCK: Final = re.compile(r"\d\s?[ap]\.\s?m\b", re.IGNORECASE)
+_UNIT_WORDS: Final = frozenset({*NAMES, *CURRENCIES, *_WORDS["behind_amounts"].split()})
 _CODE: Final = re.compile(r"\w[(\[]|[\[\]{}\\=<>;*|&$_+/]|(?<!\w)--?\w")
 _CODE_TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 _FLAG: Final = re.compile(r"(?<!\w)--?[a-z][\w-]*", re.IGNORECASE)
@@ -144,19 +158,105 @@ class Identifier:
         keys = {self.key, digits} if digits.isdigit() and len(digits) >= _MIN_DIGITS else {self.key}
         another = False
         for run in _runs(written, self.letters, len(self.key) + max(1, len(self.key) // _CHARACTERS_PER_EDIT)):
-            if run in keys:
+            if run in keys or _as_dialled_at_home(run, self.key) in keys:
                 return True
-            another = another or any(_resembles(run, key) for key in keys)
+            another = another or any(_resembles(_as_dialled_at_home(run, key), key) for key in keys)
         return False if another else None
 
 
+def _as_dialled_at_home(run: str, key: str) -> str:
+    """Return a telephone number with a first zero instead of the code of a country, if the key has such a zero."""
+    country = len(run) - len(key) + 1
+    abroad = key[0] == "0" and len(key) >= _DIGITS_OF_PHONE and country in {2, 3} and run.isdigit()
+    return f"0{run[country:]}" if abroad else run
+
+
 def identifier_conflict(question: str, answer: str, references: Sequence[str]) -> float:
-    """Return 1 if an answer has another identifier of a reference's form, 0 if it has a reference's, otherwise NaN."""
+    """Return 1 if an answer has another identifier of a reference's form, 0 if it has a reference's, otherwise NaN.
+
+    A code with letters and digits or an address that differs in one character is another one whatever the question
+    asks for.
+    """
+    if _has_near_miss(answer[:_MAX_ANSWER], references):
+        return 1.0
     read = [Identifier.of(reference, question) for reference in references]
     found = [each.found_in(answer) for each in read if each is not None]
     if True in found:
         return 0.0
     return 1.0 if len(found) == len(references) and False in found else nan
+
+
+def _has_near_miss(answer: str, references: Sequence[str]) -> bool:
+    """Return True if an answer has no reference, but one with one other character or two exchanged ones."""
+    begin = answer.casefold()
+    codes = [reference.strip() for reference in references if len(reference) <= _MAX_REFERENCE]
+    if len(codes) < len(references) or any(code.casefold() in begin for code in codes):
+        return False
+    near = False
+    for code in codes:
+        found = _address_in(code, begin) if _ADDRESS.fullmatch(code) else _mixed_in(plain(code), answer)
+        if found is True:
+            return False
+        near = near or found is False
+    return near
+
+
+def _address_in(code: str, answer: str) -> bool | None:
+    """Return True if an answer has an address, False if it has one that differs in a character, None for neither."""
+    key = _SCHEME.sub("", code.casefold()).rstrip("/")
+    tokens = {_SCHEME.sub("", token.rstrip("./:!?*_")).rstrip("/") for token in _ADDRESS_TOKEN.findall(answer)}
+    if key in tokens:
+        return True
+    near = (token for token in tokens if OSA.distance(token, key, score_cutoff=1) == 1)
+    return False if any(map(_ADDRESS.fullmatch, near)) else None
+
+
+def _mixed_in(code: str, answer: str) -> bool | None:
+    """Return True if an answer has a code with letters and digits, False if it has a similar one, None for neither."""
+    pieces = [piece for piece in _PIECE.findall(code) if piece.lower() not in _LABELS]
+    letters = [piece for piece in pieces if piece.isalpha()]
+    key = "".join(pieces)
+    if not 0 < len(pieces) <= _MAX_PIECES or len(key) < _MIN_DIGITS or key.isdigit() or key.isalpha():
+        return None
+    if any(not (sign.isdigit() or sign.isupper() or sign.islower()) for sign in key):  # in Chinese, a unit
+        return None
+    short = all(len(piece) == 1 or (piece.isupper() and len(piece) <= _MAX_LETTERS) for piece in letters)
+    named = letters or any(_MIXED.fullmatch(piece) and not _AMOUNT.fullmatch(piece) for piece in pieces)
+    if not short or not named or _UNIT.search(code) is not None or _has_unit(code):
+        return None
+    runs = list(_windows(plain(answer), len(pieces) + 1, len(key)))
+    if any(run.casefold() == key.casefold() for run in runs):
+        return True
+    return False if any(_is_near(run, key) for run in runs) else None
+
+
+def _has_unit(code: str) -> bool:
+    found = _NUMBER_AND_WORD.fullmatch(code)
+    unit = found is not None and (found[1] in SYMBOLS or found[1].lower() in _UNIT_WORDS)
+    return unit or _CLOCK.search(code) is not None
+
+
+def _windows(written: str, most: int, length: int) -> Iterator[str]:
+    """Yield the sequences of up to `most` pieces of an answer that have `length` characters in all."""
+    matches = list(_PIECE.finditer(written))
+    for first, match in enumerate(matches):
+        run, last = "", match.start()
+        for piece in matches[first : first + most]:
+            if len(run) >= length or (run and _JOINT.fullmatch(written, last, piece.start()) is None):
+                break
+            run, last = run + piece[0], piece.end()
+        if len(run) == length and not run.isalpha():
+            yield run
+
+
+def _is_near(run: str, key: str) -> bool:
+    """Return True if two codes of the same form differ in one character, or in two neighbours that are exchanged."""
+    if any(
+        (one.isdigit(), one.isupper()) != (other.isdigit(), other.isupper())
+        for one, other in zip(run, key, strict=True)
+    ):
+        return run.casefold() != run and _is_near(run.casefold(), key.casefold())
+    return OSA.distance(run, key, score_cutoff=1) == 1
 
 
 @lru_cache(maxsize=128)

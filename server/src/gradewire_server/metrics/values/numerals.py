@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from gradewire_server.metrics.values.tokens import VOCABULARY, Token, adjacent, lower_at, number_at, tokens_are
+from gradewire_server.metrics.values.tokens import (
+    VOCABULARY,
+    Phrases,
+    Token,
+    adjacent,
+    lower_at,
+    number_at,
+    phrase_at,
+    phrases,
+    tokens_are,
+)
 
 _WORDS: Final = VOCABULARY["numerals"]
 
@@ -35,6 +45,49 @@ _DENOMINATORS: Final = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
 }
 _BEFORE_DURATIONS: Final = frozenset({"", *_WORDS["before_durations"].split()})
 _BEFORE_PRONOUN: Final = frozenset(_WORDS["before_pronoun"].split())
+
+
+def _german() -> dict[str, int]:
+    words = _WORDS["german"]
+    small, tens = words["small"].split(), words["tens"].split()
+    units = ["ein", *small[2:10]]
+    above = {f"{unit}und{ten}": 10 * n + one for n, ten in enumerate(tens, 2) for one, unit in enumerate(units, 1)}
+    return {word: value for value, word in enumerate(small)} | {ten: 10 * n for n, ten in enumerate(tens, 2)} | above
+
+
+def _french() -> dict[str, int]:
+    words = _WORDS["french"]
+    small, tens = words["small"].split(), dict(enumerate(words["tens"].split(), 2))
+    found = {word: value for value, word in enumerate(small)} | {"quatre-vingts": 80}
+    for n, ten in tens.items():
+        first = 10 if ten == tens.get(n - 1) else 0  # 70 is 60 and 10
+        for value, word in enumerate(small[first : first + 10]):
+            joints = ("-", " et ") if value == 1 else ("-",)
+            found |= {f"{ten}{joint}{word}" if first + value else ten: 10 * n + value for joint in joints}
+    return found
+
+
+def _spanish() -> dict[str, int]:
+    words = _WORDS["spanish"]
+    small, tens = words["small"].split(), words["tens"].split()
+    found = {word: value for value, word in enumerate([*small, tens[0], *words["twenties"].split()])}
+    above = {f"{ten} y {small[one]}": 10 * n + one for n, ten in enumerate(tens[1:], 3) for one in range(1, 10)}
+    return found | {ten: 10 * n for n, ten in enumerate(tens, 2)} | above
+
+
+def _numbers_elsewhere() -> Phrases[int]:
+    """Return the German, French and Spanish numbers below 100, the longest first."""
+    found = {
+        " ".join(word.replace("-", " - ").split()): value
+        for language, numbers in (("german", _german()), ("french", _french()), ("spanish", _spanish()))
+        for word, value in numbers.items()
+        if word not in _WORDS[language]["words_too"].split()
+    }
+    return phrases(dict(sorted(found.items(), key=lambda item: -item[0].count(" "))))
+
+
+NUMBERS_ELSEWHERE: Final = _numbers_elsewhere()
+"""German, French and Spanish numbers below 100, by their first word."""
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
 _MAX_NUMBER_WORDS: Final = 32
@@ -149,7 +202,17 @@ def _words(tokens: Sequence[Token], at: int) -> Numeral | None:
         return Numeral(NUMBERS_ALONE[lower], 1.0, at + 1, words=True)
     if lower in {"a", "an"}:
         return _article(tokens, at)
-    return _half(tokens, at) if lower == "half" else None
+    return _half(tokens, at) if lower == "half" else _elsewhere(tokens, at)
+
+
+def _elsewhere(tokens: Sequence[Token], at: int) -> Numeral | None:
+    """Parse a German, French or Spanish number. A capital within a text makes it a name: "in Trois-Rivières"."""
+    found = phrase_at(tokens, at, NUMBERS_ELSEWHERE)
+    if found is None or (at > 0 and not tokens[at].text.islower()):
+        return None
+    value, end = found
+    name = lower_at(tokens, end) == "-" and adjacent(tokens, end) and adjacent(tokens, end + 1)
+    return None if name else Numeral(float(value), _place(value), end, words=True)
 
 
 def _cardinal(tokens: Sequence[Token], at: int) -> Numeral | None:

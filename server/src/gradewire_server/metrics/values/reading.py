@@ -10,10 +10,25 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final
 
-from gradewire_server.metrics.values.date_reading import DECADES, MONTH_NAMES, SEASONS, WEEKDAYS, date_at
+from gradewire_server.metrics.values.date_reading import (
+    DECADES,
+    MONTH_NAMES,
+    MONTHS_ELSEWHERE,
+    SEASONS,
+    WEEKDAYS,
+    date_at,
+)
 from gradewire_server.metrics.values.dates import Date, Time, time_at
 from gradewire_server.metrics.values.formulas import Formula, Relation, formulas_of
-from gradewire_server.metrics.values.numerals import DURATIONS, NUMBERS_ALONE, ORDINALS, SCALES, SMALL, TENS
+from gradewire_server.metrics.values.numerals import (
+    DURATIONS,
+    NUMBERS_ALONE,
+    NUMBERS_ELSEWHERE,
+    ORDINALS,
+    SCALES,
+    SMALL,
+    TENS,
+)
 from gradewire_server.metrics.values.ordinals import Ordinal, label_at, ordinal_at
 from gradewire_server.metrics.values.quantities import Quantity, quantity_at
 from gradewire_server.metrics.values.symbols import Locant, Symbol, locants_of, symbols_of
@@ -133,15 +148,15 @@ MAX_VALUES: Final = 64
 """Maximum number of values in a text. If there are more, half of this number is kept at each end."""
 
 _FIRST_WORDS: Final = frozenset({
-    *MONTH_NAMES, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
-    *VOCABULARY["dates"]["named_times"], *_WORDS["beginners"].split(), "a", "an",
+    *MONTH_NAMES, *MONTHS_ELSEWHERE, *WEEKDAYS, *DECADES, *SEASONS, *SMALL, *TENS, *ORDINALS, *NUMBERS_ALONE,
+    *NUMBERS_ELSEWHERE, *VOCABULARY["dates"]["named_times"], *_WORDS["beginners"].split(), "a", "an",
 })  # fmt: skip
 _FIRST_WORDS_WITHOUT_DIGITS: Final = (_FIRST_WORDS - {"a", "an"}).union(
     SCALES, _WORDS["beginners_without_digits"].split()
 )
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
 _LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
-_WORD: Final = re.compile(r"[a-z]+")
+_WORD: Final = re.compile(r"[^\W\d_]+")
 _ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
 _ROMAN: Final = frozenset("IVXLCDM")
 _KINDS: Final[Mapping[type[Content], Kind]] = {

@@ -26,6 +26,9 @@ _FIRST_PIECE: Final = re.compile(r"\A\S{1,64}(?!\S)")
 _MOST_EXPANSION: Final = 4
 _DOTTED_DATE: Final = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.([12]\d{3})(?![\w]|\.\d)")
 _APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'\"])")
+_DECIMAL_COMMA: Final = re.compile(
+    r"(?<![\d.,])(\d{1,3}),(\d{2})(?=\s?(?:\u20ac|(?:EUR|euros?|centimes?|cents?)\b))", re.IGNORECASE
+)
 _PI: Final = re.compile(r"(?<=\d)pi\b")
 
 _SUPERSCRIPTS: Final = str.maketrans(_WORDS["raised"]["from"], _WORDS["raised"]["to"])
@@ -64,7 +67,7 @@ def plain(text: str) -> str:
     """Convert signs, digits and LaTeX to plain form. If the text is long, return only both ends.
 
     "m²" becomes "m^2", "λ₁" becomes "λ1", "≤" becomes "<=", an en dash becomes "-", "3½" becomes "3 1/2", "25.12.1999"
-    becomes "1999-12-25", and "12'345" becomes "12,345". Letters keep their case.
+    becomes "1999-12-25", "12'345" becomes "12,345", and "1,10 €" becomes "1.10 €". Letters keep their case.
     """
     begin = text if len(text) <= MAX_CHARACTERS else _both_ends(text)
     if not begin.isascii():
@@ -73,6 +76,8 @@ def plain(text: str) -> str:
         begin = _DOTTED_DATE.sub(r"\3-\2-\1", begin)
     if "'" in begin:
         begin = _APOSTROPHES.sub(lambda number: number[0].replace("'", ","), begin)
+    if "," in begin:
+        begin = _DECIMAL_COMMA.sub(r"\1.\2", begin)
     if "pi" in begin:
         begin = _PI.sub(" pi ", begin)
     return _without_latex(begin) if "\\" in begin else begin

@@ -102,6 +102,7 @@ CURRENCIES: Final = MappingProxyType(
     {
         **{word: _money(currency) for currency, (_, words) in _WORDS["currencies"].items() for word in words.split()},
         **dict.fromkeys(("cent", "cents"), _money("USD", 0.01)),
+        **dict.fromkeys(("centime", "centimes"), _money("EUR", 0.01)),
         "pence": _money("GBP", 0.01),
     }
 )
