@@ -14,11 +14,11 @@ _NAMES: Final = (
 # They are searched one by one: a regular expression takes ten times as long where a text has many "<".
 _THINKING_ENDS: Final = (
     *(f"</{name}>" for name in _NAMES),
-    *("◁/think▷", "[/think]", "<|end_of_thought|>", "<|/think|>", "<|/thinking|>", "<|end_thinking|>"),
+    *("◁/think▷", "[/think]", "[/thinking]", "<|end_of_thought|>", "<|/think|>", "<|/thinking|>", "<|end_thinking|>"),
 )
 _THINKING_STARTS: Final = (
     *(f"<{name}>" for name in _NAMES),
-    *("◁think▷", "[think]", "<|begin_of_thought|>", "<|think|>", "<|thinking|>", "<|start_thinking|>"),
+    *("◁think▷", "[think]", "[thinking]", "<|begin_of_thought|>", "<|think|>", "<|thinking|>", "<|start_thinking|>"),
 )
 # gpt-oss writes into channels. The last channel contains the answer if its name is "final".
 _CHANNEL: Final = re.compile(r"<\|channel\|>(\w{1,20})[^<\n]{0,200}<\|message\|>")

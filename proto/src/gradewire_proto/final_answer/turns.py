@@ -11,7 +11,7 @@ from gradewire_proto.final_answer.words import any_of
 _ASSISTANT: Final = (
     r"<\|im_start\|>\s?assistant|<\|start_header_id\|>assistant<\|end_header_id\|>|<start_of_turn>model|"
     r"<\|start\|>assistant(?:<\|message\|>)?|<｜Assistant｜>|<\|assistant\|>|\[/INST\]|<\|ASSISTANT\|>|"
-    r"<\|CHATBOT_TOKEN\|>|<\|start_of_role\|>assistant<\|end_of_role\|>|<\|START_RESPONSE\|>"
+    r"(?:<\|START_OF_TURN_TOKEN\|>)?<\|CHATBOT_TOKEN\|>|<\|start_of_role\|>assistant<\|end_of_role\|>|<\|START_RESPONSE\|>"
 )
 _OTHER: Final = (
     r"<\|im_start\|>\s?(?:user|system|tool)|<\|start_header_id\|>(?:user|system|ipython)<\|end_header_id\|>|"

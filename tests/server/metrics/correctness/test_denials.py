@@ -5,7 +5,8 @@ import math
 import pytest
 from tests.server.metrics.correctness.test_features import of
 
-from gradewire_server.metrics.correctness.denials import led_verdict
+from gradewire_server.metrics.correctness.denials import denies, led_verdict
+from gradewire_server.metrics.correctness.words import FeatureText
 
 
 @pytest.mark.parametrize("prediction", ["It was not founded until 1912.", "It did not open until 1912"])
@@ -95,3 +96,9 @@ def test_a_negation_before_the_question_does_not_hide_the_other_verdict() -> Non
     question = "The children did not water one of the pots. Did they do a good job?"
     assert of("Yes, they did.", "no", question=question)["verdict_conflict"] == 1
     assert of("No, they did not.", "no", question=question)["verdict_conflict"] == 0
+
+
+def test_an_antonym_in_a_clause_of_its_own_denies_nothing() -> None:
+    asked, wanted = FeatureText.of("What happens?"), [FeatureText.of("demand falls")]
+    assert not denies(asked, wanted, FeatureText.of("When prices rise, demand decreases"))
+    assert denies(asked, wanted, FeatureText.of("Demand rises"))

@@ -65,3 +65,16 @@ def test_any_text_has_a_focus_that_is_part_of_it(answer: str, reference: str) ->
     found = focus(f"{LEAD} {answer}", reference)
     assert set(found.statement.words) <= set(found.surroundings.words)
     assert len(found.surroundings.raw) <= len(LEAD) + len(answer) + 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ("No. " + f"{'word ' * 45}end. " * 60, "Yes, it does"),  # more words than are folded
+        (f"zzend. {'word ' * 30}Paris.", "Paris"),  # the word that stands between sentences
+        (". " * 8_000 + "Paris", "Paris"),
+        ("?!" * 200 + f"{LEAD} {TAIL}", "Paris"),
+    ],
+)
+def test_hostile_texts_have_a_focus(answer: str, reference: str) -> None:
+    assert focus(answer, reference).surroundings.raw in answer

@@ -110,6 +110,11 @@ def test_a_stance_without_blanks(stance: str, claim: str) -> None:
         *("Canberra rather than Sydney", "Canberra, unlike Sydney, is the capital", "Canberra, not Sydney"),
         *("Wait, it is Canberra", "Which city? Canberra", "No doubt Canberra", "Canberra, I'm sure"),
         "Canberra, though I'm not sure how people stress it",
+        *(
+            "Canberra is the largest city",
+            "Canberra was the first capital",
+            "Canberra, a popular place, is the capital",
+        ),
         *("Canberra in May", "First Canberra was founded", "Canberra has schools", "C'est Canberra", "Es Canberra"),
         # Of two mentions the plainer one counts.
         "It is Canberra. Unlike Canberra, Sydney is big.",
@@ -194,6 +199,11 @@ def test_a_mention_inside_a_longer_one_is_none_of_its_own() -> None:
     assert stances("It is in ward 6", "ward 6", "6") == set()
 
 
+def test_a_bound_that_the_question_asks_for_is_no_relation() -> None:
+    assert stances("at least 18", "18", question="How old must you be to vote?") == {"conditional"}
+    assert "related" in stances("at least 18", "18", question="How old is she?")
+
+
 def test_a_cue_of_the_question_is_no_stance() -> None:
     assert stances("Copper is not magnetic", "copper", question="Which metal is not magnetic?") == set()
     assert "contrasted" in stances("Copper is not magnetic", "copper", question="Which metal is magnetic?")
@@ -258,6 +268,10 @@ def test_what_is_no_list_has_no_members(claim: str) -> None:
         ("They are Ecuador, Brazil, Colombia.", ("Brazil, Colombia and Ecuador",), 0),
         ("Peru", ("Brazil, Colombia and Ecuador",), 0),  # nothing of it
         ("Brazil", ("Brazil, Colombia and Ecuador", "Brazil"), 0),  # another reference has no list
+        ("Yes.", ("Yes, he won",), 0),
+        ("Agra", ("Agra, India",), 0),
+        ("July 4", ("July 4, 1776",), 0),
+        ("Robert Downey", ("Robert Downey, Jr.",), 0),
         ("red and white", ("red, dark green",), 1),
         ("red and green", ("red, dark green",), 0),  # a part of a member: too unclear
     ],

@@ -23,6 +23,9 @@ ALTERED = [
     ("B", "Blood group AB"),
 ]
 KEPT = [
+    ("5 V", "5 volts"),
+    ("20 °C", "20 degrees Celsius"),
+    ("George V", "King George the Fifth"),
     ("(0, 1)", "The interval is (0,1)."),
     ("[[1,2],[3,4]]", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}"),
     (r"\left(3, -1\right)", "(3, -1)"),

@@ -6,6 +6,7 @@ from itertools import pairwise
 from math import nan
 from typing import Final
 
+from gradewire_server.metrics.correctness.roles import SUBORDINATORS
 from gradewire_server.metrics.correctness.statements import (
     begins_with_verdict,
     is_qualified,
@@ -261,6 +262,8 @@ def _states_opposite(reference: FeatureText, question: FeatureText, answer: Feat
     others = answer.distinct.difference(wanted, _SMALL, question.words)
     if shared == wanted:
         return not others and _has_one_real_negation(reference, words) and _IMPLICIT_NEGATIONS.isdisjoint(answer.words)
+    if SUBORDINATORS.isdisjoint(words) and not SUBORDINATORS.isdisjoint(answer.words):
+        return False  # the antonym may be in a clause of its own: "When prices rise, demand decreases"
     opposites = opposites_of(*lacking) if len(lacking) == 1 else frozenset[str]()
     return (
         bool(shared)

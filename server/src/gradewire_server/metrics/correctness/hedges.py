@@ -56,7 +56,9 @@ _SUBJECT: Final = re.compile(r"^\W*(?:it|that|this|he|she|they|there|these)(?:'s
 _CLAUSE_WORDS: Final = frozenset(VOCABULARY["words"]["clauses"].split())
 _WORD: Final = re.compile(r"\w+")
 _NEAR: Final = 60
-_OR_BEHIND: Final = re.compile(r"\s*,?\s+(?:or|oder|ou|o)\s+(?:(?:the|a|an|der|die|das|le|la|el)\s)?([^\W_][\w.,'-]*)")
+_OR_BEHIND: Final = re.compile(
+    r"\s{0,3},?\s{1,3}(?:or|oder|ou|o)\s+(?:(?:the|a|an|der|die|das|le|la|el)\s)?([^\W_][\w.,'-]*)"
+)
 _OR_BEFORE: Final = re.compile(
     r"([^\W_][\w.'-]*),?\s(?:or|oder|ou|o)\s+(?:(?:the|a|an|der|die|das|le|la|el)\s)?$", re.IGNORECASE
 )

@@ -74,8 +74,7 @@ _BEFORE: Final = {
 }
 _AFTER: Final = {
     "contrasted": re.compile(
-        rf"\W*(?:\w+\W+){{0,4}}(?:is|was|would be|may be|being)\s+(?:\w+\s+){{0,3}}"
-        rf"(?:{_any('frequent')}|{_any('errors')}|(?<!the )only|just|merely)"
+        rf"\W*(?:\w+\W+){{0,4}}(?:is|was|would be|may be|being)\s+(?:\w+\s+){{0,3}}({_any('errors')})"
         rf"|\W*(?:\w+\W+){{0,2}}({_any('denials')})|[^.!?]{{0,40}}\b(?:though|yet|whereas|while|although)\b(?! i\b)"
         rf"|[^.!?]{{0,80}}(?:\bbut\b|{_any('realities')})"
     ),
@@ -85,6 +84,8 @@ _AFTER: Final = {
     ),
     "quoted": re.compile(rf"[\"']?\s({_any('places')})"),
 }
+_BOUND: Final = re.compile(r"\b(?:at least|at most|up to|over|under|mindestens|höchstens|au moins|al menos)\s+$")
+_ASKS_FOR_BOUND: Final = re.compile(expression(VOCABULARY["value_readings"]["asks_for_bound"].split()))
 _SAID_BEFORE: Final = re.compile(rf"({_any('speakers')})[^.!?]{{0,20}}(?:{_any('speaks')})[^.!?]{{0,30}}$")
 _FROM: Final = re.compile(r"\b(?:from|von|aus|de)\s+(?:the\s+)?$")
 _TO: Final = re.compile(r"\s*,?\s*(?:to|nach|a|vers)\s")
@@ -116,11 +117,13 @@ _SEPARATOR: Final = re.compile(
 
 
 _NO_MEMBER: Final = frozenset(VOCABULARY["words"]["clauses"].split()).union(VOCABULARY["words"]["no_members"].split())
+_BLANKS: Final = re.compile(r"\s{2,}")
 _LEAST_OF_A_LIST: Final = 2
 _MOST_WORDS_BETWEEN_CLAUSE_MARKS: Final = 4
 _NO_LIST: Final = re.compile(r"<\w|^\s*[#|]|[^\W\d]:\s|\bi\.\s?e\.")
 """Tags, headings, tables, and parts of a dialogue or an explanation."""
 _MOST_WORDS_OF_PAIR: Final = 2
+_YEAR: Final = re.compile(r"[12]\d{3}")
 _REGIONS: Final = frozenset(region.strip() for region in VOCABULARY["words"]["regions"].split("|"))
 _DETERMINERS: Final = frozenset({"a", "an", "the"})
 _ASKS_WHERE: Final = re.compile(r"\b(?:where|located|born|wo|où|dónde)\b", re.IGNORECASE)
@@ -302,7 +305,8 @@ def _stances(reading: _Reading, left: int, right: int, own: str) -> dict[str, fl
             for name, pattern in _BEFORE.items()
         },
     }
-    found["related"] = (found["related"] and not asks_to_compare(own)) or is_of_another(
+    bound = _BOUND.search(before) is not None and _ASKS_FOR_BOUND.search(own) is not None
+    found["related"] = (found["related"] and not bound and not asks_to_compare(own)) or is_of_another(
         before, text[left:right], after, own
     )
     found["reported"] = is_reported(before, after, own) or _is_new(_SAID_BEFORE.search(before), own)
@@ -332,7 +336,11 @@ def _members(text: str) -> list[str]:
 
 
 def _members_beside(raw: str, references: Sequence[FeatureText], question: FeatureText) -> float:
-    members = _members(raw[:MAX_CHARACTERS].replace("\u2019", "'").rstrip(" .!?\n"))
+    members = _members(
+        _BLANKS.sub(lambda blank: "\n" if "\n" in blank[0] else " ", raw[:MAX_CHARACTERS])
+        .replace("\u2019", "'")
+        .rstrip(" .!?\n")
+    )
     clauses = ";" in raw or "\n" in raw
     most = _MOST_WORDS_BETWEEN_CLAUSE_MARKS if clauses else _MOST_WORDS_OF_MEMBER
     if (
@@ -372,6 +380,16 @@ def _are_parallel(one: str, other: str) -> bool:
     return len(pair[0]) == len(pair[1]) <= _MOST_WORDS_OF_PAIR and FUNCTION_WORDS.isdisjoint((*pair[0], *pair[1]))
 
 
+def _is_list(parts: Sequence[FeatureText]) -> bool:
+    """Return False for one thing with a comma: "Yes, he won", "Agra, India", "July 4, 1776", "Robert Downey, Jr."."""
+    last = " ".join(parts[-1].words)
+    return (
+        len(parts) > 1
+        and parts[0].words[:1] not in {("yes",), ("no",)}
+        and not (len(parts) == _LEAST_OF_A_LIST and (last in _REGIONS or last in {"jr", "sr"} or _YEAR.fullmatch(last)))
+    )
+
+
 def _several_are_said(parts: Sequence[frozenset[str]], members: Sequence[Collection[str]]) -> bool:
     said = [part for part in parts if any(part.issubset(member) for member in members)]
     return any(one.isdisjoint(other) for one, other in pairwise(said))
@@ -388,7 +406,7 @@ def _is_beside(words: Sequence[str], parts: Sequence[frozenset[str]], known: Col
 
 def _members_missing(text: str, references: Sequence[FeatureText]) -> float:
     """Return 1 if each reference is a list, and a claim has some members of one, but not all members of any."""
-    lists = [parts for reference in references[:_MOST_REFERENCES] if len(parts := parts_of(reference)) > 1]
+    lists = [parts for reference in references[:_MOST_REFERENCES] if _is_list(parts := parts_of(reference))]
     if len(lists) < len(references[:_MOST_REFERENCES]):
         return 0.0
     said = frozenset(folded_words(text)) if text.strip() else frozenset[str]()

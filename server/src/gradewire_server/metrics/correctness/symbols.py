@@ -22,6 +22,8 @@ _LONGEST_FORMULA: Final = 64
 _SIGNS: Final = re.compile("[<>+\u2264\u2265\u00b1]")
 _ALL_SIGNS: Final = re.compile("[-<>+\u2264\u2265\u00b1*/=^|!~]")
 _LETTER: Final = re.compile(r"(?<![\w.'])[A-Z](?![\w'])(?!\.\s?[A-Z])")
+# Units, scales and the numerals of kings are no letters that stand for themselves: "5 V", "20 °C", "George V".
+_NO_LETTER: Final = re.compile(r"(?:\d\s?|\u00b0\s?)[A-Z](?![\w'])|(?<=[a-z]\s)[IVX](?![\w'])")
 _ARTICLE_OR_PRONOUN: Final = re.compile(r"(?:^|[.!?]\s+)A(?=\s+[a-z])|\bI(?=\s+[a-z])")
 
 _MOST_NAMES: Final = 12
@@ -84,7 +86,7 @@ def _structures(text: str) -> frozenset[str]:
 
 
 def _lacks_letter(reference: str, raw: str, wanted: FeatureText, answer: FeatureText) -> bool:
-    letters = {match[0] for match in _LETTER.finditer(_ARTICLE_OR_PRONOUN.sub(" ", reference))}
+    letters = {match[0] for match in _LETTER.finditer(_NO_LETTER.sub(" ", _ARTICLE_OR_PRONOUN.sub(" ", reference)))}
     if not letters or len(wanted.words) > len(letters) + 1:
         return False
     if not any(map(str.isupper, raw)):

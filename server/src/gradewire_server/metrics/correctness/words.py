@@ -64,7 +64,7 @@ _PART: Final = re.compile(r",| and |&|;")
 
 _WRITTEN_INITIALS: Final = re.compile(r"(?<![\w.])(?:[A-Z]\.? ?){1,5}[A-Z](?:\b|\.)(?![\w.])")
 # A name of several words, which may contain small words.
-_NAME: Final = re.compile(r"[A-Z][\w']*(?:[ -](?:(?:of|the|and|for|in|de|la) )*[A-Z][\w']*)+")
+_NAME: Final = re.compile(r"(?<!\w)[A-Z][\w']*(?:[ -](?:(?:of|the|and|for|in|de|la) )*[A-Z][\w']*)+")
 _LEAST_GLUED: Final = 5
 _FEWEST_INITIALS: Final = 3
 _MOST_INITIALS: Final = 6
