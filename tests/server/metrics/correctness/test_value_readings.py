@@ -19,6 +19,7 @@ def doubts(question: str, answer: str, *references: str) -> dict[str, float]:
         ("What was the overnight temperature in Yakutsk?", "-41 \u00b0C", "It was +41 \u00b0C."),
         ("By how much did profits change?", "+3.4%", "They changed by -3.4%."),
         ("What is the y-coordinate of the vertex?", "-12", "The y-coordinate is 12."),
+        ("What is 2 minus 7?", "-5", "5"),
         ("How tall is the statue?", "46 m", "46 feet"),
         ("How much energy does the snack have?", "180 kcal", "180 kJ"),
         ("What is the dose?", "250 mg", "The dose is 250 g."),

@@ -24,6 +24,8 @@ _DIGIT: Final = re.compile(r"\d")
 
 
 _NEGATIVE: Final = frozenset(_WORDS["negative"].split())
+_SUBTRACTION: Final = re.compile(r"\b(?:minus|negative)\s+(?=\d)", re.IGNORECASE)
+"""A sign in words: "What is 2 minus 7?" asks for no size."""
 _ASKS_FOR_SIZE: Final = re.compile(expression(_WORDS["asks_for_size"].split(), end=""), re.IGNORECASE)
 _POLES: Final = {
     word: frozenset(other for pair in _WORDS["poles"] if word in pair for other in pair if other != word)
@@ -294,7 +296,8 @@ class _Reading:
         if _sign_behind(self._answer, value) == "-":
             return False
         # Words of a fall in a question that has the number with its sign ask for nothing.
-        if not self._matcher.question.has(wanted) and _ASKS_FOR_SIZE.search(self._question):
+        asked = _SUBTRACTION.sub(" ", self._question)
+        if not self._matcher.question.has(wanted) and _ASKS_FOR_SIZE.search(asked):
             return False
         return _NEGATIVE.isdisjoint(_words_around(self._answer, value))
 
