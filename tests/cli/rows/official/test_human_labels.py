@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from tests.cli.conftest import Command
 from tests.cli.judged import CUT_LETTERS, judging_stub
+from tests.hostile.gateway_readers import steps
 from tests.support.damaged_documents import check_rows, mangled
 
 from gradewire_cli.problems import InputError
@@ -196,6 +197,11 @@ def test_a_slash_inside_a_reference_stays(text: str) -> None:
 )
 def test_a_slash_between_references_separates_them(text: str, references: list[str]) -> None:
     assert split_references(text) == references
+
+
+def test_the_steps_grow_with_the_urls_of_a_text_and_not_faster() -> None:
+    few, many = (steps(lambda size=size: split_references("www.a/ " * size)) for size in (200, 2_000))
+    assert many <= 11 * few
 
 
 @given(st.lists(st.text("aB1 /.:,", max_size=6), max_size=6).map("/".join))
