@@ -20,6 +20,13 @@ PROSE = "This follows from the table in the third section, which lists all of th
             "Answer: 12. I hope this helps!",
         ),
         *("La réponse est 12.", "La respuesta es 12.", "La risposta è 12.", "Ответ: 12"),
+        # one answer, written in several ways
+        *("\\boxed{1,5} is 1.5", "\\boxed{1,234} is 1234", "Answer: 1,5\n\nAnswer: 1.5", "Answer: 12\n\nAnswer: 12 km"),
+        *(
+            "Answer: \\frac{1}{2}\n\nAnswer: 1/2",
+            "Answer: 12\n\nAnswer: 12, because 3 · 4 = 12.",
+            "答案：12\n答案：12个",
+        ),
     ],
 )
 def test_a_single_marked_answer_is_most_certain(completion: str) -> None:
@@ -34,6 +41,10 @@ def test_a_single_marked_answer_is_most_certain(completion: str) -> None:
         *("<answer>12</answer>\n<answer>13</answer>", "Antwort: 12\n\nDie Antwort ist 13.", "#### 12\n#### 13"),
         *("The answer is Rome. The answer is Paris.", '{"answer": "Rome"}\n\nThe answer is Paris.'),
         *("La réponse est 12. La réponse est 13.", "La respuesta es 12. La respuesta es 13."),
+        # ... that begin alike, or differ in a sign or inside a command of LaTeX
+        *("Answer: 1\n\nAnswer: 12", "Answer: Ann\n\nAnswer: Anna", "Answer: x>3\n\nAnswer: x<3"),
+        *("Answer: \\frac{1}{2}\n\nAnswer: \\frac{1}{3}", "Answer: 1.5\n\nAnswer: 1", "答案：北京\n答案：北海"),
+        *("Answer: \\sqrt{2}\n\nAnswer: \\sqrt{3}", "Answer: 5%\n\nAnswer: 5 km"),
         # another number after the mark
         *("\\boxed{12}\nSo the total is 13.", "<answer>12</answer>\nThe result of 6 + 7 = 13"),
         # hedges

@@ -5,6 +5,7 @@ from typing import Final
 
 from gradewire_proto.final_answer.found import Found
 from gradewire_proto.final_answer.marks import Statement
+from gradewire_proto.final_answer.phrases import with_decimal_point
 from gradewire_proto.final_answer.types import Position
 from gradewire_proto.final_answer.words import any_of
 
@@ -84,6 +85,6 @@ def _is_hedged(original: str, found: Found) -> bool:
 
 def _has_other_number(answer: str, rest: str) -> bool:
     """Return True if the text after a number states another number."""
-    numbers = {number.replace(",", "") for number in _NUMBER.findall(answer)}
-    said = {each["said"].replace(",", "") for each in _RESTATED.finditer(rest)}
+    numbers = set(_NUMBER.findall(with_decimal_point(answer)))
+    said = {with_decimal_point(each["said"]) for each in _RESTATED.finditer(rest)}
     return bool(numbers) and bool(said - numbers)

@@ -24,17 +24,18 @@ from gradewire_proto.final_answer.marks import (
 from gradewire_proto.final_answer.phrases import is_answered, last_phrase
 from gradewire_proto.final_answer.thinking import spoken
 from gradewire_proto.final_answer.turns import turn, without_next_question
-from gradewire_proto.final_answer.types import MAX_READ_CHARACTERS, FinalAnswer, Span
+from gradewire_proto.final_answer.types import MAX_READ_CHARACTERS, STRIKES, FinalAnswer, Span
 from gradewire_proto.final_answer.unmarked import lone_line, unmarked, whole
 
+_CANCELLED: Final = r"\\(?:[xb]?cancel|sout|xout)\{[^{}\n]{1,200}\}"
 _STRUCK: Final = re.compile(
     r"~~[^~\n]{1,2000}~~\s{0,4}(?:(?:→|->|=>|⇒)\s{0,4})?|<(del|s|strike)>[^<\n]{1,2000}</\1>\s{0,4}"
     # Inside a formula, \cancel marks factors that are left out.
-    r"|(?<!\S)\\(?:[xb]?cancel|sout|xout)\{[^{}\n]{1,200}\}(?=\s)|(?:[^\s\u0336]\u0336){1,200}"
-    r"|(?<![\w~])~(?=[^\s~])[^~\n]{1,200}(?<=\S)~(?![\w~])|\S{1,80}?\s?(?:\^H){2,}"
+    rf"|(?:(?<![^\n])|(?<=[,:;]\s)){_CANCELLED}[,;]\s{{1,4}}|(?<!\S){_CANCELLED}(?![\w{{}}\\$^_*/+=)-])\s{{0,4}}"
+    r"|(?:[^\s\u0336]\u0336){1,200}"
+    r"|(?<![\w~])~(?=[^\s~])[^~\n]{1,200}(?<=\S)~(?![\w~])"
 )
-STRIKES: Final = ("~", "<", "\\", "\u0336", "^H")
-"""Substrings for a fast first search. Text that is struck out contains at least one of them."""
+_BACKSPACES: Final = re.compile(r"[ \t]?(?:\^H){2,}")
 _EMPHASIS: Final = re.compile(
     r"\*{2,3}|(?<!\w)_{2,3}(?=\S)|(?<=\S)_{2,3}(?!\w)|(?<=[:：])[*_](?=\s)|</?(?:b|strong|i|em|u|p|br|span|div|"
     r"center|h[1-6])(?:\s[^<>\n]{0,80})?\s?/?>|^[ \t]{0,8}>[ \t]?",
@@ -107,8 +108,8 @@ def _nothing(reason: str) -> FinalAnswer:
 def _answer(original: str, found: Found, offset: int, certainty: float) -> FinalAnswer:
     left, right = found.left, found.right
     text = found.text
-    if text is None and right - left <= _MOST_PLAIN and _STRUCK.search(original, left, right) is not None:
-        kept = " ".join(_STRUCK.sub(" ", original[left:right]).split())
+    if text is None and right - left <= _MOST_PLAIN and _has_struck_text(original[left:right]):
+        kept = " ".join(_STRUCK.sub(" ", _without_deleted(original[left:right], "")).split())
         inner = tidied(kept, 0, len(kept))
         text = kept[inner[0] : inner[1]]
     if not (original[left:right] if text is None else text).strip():
@@ -122,8 +123,33 @@ def without_struck_text(text: str) -> str:
     """Return a text without what Markdown, HTML, LaTeX or Unicode strikes out in it, if any text is left."""
     if len(text) > _MOST_PLAIN or not any(mark in text for mark in STRIKES):
         return text
-    kept = _STRUCK.sub("", text)
+    kept = _STRUCK.sub("", _without_deleted(text, ""))
     return kept if kept.strip() else text
+
+
+def _has_struck_text(text: str) -> bool:
+    return _STRUCK.search(text) is not None or _BACKSPACES.search(text) is not None
+
+
+def _without_deleted(text: str, filler: str) -> str:
+    """Return a text in which `filler` replaces each "^H" and each character that it deletes in its line.
+
+    A blank before the first "^H" is deleted too: it only sets these signs apart.
+    """
+    if "^H^H" not in text:
+        return text
+    letters, kept, end = list(text), list[int](), 0
+    for match in _BACKSPACES.finditer(text):
+        kept.extend(range(end, match.start()))
+        deleted = range(*match.span())
+        for _ in range(match[0].count("^H")):
+            if not kept or text[kept[-1]] == "\n":
+                break
+            letters[kept.pop()] = filler
+        for place in deleted:
+            letters[place] = filler
+        end = match.end()
+    return "".join(letters)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -135,7 +161,7 @@ def _plain(text: str) -> str:
     near = max(0, len(text) - _MOST_PLAIN)
     before, text = text[:near], text[near:]
     if any(mark in text for mark in STRIKES):
-        text = _STRUCK.sub(_blank, text)
+        text = _STRUCK.sub(_blank, _without_deleted(text, " "))
     return before + _EMPHASIS.sub(_blank, text)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from gradewire_proto.final_answer.clauses import trimmed
+from gradewire_proto.final_answer.clauses import first_clause, trimmed
 from gradewire_proto.final_answer.marks import Statement
 from gradewire_proto.final_answer.types import Span
 from gradewire_proto.final_answer.words import any_of
@@ -216,8 +216,19 @@ _ARTICLES: Final = frozenset({"final", "our", "my", "the", "das", "la", "le", "e
 _PARAGRAPH_END: Final = re.compile(r"\n[ \t]*\n")
 _SAID: Final = re.compile(r"\S")
 _SAID_LATER: Final = re.compile(rf"[.;!?。；！？]\s{{0,4}}\S|[,，]\s?(?:{any_of('but')})", re.IGNORECASE)
-_WORD_SIGNS: Final = re.compile(r"[\w.,/-]*\w")
-_COMPARED_SIGNS: Final = 24
+_UNSPACED_SIGNS: Final = r"\u3040-\u9fff\uac00-\ud7af"
+_WORD_OR_SIGN: Final = re.compile(
+    rf"\\[a-z]+|[{_UNSPACED_SIGNS}]|(?:[./-]{{0,4}}[^\W{_UNSPACED_SIGNS}])+|[<>=%\u2260\u2264\u2265]"
+)
+"""A word, number, command of LaTeX or sign that tells answers apart."""
+_THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_DECIMAL_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
+_SET: Final = re.compile(
+    r"\\(?:boxed|fbox|text(?:bf|rm|it)?|math(?:rm|bf|it)|displaystyle|left|right)(?![a-z])|\\(?=[^\w\s])"
+)
+"""Commands around an answer in LaTeX, and its backslash before a sign."""
+_FRACTION: Final = re.compile(r"\\[dt]?frac\{([^{}]{1,40})\}\{([^{}]{1,40})\}")
+_COMPARED_SIGNS: Final = 120
 MOST_SEARCHED: Final = 4_000
 """Characters at the end of a text in which phrases are searched."""
 
@@ -246,10 +257,27 @@ def last_phrase(text: str, original: str) -> Statement | None:
 
 
 def _differ(contents: set[str]) -> bool:
-    """Return True if some contents begin differently: "12" and "12, because …" are one answer. Boxes are left out."""
-    said = ["".join(_WORD_SIGNS.findall(content)).lower() for content in contents if "\\" not in content]
-    shortest = min(said, key=len, default="")
-    return any(not content.startswith(shortest) for content in said)
+    """Return True if some contents begin with different words: "12" and "12 km" are one answer, "1" and "12" two."""
+    said = [words for content in contents if (words := _compared(content))]
+    # "\sqrt{2}" and "the root of 2" may be the same.
+    plain = [words for words in said if not any(word[0] == "\\" for word in words)]
+    return any(
+        words[: len(shortest)] != shortest
+        for alike in (plain, [words for words in said if words not in plain])
+        for shortest in [min(alike, key=len, default=[])]
+        for words in alike
+    )
+
+
+def _compared(content: str) -> list[str]:
+    left, right = first_clause(content, 0, len(content))
+    plain = _SET.sub("", _FRACTION.sub(r"\1/\2", content[left:right]))
+    return _WORD_OR_SIGN.findall(with_decimal_point(plain).lower())
+
+
+def with_decimal_point(text: str) -> str:
+    """Return a text whose numbers have no commas: "1,234" is "1234", and "1,5" is "1.5"."""
+    return _DECIMAL_COMMA.sub(".", _THOUSANDS.sub("", text))
 
 
 def is_answered(text: str) -> bool:

@@ -14,6 +14,9 @@ Position: TypeAlias = Literal[
 MAX_READ_CHARACTERS: Final = 200_000
 """Characters at the end of a completion that are read, so that a hostile one costs only milliseconds."""
 
+STRIKES: Final = ("~", "<", "cancel{", "out{", "\u0336", "^H")
+"""Substrings for a fast first search. Text that is struck out contains at least one of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from tests.cli.conftest import Command
 from tests.cli.judged import CUT_LETTERS, judging_stub
+from tests.hostile.gateway_readers import steps
 from tests.support.damaged_documents import check_rows, mangled
 
 from gradewire_cli.problems import InputError
@@ -138,7 +139,6 @@ def test_systems_of_evouna_are_rows_of_their_own(written: Callable[[str], list[R
 @pytest.mark.parametrize(
     "text",
     [
-        "AC/DC",
         "3/4",
         "1 3/4 cups",
         "km/h",
@@ -147,9 +147,11 @@ def test_systems_of_evouna_are_rows_of_their_own(written: Callable[[str], list[R
         "24/7",
         "and/or",
         "cats and/or dogs",
-        "TCP/IP",
         "n/a",
-        "he/she",
+        "I/O",
+        "5 mg/dL",
+        "9.8 m/s²",
+        "und/oder",
         "9/11/2001",
         "2001/9/11",
         "1979/80",
@@ -179,6 +181,13 @@ def test_a_slash_inside_a_reference_stays(text: str) -> None:
         ("a thing//another thing/", ["a thing", "another thing"]),
         ("/", []),
         # Doubtful: the parts, and the whole text.
+        *[
+            (f"{left}/{right}", [left, right, f"{left}/{right}"])
+            for left, right in (
+                *(("AC", "DC"), ("LA", "New York"), ("NY", "LA"), ("USA", "UK"), ("Li", "Wu"), ("he", "she")),
+                *(("yes", "no"), ("$5", "$6"), ("$500", "$600"), ("TCP", "IP"), ("AI", "ML")),
+            )
+        ],
         ("GNU/Linux/Linux", ["GNU", "Linux", "GNU/Linux"]),
         ("1938/1933/1912", ["1938", "1933", "1912", "1938/1933/1912"]),
         ("1918/30 October 1918", ["1918", "30 October 1918", "1918/30 October 1918"]),
@@ -188,6 +197,11 @@ def test_a_slash_inside_a_reference_stays(text: str) -> None:
 )
 def test_a_slash_between_references_separates_them(text: str, references: list[str]) -> None:
     assert split_references(text) == references
+
+
+def test_the_steps_grow_with_the_urls_of_a_text_and_not_faster() -> None:
+    few, many = (steps(lambda size=size: split_references("www.a/ " * size)) for size in (200, 2_000))
+    assert many <= 11 * few
 
 
 @given(st.lists(st.text("aB1 /.:,", max_size=6), max_size=6).map("/".join))

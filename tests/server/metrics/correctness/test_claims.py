@@ -70,7 +70,12 @@ def test_an_answer_that_is_its_claim(prediction: str) -> None:
 
 @pytest.mark.parametrize(
     ("prediction", "claim"),
-    [("<think>Rome, or Paris?</think>Paris", "Paris"), ("~~Paris~~ Rome", "Rome"), ("Paris</s>", "Paris")],
+    [
+        ("<think>Rome, or Paris?</think>Paris", "Paris"),
+        ("~~Paris~~ Rome", "Rome"),
+        ("\\xout{Paris} Rome", "Rome"),
+        ("Paris</s>", "Paris"),
+    ],
 )
 def test_wrapping_is_no_part_of_what_an_answer_says(prediction: str, claim: str) -> None:
     found = claim_of(prediction).text

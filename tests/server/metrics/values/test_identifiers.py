@@ -400,3 +400,14 @@ def test_a_telephone_number_with_the_code_of_a_country() -> None:
     question = "What is the phone number?"
     assert identifier_conflict(question, "+44 20 7946 0182", ["020 7946 0182"]) == 0.0
     assert identifier_conflict(question, "+44 20 7946 0128", ["020 7946 0182"]) == 1.0
+    assert identifier_conflict(question, "0044 20 7946 0182", ["020 7946 0182"]) == 0.0
+    assert identifier_conflict(question, "0044 20 7946 0128", ["020 7946 0182"]) == 1.0
+    assert identifier_conflict(question, "0049 30 1234567", ["030 1234567"]) == 0.0
+    assert identifier_conflict(question, "00351 21 123456", ["021 123456"]) == 0.0
+
+
+def test_a_code_in_capitals_whatever_the_question() -> None:
+    assert identifier_conflict("Which disease is it?", "COVID-18", ["COVID-19"]) == 1.0
+    assert identifier_conflict("Which disease is it?", "Covid 18", ["COVID-19"]) == 1.0
+    assert identifier_conflict("Which disease is it?", "Covid 19", ["COVID-19"]) != 1.0
+    assert math.isnan(identifier_conflict("Which aeroplane is it?", "Boeing 737", ["Boeing 747"]))

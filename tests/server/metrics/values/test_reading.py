@@ -170,13 +170,41 @@ def test_an_amount_on_top_of_another_one_is_not_the_one_that_is_asked() -> None:
         ("im Dezember 1989", Date.of(1989, 12, None)),
         ("en enero de 2019", Date.of(2019, 1, None)),
         ("en mars 2021", Date.of(2021, 3, None)),
+        ("5 juin", Date.of(None, 6, 5)),
+        ("le 3 mars \u00e0 Paris", Date.of(None, 3, 3)),
+        ("el 2 mayo en Madrid", Date.of(None, 5, 2)),
+        ("lundi 5 juin \u00e0 Paris", Date.of(None, 6, 5)),
+        ("3. Oktober in Berlin", Date.of(None, 10, 3)),
+        ("2 mayo, en Madrid", Date.of(None, 5, 2)),
     ],
 )
 def test_german_french_and_spanish_dates(text: str, date: Date) -> None:
     assert [value.content for value in values_of(text)] == [date]
 
 
-@pytest.mark.parametrize("text", ["4 Mars rovers", "a Mars rover", "im Mai", "Juli"])
+@pytest.mark.parametrize(
+    ("text", "euros"),
+    [
+        ("1.234,50 \u20ac", 1234.5),
+        ("\u20ac1,10", 1.1),
+        ("\u20ac 1.234.567,89", 1234567.89),
+        ("EUR 1,5", 1.5),
+        ("1,5 \u20ac", 1.5),
+        ("\u20ac1,100", 1100),
+        ("\u20ac1,100.50", 1100.5),
+    ],
+)
+def test_decimal_commas_and_points_of_thousands_next_to_euros(text: str, euros: float) -> None:
+    (value,) = values_of(text)
+    assert isinstance(value.content, Quantity)
+    assert value.content.value == euros
+    assert value.content.unit is not None
+    assert value.content.unit.dimension == (("money EUR", 1),)
+
+
+@pytest.mark.parametrize(
+    "text", ["4 Mars rovers", "a Mars rover", "im Mai", "Juli", "3 mars bars", "1 mayo sandwich", "2 mayo-filled jars"]
+)
 def test_a_month_of_another_language_needs_a_day_or_a_year(text: str) -> None:
     assert not any(isinstance(value.content, Date) for value in values_of(text))
 
@@ -189,6 +217,15 @@ def test_a_month_of_another_language_needs_a_day_or_a_year(text: str) -> None:
         ("quatre-vingts", 80),
         ("soixante et onze", 71),
         ("vingt et un ans", 21),
+        ("vingt-et-un", 21),
+        ("vingt et une", 21),
+        ("trente et une voitures", 31),
+        ("quarante-et-une", 41),
+        ("soixante-et-onze", 71),
+        ("quatre-vingt-une", 81),
+        ("dreissig Franken", 30),
+        ("zwoelf", 12),
+        ("veintidos", 22),
         ("dix-sept", 17),
         ("achtundf\u00fcnfzig", 58),
         ("Zweiundzwanzig", 22),

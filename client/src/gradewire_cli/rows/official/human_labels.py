@@ -157,13 +157,16 @@ def _evouna_rows(record: Record, task: str) -> Iterator[Record]:
         yield replace(placed, fields=row)
 
 
-_URL: Final = re.compile(r"\b[a-z][a-z+.-]*://\S+|\bwww\.\S+", re.IGNORECASE)
+_URL_OR_SLASH: Final = re.compile(r"\b[a-z][a-z+.-]{0,20}://\S+|\bwww\.\S+|(?P<slash>/)", re.IGNORECASE)
 _LAST_NUMBER: Final = re.compile(r"\d[\d,.]*\Z")
 _FIRST_NUMBER: Final = re.compile(r"\A\d[\d,.]*")
 _YEAR: Final = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _STARTS_PHRASE: Final = re.compile(r"(?:the|an?|in|on|at|by|from|for|since|until|up to)\s+\S", re.IGNORECASE)
 _SHORT: Final = 2
-"""Maximum length of "AC", "km", "or" and "IP". A slash next to such a word is usually part of a reference."""
+"""Maximum length of "km", "mg" and "Wh", which a slash and a unit of several letters may follow."""
+_UNIT_BELOW: Final = re.compile(r"[kmc]?[gm]|[mcdh]?[lL]|[ckm]?m[23²³]|s[2²]|min|mol|ha")
+"""Units that stand below others: "mg/dl"."""
+_LINKED: Final = frozenset({("and", "or"), ("und", "oder"), ("et", "ou")})
 _DOUBTFUL: Final = 3
 """Maximum length of "GNU" and "180". A slash next to such a word or number is doubtful."""
 Slash = Literal["separates", "belongs", "doubtful"]
@@ -172,8 +175,8 @@ Slash = Literal["separates", "belongs", "doubtful"]
 def split_references(text: str) -> list[str]:
     """Return the references that a text joins with "/", each without outer blanks, in order and without duplicates.
 
-    A slash that belongs to a reference stays: in "AC/DC", "km/h", "3/4", a date or a URL. If a slash is doubtful
-    ("GNU/Linux"), the list has the parts and, behind all parts, the text that keeps the slash.
+    A slash that belongs to a reference stays: in "km/h", "and/or", "3/4", a date or a URL. If a slash is doubtful
+    ("GNU/Linux", "AC/DC", "NY/LA"), the list has the parts and, behind all parts, the text that keeps the slash.
     """
     pieces = _pieces(text)
     slashes = [_kind(*pair) for pair in pairwise(pieces)]
@@ -184,9 +187,7 @@ def split_references(text: str) -> list[str]:
 
 def _pieces(text: str) -> list[str]:
     """Return the text between slashes. A URL's slashes do not count."""
-    inside = [match.span() for match in _URL.finditer(text)]
-    slashes = (place for place, letter in enumerate(text) if letter == "/")
-    places = [place for place in slashes if not any(start <= place < end for start, end in inside)]
+    places = [match.start() for match in _URL_OR_SLASH.finditer(text) if match["slash"]]
     return [text[start + 1 : end] for start, end in pairwise([-1, *places, len(text)])]
 
 
@@ -212,7 +213,9 @@ def _kind(before: str, after: str) -> Slash:
     if last or first:
         # "5/five" and "1977/May 1977", but "24/h".
         word = right if last else left
-        return "separates" if len(word) > _SHORT else "doubtful" if len(word) == _SHORT else "belongs"
+        if word.isdecimal() or len(word) == _SHORT:  # "$5/$6", "4 in/4-inch"
+            return "doubtful"
+        return "separates" if len(word) > _SHORT else "belongs"
     return _between_words(left, right)
 
 
@@ -226,11 +229,14 @@ def _between_numbers(last: str, first: str, after: str) -> Slash:
 def _between_words(left: str, right: str) -> Slash:
     # In a script without capitals, few characters are a word. Emoji have no letters at all.
     has_no_case = any(word.upper() == word.lower() for word in (left, right))
-    shorter, longer = sorted((len(left), len(right)))
-    if has_no_case or shorter > _DOUBTFUL:
+    if (left.lower(), right.lower()) in _LINKED:
+        return "belongs"
+    if has_no_case or min(len(left), len(right)) > _DOUBTFUL:
         return "separates"
-    is_unit = len(right) == 1 and right.islower()
-    return "belongs" if is_unit or (shorter <= _SHORT and longer <= _DOUBTFUL) else "doubtful"
+    is_unit = (len(right) == 1 and right.islower()) or (
+        len(left) <= _SHORT and _UNIT_BELOW.fullmatch(right) is not None
+    )
+    return "belongs" if is_unit or len(left) == len(right) == 1 else "doubtful"
 
 
 def _letters(word: str) -> str:

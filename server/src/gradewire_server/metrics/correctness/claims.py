@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from gradewire_proto import final_answer
 from gradewire_proto.final_answer import FinalAnswer, Position
+from gradewire_proto.final_answer.types import STRIKES
 from gradewire_proto.final_answer.words import any_of
 from gradewire_server.metrics.correctness.words import STOP_WORDS
 
@@ -49,7 +50,6 @@ _MAY_BE_CUT: Final = re.compile(
 )
 """A pattern that every text with a final answer apart from the whole text is likely to match; it is fast."""
 _MOST_BEFORE: Final = 60
-_STRIKES: Final = ("~", "<", "\u0336", "\\cancel", "\\sout", "^H")
 _LEAST_KEPT: Final = 0.6
 """Minimum share of a text that is left without its wrapping, unless tags or tokens stand before it."""
 
@@ -112,7 +112,7 @@ def _is_no_result(prediction: str, start: int) -> bool:
 
 def _without_marks(text: str) -> str:
     """Return a text without struck words, tags of HTML around words, quotes around it, and LaTeX's marks in numbers."""
-    plain = final_answer.without_struck_text(text) if any(mark in text for mark in _STRIKES) else text
+    plain = final_answer.without_struck_text(text) if any(mark in text for mark in STRIKES) else text
     if "<" in plain:
         plain = _TAGS.sub(r"\2", plain)
     stripped = plain.strip()

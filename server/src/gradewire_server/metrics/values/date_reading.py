@@ -53,6 +53,7 @@ _NO_YEAR: Final = frozenset(_WORDS["no_year"].split())
 _NO_DAY: Final = frozenset(_WORDS["no_day"].split())
 _WORDS_TOO: Final = frozenset(_WORDS["words_too"].split())
 _BEFORE_MONTHS: Final = frozenset(_WORDS["before_months"].split())
+_BEFORE_DAYS_ELSEWHERE: Final = frozenset(_WORDS["before_days_of_other_languages"].split())
 
 
 def full_year_at(tokens: Sequence[Token], at: int) -> int | None:
@@ -255,12 +256,23 @@ def _day_first(tokens: Sequence[Token], at: int) -> tuple[Date, int] | None:
     end += lower_at(tokens, end) == "-" and adjacent(tokens, end)
     month = MONTH_NAMES.get(lower_at(tokens, end))
     if month is None:
-        return _day_first_elsewhere(tokens, end + (lower_at(tokens, end) in {".", "de"}), day)
+        linked = lower_at(tokens, end) in {".", "de"}
+        # "3 mars bars" is no date, but "le 3 mars", "1er mars" and "3. M\u00e4rz" are.
+        marked = linked or lower_at(tokens, end - 1) == "er" or lower_at(tokens, at - 1) in _BEFORE_DAYS_ELSEWHERE
+        return _day_first_elsewhere(tokens, end + linked, day) if marked or _ends_date(tokens, end + 1) else None
     if tokens[end].text == "may" and not lower_at(tokens, end + 1).isdecimal():
         return None
     end += 1 + (lower_at(tokens, end + 1) == "." and len(tokens[end].text) <= 4)
     year, finish = _year_after(tokens, end)
     return Date.of(year, month, day), finish
+
+
+def _ends_date(tokens: Sequence[Token], at: int) -> bool:
+    """Return True if a year, the end of a clause or the end of the text is at an index."""
+    if at >= len(tokens) or _year_after(tokens, at)[0] is not None:
+        return True
+    hyphen = tokens[at].text == "-" and adjacent(tokens, at)
+    return tokens[at].number is None and not tokens[at].word and not hyphen
 
 
 def _day_first_elsewhere(tokens: Sequence[Token], at: int, day: int) -> tuple[Date, int] | None:

@@ -22,10 +22,14 @@ _MAX_ANSWER: Final = 4_096
 _MAX_PIECES: Final = 10
 _MAX_LETTERS: Final = 4
 """Maximum number of letters of a piece without digits, such as "SW" or "LH"."""
+_MAX_CAPITALS: Final = 6
+"""Maximum number of letters of a piece in capitals that can stand in a code whatever the question, such as "COVID"."""
 _MIN_DIGITS: Final = 3
 """Minimum number of digits of an identifier that has no letters."""
 _DIGITS_OF_PHONE: Final = 9
 """Minimum number of digits of a telephone number that may begin with the code of a country."""
+_LONGEST_PREFIX: Final = 4
+"""Maximum number of digits by which "00" and the code of a country lengthen a telephone number with a first zero."""
 _CHARACTERS_PER_EDIT: Final = 5
 _MIN_SIMILARITY: Final = 60.0
 """Minimum similarity, 0 to 100, of other code in an answer to a reference's code."""
@@ -157,25 +161,35 @@ class Identifier:
         digits = self.key.lstrip("abcdefghijklmnopqrstuvwxyz")
         keys = {self.key, digits} if digits.isdigit() and len(digits) >= _MIN_DIGITS else {self.key}
         another = False
-        for run in _runs(written, self.letters, len(self.key) + max(1, len(self.key) // _CHARACTERS_PER_EDIT)):
+        more = _LONGEST_PREFIX if _is_dialled_at_home(self.key) else max(1, len(self.key) // _CHARACTERS_PER_EDIT)
+        for run in _runs(written, self.letters, len(self.key) + more):
             if run in keys or _as_dialled_at_home(run, self.key) in keys:
                 return True
             another = another or any(_resembles(_as_dialled_at_home(run, key), key) for key in keys)
         return False if another else None
 
 
+def _is_dialled_at_home(key: str) -> bool:
+    return key[0] == "0" and key[1] != "0" and len(key) >= _DIGITS_OF_PHONE and key.isdigit()
+
+
 def _as_dialled_at_home(run: str, key: str) -> str:
-    """Return a telephone number with a first zero instead of the code of a country, if the key has such a zero."""
-    country = len(run) - len(key) + 1
-    abroad = key[0] == "0" and len(key) >= _DIGITS_OF_PHONE and country in {2, 3} and run.isdigit()
-    return f"0{run[country:]}" if abroad else run
+    """Return a telephone number with a first zero instead of the code of a country, if the key has such a zero.
+
+    The code may follow "+", which no run contains, or "00".
+    """
+    if not _is_dialled_at_home(key) or not run.isdigit():
+        return run
+    abroad = run.removeprefix("00")
+    country = len(abroad) - len(key) + 1
+    return f"0{abroad[country:]}" if country in {2, 3} else run
 
 
 def identifier_conflict(question: str, answer: str, references: Sequence[str]) -> float:
     """Return 1 if an answer has another identifier of a reference's form, 0 if it has a reference's, otherwise NaN.
 
-    A code with letters and digits or an address that differs in one character is another one whatever the question
-    asks for.
+    A code of digits and capitals or single letters, or an address, that differs in one character is another one
+    whatever the question asks for.
     """
     if _has_near_miss(answer[:_MAX_ANSWER], references):
         return 1.0
@@ -220,7 +234,7 @@ def _mixed_in(code: str, answer: str) -> bool | None:
         return None
     if any(not (sign.isdigit() or sign.isupper() or sign.islower()) for sign in key):  # in Chinese, a unit
         return None
-    short = all(len(piece) == 1 or (piece.isupper() and len(piece) <= _MAX_LETTERS) for piece in letters)
+    short = all(len(piece) == 1 or (piece.isupper() and len(piece) <= _MAX_CAPITALS) for piece in letters)
     named = letters or any(_MIXED.fullmatch(piece) and not _AMOUNT.fullmatch(piece) for piece in pieces)
     if not short or not named or _UNIT.search(code) is not None or _has_unit(code):
         return None

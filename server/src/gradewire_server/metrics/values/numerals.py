@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Final
+from unicodedata import combining, normalize
 
 from gradewire_server.metrics.values.tokens import (
     VOCABULARY,
@@ -44,6 +45,7 @@ _DENOMINATORS: Final = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
     f"{word}{plural}": value for word, value in ORDINALS.items() if value > 2 for plural in ("", "s")
 }
 _BEFORE_DURATIONS: Final = frozenset({"", *_WORDS["before_durations"].split()})
+_TWO_LETTERS: Final = str.maketrans({"\u00df": "ss", "\u00f6": "oe", "\u00fc": "ue"})
 _BEFORE_PRONOUN: Final = frozenset(_WORDS["before_pronoun"].split())
 
 
@@ -62,8 +64,10 @@ def _french() -> dict[str, int]:
     for n, ten in tens.items():
         first = 10 if ten == tens.get(n - 1) else 0  # 70 is 60 and 10
         for value, word in enumerate(small[first : first + 10]):
-            joints = ("-", " et ") if value == 1 else ("-",)
-            found |= {f"{ten}{joint}{word}" if first + value else ten: 10 * n + value for joint in joints}
+            joints = ("-", " et ", "-et-") if value == 1 else ("-",)
+            forms = (word, "une") if word == "un" else (word,)
+            for form in forms:
+                found |= {f"{ten}{joint}{form}" if first + value else ten: 10 * n + value for joint in joints}
     return found
 
 
@@ -75,13 +79,20 @@ def _spanish() -> dict[str, int]:
     return found | {ten: 10 * n for n, ten in enumerate(tens, 2)} | above
 
 
+def _without_accents(word: str) -> str:
+    """Return a word as it is written without accents: "dreissig", "zwoelf", "veintidos"."""
+    letters = normalize("NFD", word.translate(_TWO_LETTERS))
+    return "".join(letter for letter in letters if not combining(letter))
+
+
 def _numbers_elsewhere() -> Phrases[int]:
     """Return the German, French and Spanish numbers below 100, the longest first."""
     found = {
-        " ".join(word.replace("-", " - ").split()): value
+        " ".join(form.replace("-", " - ").split()): value
         for language, numbers in (("german", _german()), ("french", _french()), ("spanish", _spanish()))
         for word, value in numbers.items()
         if word not in _WORDS[language]["words_too"].split()
+        for form in (word, _without_accents(word))
     }
     return phrases(dict(sorted(found.items(), key=lambda item: -item[0].count(" "))))
 

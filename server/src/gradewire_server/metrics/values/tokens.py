@@ -26,8 +26,11 @@ _FIRST_PIECE: Final = re.compile(r"\A\S{1,64}(?!\S)")
 _MOST_EXPANSION: Final = 4
 _DOTTED_DATE: Final = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.([12]\d{3})(?![\w]|\.\d)")
 _APOSTROPHES: Final = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3}){1,5}(?![\w'\"])")
+_EUROS: Final = r"(?:\u20ac|\b(?:EUR|euros?|centimes?|cents?)\b)"
 _DECIMAL_COMMA: Final = re.compile(
-    r"(?<![\d.,])(\d{1,3}),(\d{2})(?=\s?(?:\u20ac|(?:EUR|euros?|centimes?|cents?)\b))", re.IGNORECASE
+    rf"(?:(?P<before>(?:\u20ac|\bEUR)\s?)|(?<![\d.,]))(?P<whole>\d{{1,3}}(?:\.\d{{3}}){{1,4}}|\d{{1,3}}),(?P<part>\d{{1,2}})"
+    rf"(?(before)(?![\d,]|\.\d)|(?=\s?{_EUROS}))",
+    re.IGNORECASE,
 )
 _PI: Final = re.compile(r"(?<=\d)pi\b")
 
@@ -67,7 +70,7 @@ def plain(text: str) -> str:
     """Convert signs, digits and LaTeX to plain form. If the text is long, return only both ends.
 
     "m²" becomes "m^2", "λ₁" becomes "λ1", "≤" becomes "<=", an en dash becomes "-", "3½" becomes "3 1/2", "25.12.1999"
-    becomes "1999-12-25", "12'345" becomes "12,345", and "1,10 €" becomes "1.10 €". Letters keep their case.
+    becomes "1999-12-25", "12'345" becomes "12,345", and "1.234,50 €" becomes "1234.50 €". Letters keep their case.
     """
     begin = text if len(text) <= MAX_CHARACTERS else _both_ends(text)
     if not begin.isascii():
@@ -77,10 +80,14 @@ def plain(text: str) -> str:
     if "'" in begin:
         begin = _APOSTROPHES.sub(lambda number: number[0].replace("'", ","), begin)
     if "," in begin:
-        begin = _DECIMAL_COMMA.sub(r"\1.\2", begin)
+        begin = _DECIMAL_COMMA.sub(_with_decimal_point, begin)
     if "pi" in begin:
         begin = _PI.sub(" pi ", begin)
     return _without_latex(begin) if "\\" in begin else begin
+
+
+def _with_decimal_point(amount: re.Match[str]) -> str:
+    return f"{amount['before'] or ''}{amount['whole'].replace('.', '')}.{amount['part']}"
 
 
 def _both_ends(text: str) -> str:
