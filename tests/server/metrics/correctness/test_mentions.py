@@ -224,6 +224,8 @@ def test_new_words_are_neither_the_questions_nor_the_references() -> None:
     [
         ("Paris, Lyon", "Paris", 1),
         ("1) Lyon 2) Paris", "Paris", 1),
+        ("A) Lyon B) Paris", "Paris", 1),
+        ("LYON OR PARIS", "Paris", 1),
         ("法国、德国", "法国", 1),
         ("Fe und Cu", "Fe", 1),
         ("Brazil, Colombia and Peru", "Brazil, Colombia and Ecuador", 1),

@@ -112,10 +112,9 @@ STANCES: Final = (
 """Ways in which an answer can mention a reference without stating it."""
 
 _SEPARATOR: Final = re.compile(
-    r"\s*(?:,(?!\d)|[;/|\n+&•、]|\b(?:and|or|und|oder|et|ou|y|o|e)\b|[和或]|(?:^|\s)\(?[a-e1-9][.)]\s)\s*"
+    r"\s*(?:,(?!\d)|[;/|\n+&•、]|\b(?:and|or|und|oder|et|ou|y|o|e)\b|[和或]|(?:^|\s)\(?[a-e1-9][.)]\s)\s*",
+    re.IGNORECASE,
 )
-
-
 _NO_MEMBER: Final = frozenset(VOCABULARY["words"]["clauses"].split()).union(VOCABULARY["words"]["no_members"].split())
 _BLANKS: Final = re.compile(r"\s{2,}")
 _LEAST_OF_A_LIST: Final = 2
