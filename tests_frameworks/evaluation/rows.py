@@ -12,4 +12,4 @@ ITEMS = (
 ANSWERS = {item.question: item.prediction for item in ITEMS}
 
 COMPLETION = "<think>A dog?</think> No, it is not a dog. The answer is **a cat**."
-"""What a reasoning model says: `exact_match` with "a cat" is 1 of its final answer, and 0 of the whole."""
+"""A completion of a reasoning model. With "a cat", `exact_match` gives 1 for its final answer and 0 for the whole."""

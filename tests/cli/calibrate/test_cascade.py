@@ -168,7 +168,7 @@ def test_exact_matches_are_the_surest_and_denials_the_least_sure(run: Run, model
 def test_an_exact_match_that_is_not_literal_has_the_confidence_of_correctness(
     run: Run, models: Path, tmp_path: Path
 ) -> None:
-    """As in the server, which leaves such a match to `correctness`: no reference is the text of an answer."""
+    """The server leaves such a match to `correctness`, and the fit does the same."""
     rows, scores = scored_rows(models, tmp_path, judge=0.9, reference="-B")
     outputs = [json.loads(line) for line in scores.read_text("utf-8").splitlines()]
     for output in outputs:
