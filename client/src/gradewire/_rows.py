@@ -5,6 +5,7 @@ import contextlib
 import json
 import math
 import re
+import string
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -42,6 +43,8 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "synthetic_answers": ("synthetic_answers", "syn_ans"),
     "caption": ("caption",),
     "captions": ("captions",),
+    "choices": ("choices",),
+    "answerable": ("answerable",),
     "group": ("group", "dataset"),
     "label": ("label", "human_score"),
     "labels": ("labels", "annotations"),
@@ -53,7 +56,12 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Possible column names of a field. The first column with a value is used."""
 TEXT_FIELDS: Final = ("id", "question", "prediction", "caption", "group")
-LIST_FIELDS: Final = ("references", "synthetic_answers", "captions")
+LIST_FIELDS: Final = ("references", "synthetic_answers", "captions", "choices")
+TRUTH_FIELDS: Final = ("answerable",)
+_TRUTH_VALUES: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(("true", "yes", "1", "1.0"), True),
+    **dict.fromkeys(("false", "no", "0", "0.0"), False),
+}
 
 _MAIN_FIELDS: Final = ("references", "prediction", "question")
 
@@ -209,6 +217,30 @@ def _single(value: float) -> bytes:
         return b""
 
 
+def truth_of(value: Any) -> bool | None:
+    """Return a truth value, which may be a string such as "false" or a number, or None if the value is missing.
+
+    Raises:
+        UnreadableValueError: The value is no truth value.
+    """
+    value = plain(value)
+    if is_missing(value) or value == "":
+        return None
+    found = _TRUTH_VALUES.get(str(value).strip().lower())
+    if found is None:
+        raise UnreadableValueError(f" is {str(value)[:40]!r}: give true or false")
+    return found
+
+
+def choices_of(value: Any) -> Any:
+    """Return the texts of choices that are an object with the letters A, B, C as keys; return other values as is."""
+    value = plain(value)
+    if not isinstance(value, Mapping) or len(value) < 2:
+        return value
+    letters = string.ascii_uppercase[: len(value)]
+    return list(value.values()) if "".join(map(str, value)) == letters else value
+
+
 def texts_of(value: Any) -> list[str | None] | None:
     """Return the strings in a list field's value, or None if the value is missing.
 
@@ -292,7 +324,7 @@ def column_of(row: Mapping[Any, Any], name: str) -> str:
 
 
 def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as strings and lists of strings, without missing values.
+    """Return the values as strings, lists of strings and truth values, without missing values.
 
     Raises:
         UnreadableValueError: A value is not text. The message starts with the field's name: "references[1] is a date".
@@ -300,7 +332,7 @@ def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:
     texts: dict[str, Any] = {}
     for name, value in values.items():
         try:
-            text = texts_of(value) if name in LIST_FIELDS else text_of(value)
+            text = _value_of(name, value)
         except UnreadableValueError as error:
             raise UnreadableValueError(f"{name}{error}") from None
         if isinstance(text, list) and None in text:
@@ -308,6 +340,14 @@ def as_texts(values: Mapping[str, Any]) -> dict[str, Any]:
         if text is not None:
             texts[name] = text
     return texts
+
+
+def _value_of(name: str, value: Any) -> Any:
+    if name in TRUTH_FIELDS:
+        return truth_of(value)
+    if name in LIST_FIELDS:
+        return texts_of(choices_of(value) if name == "choices" else value)
+    return text_of(value)
 
 
 class PandasTable(Protocol):

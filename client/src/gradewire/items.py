@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from gradewire._rows import (
     LIST_FIELDS,
     TEXT_FIELDS,
+    TRUTH_FIELDS,
     Table,
     UnreadableValueError,
     as_texts,
@@ -145,8 +146,8 @@ class Item:
     ignored.
 
     Attributes:
-        references: One or more right answers.
-        prediction: The answer to grade. A blank answer gets the status EMPTY_PREDICTION.
+        references: One or more right answers; an empty list if `answerable` is False.
+        prediction: The answer to grade. A blank answer gets the status EMPTY_PREDICTION, unless `answerable` is False.
         question: The question. sfve, correctness, judge metrics, and bertscore with `with_question=true` read it.
         id: Your id for the item, returned with the result; need not be unique.
         synthetic_answers: Each reference rewritten as a full sentence, in the order of `references`; may be empty.
@@ -157,6 +158,9 @@ class Item:
             (`judge_verdict?image=true`). Each picture is the bytes of a PNG, JPEG, WebP or GIF file, a pathlib.Path, a
             Pillow image, a mapping with `bytes`, a data: URI, or an https address on a host in the server's setting
             judge_image_hosts.
+        choices: Texts of a multiple-choice question's options, in the order of the letters A, B, C, or an object with
+            these letters as keys. Without texts, choice_match looks for options in the question.
+        answerable: False if the question has no answer. An answer that abstains is then right, and any other is wrong.
         traceparent: W3C traceparent of the span that produced the answer. Result events become this span's children;
             the client never sends the value.
     """
@@ -170,6 +174,8 @@ class Item:
     group: str = ""
     captions: Sequence[str] = ()
     images: Sequence[object] = ()
+    choices: Sequence[str] = ()
+    answerable: bool = True
     traceparent: str = ""
 
 
@@ -201,7 +207,9 @@ class RowFormat(Generic[M]):
     needed: tuple[str, ...]
 
 
-_ITEMS: Final = RowFormat("items", Item, types_pb2.Item, (*TEXT_FIELDS, *LIST_FIELDS), ("references", "prediction"))
+_ITEMS: Final = RowFormat(
+    "items", Item, types_pb2.Item, (*TEXT_FIELDS, *LIST_FIELDS, *TRUTH_FIELDS), ("references", "prediction")
+)
 
 
 def encode_item(index: int, item: object, *, max_bytes: int, images: bool = False) -> types_pb2.Item | ItemProblem:
@@ -214,6 +222,8 @@ def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, i
     position = f"{form.plural}[{index}]"
     if isinstance(row, form.kind):
         row = {field.name: getattr(row, field.name) for field in fields(form.kind)}
+        if row.get("answerable") is True:  # the default, which need not be sent
+            del row["answerable"]
     elif not isinstance(row, Mapping):
         way_out = (
             "give the table itself, or concatenate the tables"
@@ -266,6 +276,8 @@ def _find_problem(form: RowFormat[M], row_name: str, row: Mapping[Any, Any], val
             hint = "give a list of strings" if name in LIST_FIELDS else 'write "" for an empty answer'
             return f"{row_name}.{found} {problem}: {hint}"
     for name, value in values.items():
+        if name in TRUTH_FIELDS:
+            continue
         for position, text in enumerate(value if isinstance(value, list | tuple) else [value]):
             field = f"{name}[{position}]" if name in LIST_FIELDS else name
             try:

@@ -13,7 +13,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gradewire._rows import ALIASES, LIST_FIELDS, TEXT_FIELDS, plain
+from gradewire._rows import ALIASES, LIST_FIELDS, TEXT_FIELDS, TRUTH_FIELDS, plain
 from gradewire.errors import ClientClosed, ForkedClientError, Overloaded
 from gradewire.items import Item, ItemLike, ItemsLike
 from gradewire.options import check_most, rows_of
@@ -21,7 +21,7 @@ from gradewire.results import ScoreReport
 from gradewire_proto.tracing.spans import TRACEPARENT_KEY
 
 READ_NAMES: Final = frozenset(
-    (TRACEPARENT_KEY, *(alias for name in (*TEXT_FIELDS, *LIST_FIELDS) for alias in ALIASES[name]))
+    (TRACEPARENT_KEY, *(alias for name in (*TEXT_FIELDS, *LIST_FIELDS, *TRUTH_FIELDS) for alias in ALIASES[name]))
 )
 """Lower-case names of the fields to copy. Pictures are copied only if a metric shows them."""
 

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gradewire._rows import ALIASES, LIST_FIELDS, UnreadableValueError, is_missing, plain, unpacked_list
+from gradewire._rows import (
+    ALIASES,
+    LIST_FIELDS,
+    TRUTH_FIELDS,
+    UnreadableValueError,
+    choices_of,
+    is_missing,
+    plain,
+    truth_of,
+    unpacked_list,
+)
 from gradewire.items import local_picture, picture_digest
 from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import CellNotes, CellReading, HumanLabel, read_labels, reading_of
@@ -18,7 +28,17 @@ GROUPING_FIELDS = ("model", "dataset", "group")
 """Row fields that --group-by and --map accept by name. Any other name in --group-by is a column of the file."""
 FILE_GROUPING = "file"
 """The name in --group-by that groups rows by file, unless a column has this name."""
-ITEM_FIELDS = ("question", "references", "prediction", "synthetic_answers", "caption", "captions", "group")
+ITEM_FIELDS = (
+    "question",
+    "references",
+    "prediction",
+    "synthetic_answers",
+    "caption",
+    "captions",
+    "group",
+    "choices",
+    "answerable",
+)
 _NAME_CHARACTERS = 200
 # Number of first rows to check for columns, labels and synthetic answers.
 PEEK_ROWS = 64
@@ -160,7 +180,7 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
     for name in ITEM_FIELDS:
         column = _column(fields, options.names(name))
         try:
-            value = (reading.texts if name in LIST_FIELDS else reading.text)(column, fields.get(column))
+            value = _value_of(name, column, fields.get(column), reading)
         except UnreadableValueError as error:
             problem = problem or f"{record.position}.{printable(column + str(error))}"
             value = fields[column]
@@ -192,6 +212,14 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
         question_id=text("question_id").strip(),
         picture=_picture(value_of(fields, options.names("image")[::-1])),
     )
+
+
+def _value_of(name: str, column: str, value: Any, reading: CellReading) -> Any:
+    if name in TRUTH_FIELDS:
+        return truth_of(reading.value(column, value))
+    if name in LIST_FIELDS:
+        return reading.texts(column, choices_of(value) if name == "choices" else value)
+    return reading.text(column, value)
 
 
 def _grouping(fields: Mapping[str, Any], options: RowOptions) -> dict[str, str]:

@@ -700,6 +700,8 @@ class Item(_message.Message):
     GROUP_FIELD_NUMBER: _builtins.int
     CAPTIONS_FIELD_NUMBER: _builtins.int
     IMAGES_FIELD_NUMBER: _builtins.int
+    CHOICES_FIELD_NUMBER: _builtins.int
+    ANSWERABLE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The caller's id for the item, at most 1 024 bytes. The server returns the id with the results. The id need not be
     unique, because results also contain the item's index. If the id is longer, the item is STATUS_INVALID_INPUT, and
@@ -710,14 +712,20 @@ class Item(_message.Message):
     question if there is one.
     """
     prediction: _builtins.str
-    """The answer to grade. An item with a blank answer is STATUS_EMPTY_PREDICTION."""
+    """The answer to grade. An item with a blank answer is STATUS_EMPTY_PREDICTION, unless `answerable` is false."""
     caption: _builtins.str
     """A description of the picture, for visual questions. Only judge metrics read the description."""
     group: _builtins.str
     """A label for summaries, such as the data set or the model under test. No metric reads the label."""
+    answerable: _builtins.bool
+    """False if the question has no answer, as in SQuAD 2. `references` is then empty; an answer that abstains is right,
+    and any other answer is wrong. Unset means true.
+    """
     @_builtins.property
     def references(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """One or more right answers. An item without references, or with a blank reference, is STATUS_INVALID_INPUT."""
+        """One or more right answers. An item without references, or with a blank reference, is STATUS_INVALID_INPUT. The
+        exception is `answerable`.
+        """
 
     @_builtins.property
     def synthetic_answers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -733,6 +741,12 @@ class Item(_message.Message):
         judge_verdict fail.
         """
 
+    @_builtins.property
+    def choices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Texts of a multiple-choice question's options, in the order of their letters A, B, C. At most 26, none blank. If
+        empty, choice_match looks for options in the question. Other metrics do not read the texts.
+        """
+
     def __init__(
         self,
         *,
@@ -745,12 +759,16 @@ class Item(_message.Message):
         group: _builtins.str = ...,
         captions: _abc.Iterable[_builtins.str] | None = ...,
         images: _abc.Iterable[Global___Image] | None = ...,
+        choices: _abc.Iterable[_builtins.str] | None = ...,
+        answerable: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answerable", b"_answerable", "answerable", b"answerable"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "captions", b"captions", "group", b"group", "id", b"id", "images", b"images", "prediction", b"prediction", "question", b"question", "references", b"references", "synthetic_answers", b"synthetic_answers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answerable", b"_answerable", "answerable", b"answerable", "caption", b"caption", "captions", b"captions", "choices", b"choices", "group", b"group", "id", b"id", "images", b"images", "prediction", b"prediction", "question", b"question", "references", b"references", "synthetic_answers", b"synthetic_answers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__answerable: _TypeAlias = _typing.Literal["answerable"]  # noqa: Y015
+    _WhichOneofArgType__answerable: _TypeAlias = _typing.Literal["_answerable", b"_answerable"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__answerable) -> _WhichOneofReturnType__answerable | None: ...
 
 Global___Item: _TypeAlias = Item  # noqa: Y015
 

@@ -31,12 +31,15 @@ class Item:
     Attributes:
         id: The identifier that the caller gave the item, not necessarily unique.
         question: The question, possibly empty.
-        references: The correct answers. If a reference is blank, metrics return INVALID_INPUT.
+        references: The correct answers. If a reference is blank, metrics return INVALID_INPUT. Empty if the question
+            is not answerable.
         prediction: The answer to grade. If the answer is blank, metrics return EMPTY_PREDICTION.
         synthetic_answers: A sentence for each reference, or no sentences at all.
         captions: Descriptions of the images, not blank.
         group: A label for summaries.
         images: The images, not validated yet.
+        choices: The texts of a multiple-choice question's options in the order of their letters, or no texts.
+        answerable: False if the question has no answer.
     """
 
     id: str
@@ -47,11 +50,13 @@ class Item:
     captions: tuple[str, ...] = ()
     group: str = ""
     images: tuple[Image, ...] = ()
+    choices: tuple[str, ...] = ()
+    answerable: bool = True
 
     @property
     def characters(self) -> int:
         """The number of characters in all texts except the captions."""
-        texts = self.references + self.synthetic_answers
+        texts = self.references + self.synthetic_answers + self.choices
         return len(self.question) + len(self.prediction) + sum(map(len, texts))
 
 

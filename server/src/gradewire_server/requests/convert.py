@@ -48,7 +48,7 @@ _TEXTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
     judging_pb2.Pair: ("id", "question", "answer_a", "answer_b", "group"),
 }
 _LISTS: Final[Mapping[type[Message], tuple[str, ...]]] = {
-    types_pb2.Item: ("references", "synthetic_answers", "captions"),
+    types_pb2.Item: ("references", "synthetic_answers", "captions", "choices"),
     judging_pb2.Pair: ("references", "captions"),
 }
 _NOUNS: Final[Mapping[type[Message], str]] = {types_pb2.Item: "item", judging_pb2.Pair: "pair"}
@@ -98,7 +98,12 @@ def read_row(message: Row, limits: Limits, *, check_bytes: bool) -> Item | Failu
         caption = values.pop("caption")
         if caption.strip():
             values["captions"] = (caption, *values["captions"])
-        return Item(synthetic_answers=tuple(map(nfc, message.synthetic_answers)), **values)
+        return Item(
+            synthetic_answers=tuple(map(nfc, message.synthetic_answers)),
+            choices=tuple(map(nfc, message.choices)),
+            answerable=message.answerable or not message.HasField("answerable"),
+            **values,
+        )
     except TooManyMarksError as error:
         return _over_marks(message, error)
 

@@ -37,7 +37,7 @@ _LARGE_COMPLETION: Final = 2_048
 RECALLED_AT_ONCE: Final = 64
 """The maximum number of results to look up without a pause. This takes less than a millisecond."""
 
-_Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+_Key: TypeAlias = tuple[str, int, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...], bool]
 
 Emit: TypeAlias = Callable[[int, int, ScoredResult], None]
 """A callback with an item's index, a metric's index and the result."""
@@ -148,11 +148,13 @@ class ResultsOfMetric(NamedTuple):
             item.references,
             item.synthetic_answers,
             item.captions,
+            item.choices,
+            item.answerable,
         )
 
 
 def _texts_of(key: _Key) -> tuple[str, ...]:
-    return (*key[2:4], *key[4], *key[5], *key[6])
+    return (*key[2:4], *key[4], *key[5], *key[6], *key[7])
 
 
 def _text_bytes(text: str) -> int:
