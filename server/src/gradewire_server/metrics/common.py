@@ -269,7 +269,8 @@ class AnswerParameters(Parameters):
 
 
 @lru_cache(maxsize=16)
-def _final_answer(completion: str) -> final_answer.FinalAnswer:
+def final_answer_of(completion: str) -> final_answer.FinalAnswer:
+    """Return the final answer of a completion, of which the caller keeps at most MAX_READ_CHARACTERS."""
     # The metrics of a request grade an item one after another, so few completions have to be remembered.
     return final_answer.find_final_answer(completion)  # imported now: it is slow to import
 
@@ -282,7 +283,7 @@ def with_graded_answer(item: Item, answer: GradedAnswer) -> Item:
     """
     if answer is GradedAnswer.WHOLE:
         return item
-    final = _final_answer(item.prediction[-final_answer.MAX_READ_CHARACTERS :])
+    final = final_answer_of(item.prediction[-final_answer.MAX_READ_CHARACTERS :])
     if final.position == "nothing":
         raise FailureError(_empty_prediction(f"has no final answer, because {final.reason}"))
     try:

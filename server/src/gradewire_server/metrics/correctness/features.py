@@ -48,6 +48,7 @@ from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 from gradewire_server.metrics.values.identifiers import identifier_conflict
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
+from gradewire_server.metrics.values.notations import rewritten
 
 RULED_OUT: Final = 0.4
 """Maximum p(right) for an answer that a rule calls wrong."""
@@ -206,14 +207,15 @@ class Values:
     @classmethod
     def of(cls, question: FeatureText, references: Sequence[FeatureText], answer: FeatureText) -> Self:
         """Compare the answer's values with the values of each of the first `_MAX_COMPARED_REFERENCES` references."""
-        matcher = ValueMatcher(question.raw, answer.raw)
-        texts = [reference.raw for reference in references[:_MAX_COMPARED_REFERENCES]]
+        said = rewritten(question.raw, answer.raw)
+        matcher = ValueMatcher(question.raw, said)
+        texts = [rewritten(question.raw, reference.raw) for reference in references[:_MAX_COMPARED_REFERENCES]]
         found = {position: matcher.match(text) for position, text in enumerate(texts)}
         matches = {position: match for position, match in found.items() if match.wanted}
         readings = {
-            **value_doubts(matcher, question.raw, answer.raw, texts),
-            "result_conflict": result_conflict(matcher, question.raw, answer.raw, texts),
-            "identifier_conflict": identifier_conflict(question.raw, answer.raw, texts),
+            **value_doubts(matcher, question.raw, said, texts),
+            "result_conflict": result_conflict(matcher, question.raw, said, texts),
+            "identifier_conflict": identifier_conflict(question.raw, said, texts),
         }
         return cls(matches, max(matches, key=lambda position: _fit(matches[position]), default=None), readings)
 

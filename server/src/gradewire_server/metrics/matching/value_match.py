@@ -3,6 +3,9 @@
 The rules are this project's own; docs/reference/metrics.md describes them.
 """
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from typing_extensions import override
@@ -10,13 +13,24 @@ from typing_extensions import override
 from gradewire_proto.parts import ValueMatchParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo
-from gradewire_server.metrics.common import AnswerParameters, FailureError, TextMetric, cut_warning
+from gradewire_server.metrics.common import AnswerParameters, FailureError, TextMetric, cut_warning, final_answer_of
+from gradewire_server.metrics.correctness.results import result_conflict
+from gradewire_server.metrics.correctness.value_readings import value_doubts
+from gradewire_server.metrics.values.identifiers import identifier_conflict
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
+from gradewire_server.metrics.values.notations import rewritten
+from gradewire_server.metrics.values.quantities import Quantity
+from gradewire_server.metrics.values.reading import Value
+from gradewire_server.metrics.values.special import compare_special
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
 
 _MAX_REFERENCES: Final = 64
 _MAX_WANTED: Final = 128
 """Once the compared references contain this many values, further references are skipped."""
+_MARKED: Final = frozenset({"boxed", "tagged", "json", "phrase"})
+_CLEAR: Final = 0.8
+"""Minimum confidence in a final answer, from which on values elsewhere in the prediction do not count."""
+_EXCLAMATION: Final = re.compile(r"(\d)!(?=\s|$)")
 _NO_VALUES: Final = Failure(
     Status.INVALID_INPUT,
     "references: contain no value to compare (a date, a quantity, an ordinal, a formula). Use a metric that compares "
@@ -38,7 +52,7 @@ class ValueMatchMetric(TextMetric[AnswerParameters]):
 
     info = MetricInfo(
         name="value_match",
-        version=1,
+        version=2,
         description="Share of a reference's dates, quantities and other values that the prediction contains, in any "
         "notation; 0 if the prediction contradicts one of them.",
         citation="gradewire's own; see docs/reference/metrics.md",
@@ -52,7 +66,17 @@ class ValueMatchMetric(TextMetric[AnswerParameters]):
         named = [index for index, match in enumerate(matches) if match.wanted]
         if not named:
             raise FailureError(_NO_VALUES)
-        best = max(named, key=lambda index: _sort_key(matches[index]))  # the first of equally good references
+        best = _best(matches, named)
+        if matches[best].found == matches[best].wanted and (final := _marked_answer(item)) is not None:
+            again, _ = _matches(final)
+            if again[_best(again, named)].contradicted:
+                matches = again
+                best = _best(again, named)
+        elif _EXCLAMATION.search(item.prediction):  # "24!" may be an emphatic 24
+            again, _ = _matches(replace(item, prediction=_EXCLAMATION.sub(r"\1.", item.prediction)))
+            if _sort_key(again[_best(again, named)]) > _sort_key(matches[best]):
+                matches = again
+                best = _best(again, named)
         match = matches[best]
         correct = match.found == match.wanted
         if not correct and len(named) < len(matches):
@@ -74,17 +98,56 @@ class ValueMatchMetric(TextMetric[AnswerParameters]):
         )
 
 
+def _best(matches: Sequence[ValueMatch], named: Sequence[int]) -> int:
+    """Return the index of the first of the best references."""
+    return max(named, key=lambda index: _sort_key(matches[index]))
+
+
+def _marked_answer(item: Item) -> Item | None:
+    """Return the item with the answer that the prediction marks as its final one, or None without a clear mark."""
+    final = final_answer_of(item.prediction)
+    if final.position not in _MARKED or final.confidence < _CLEAR or not final.text.strip():
+        return None
+    return replace(item, prediction=final.text)
+
+
 def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
     """Match the prediction with each reference. Also return True if references were skipped."""
-    matcher = ValueMatcher(item.question, item.prediction)
+    question, said = item.question, rewritten(item.question, item.prediction)
+    matcher = ValueMatcher(question, said)
     matches: list[ValueMatch] = []
+    compared: list[str] = []
     wanted = 0
     for reference in item.references[:_MAX_REFERENCES]:
         if wanted >= _MAX_WANTED:
             break
-        matches.append(matcher.match(reference))
+        written = rewritten(question, reference)
+        special = compare_special(question, written, said)
+        if special is not None:
+            matches.append(ValueMatch((special,)))
+        else:
+            compared.append(written)
+            matches.append(matcher.match(written))
         wanted += matches[-1].wanted
+    if len(compared) == len(matches) and _means_another(matcher, question, said, compared):
+        matches = [match.contradicting() for match in matches]
     return matches, len(matches) < len(item.references)
+
+
+def _means_another(matcher: ValueMatcher, question: str, said: str, references: Sequence[str]) -> bool:
+    """Return True if the answer has a reference's value in another sense, or ends in another one.
+
+    For example, it has the value with another sign, unit or scale, only as a bound, or as an operand of a calculation.
+    """
+    readings = value_doubts(matcher, question, said, references)
+    readings["result_conflict"] = result_conflict(matcher, question, said, references)
+    if not any(_has_unit(value) for reference in references for value in matcher.wanted(reference)):
+        readings["identifier_conflict"] = identifier_conflict(question, said, references)
+    return any(reading == 1.0 for reading in readings.values())
+
+
+def _has_unit(value: Value) -> bool:
+    return isinstance(value.content, Quantity) and value.content.unit is not None
 
 
 def _score(match: ValueMatch) -> float:

@@ -367,6 +367,8 @@ def _side(run: Sequence[Sign], text: str, *, alone: bool = True) -> Iterator[For
 
 
 def _relation_or_sides(run: Sequence[Sign], relations: Sequence[int], text: str) -> Iterator[FormulaFound]:
+    if _is_unit_of_number(run, text):  # "24 h = 1440 min"
+        return
     bounds = [-1, *relations, len(run)]
     sides = [run[first + 1 : last] for first, last in pairwise(bounds)]
     operators = [run[index].text for index in relations]
@@ -377,7 +379,8 @@ def _relation_or_sides(run: Sequence[Sign], relations: Sequence[int], text: str)
             yield from _side(sides[1], text, alone=False)
         elif not (lone and _ends_with_unit(sides[1], text)):
             yield run[0].start, run[-1].end, Relation.of(left, operators[0], right)
-    elif set(operators) == {"="}:
+    elif set(operators) == {"="} and not (len(sides[-1]) == 1 and _ends_with_unit(sides[-1], text)):
+        # In "8 * 12 = 96 m", only the result has a unit.
         for side in sides:
             if len(side) > 1:
                 yield from _side(side, text)
@@ -405,7 +408,7 @@ def _is_number(run: Sequence[Sign]) -> bool:
 
 def _is_unit_of_number(run: Sequence[Sign], text: str) -> bool:
     before = text[max(0, run[0].start - 2) : run[0].start].rstrip()
-    return run[0].kind == "name" and before[-1:].isdecimal()
+    return run[0].kind == "name" and (before[-1:].isdecimal() or before[-1:] == ")")
 
 
 def _is_mathematical(run: Sequence[Sign]) -> bool:

@@ -5,16 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from math import isclose
 from typing import Any, Final
 
 from gradewire_server.metrics.values.dates import Date, DatePrecision
 from gradewire_server.metrics.values.formulas import Relation
 from gradewire_server.metrics.values.identifiers import asked_number
+from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.numerals import SCALES
 from gradewire_server.metrics.values.ordinals import Ordinal
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import DENIES, WORD, Content, Kind, Outcome, Value, values_of
 from gradewire_server.metrics.values.tokens import plain
+from gradewire_server.metrics.values.units import PERCENT
 
 MAX_QUESTION: Final = 2_048
 """Maximum number of characters to read from a question."""
@@ -26,6 +29,15 @@ _FINENESS: Final = {
     "date": DatePrecision.DAY,
 }
 _COUNTED: Final = re.compile(r"\bhow many ([^\W\d_]+)", re.IGNORECASE)
+_ASKS_FOR_DIGITS: Final = re.compile(
+    r"\b(?:to|with) (?:\w+ )?(?:decimals?\b|decimal places?|significant (?:figures|digits)|d\.?p\b|s\.?f\b)|"
+    r"\bnearest (?:tenth|hundredth|thousandth|integer|whole|cent|unit)|\bexact(?:ly)? (?:how many|number|count)|"
+    r"Nachkommastellen|\bd\u00e9cimales\b|\bdecimales\b|\u4f4d\u5c0f\u6570",
+    re.IGNORECASE,
+)
+_ASKS_FOR_PERCENT: Final = re.compile(
+    r"%|\bper ?cent|\bprozent|\bpour cent|\bpourcentage|\bpor ciento|\bporcentaje|\u767e\u5206", re.IGNORECASE
+)
 _RISE: Final = re.compile(r"\b(?:increas|ris|rose|grow|grew|gain|change)\w*", re.IGNORECASE)
 _FALL: Final = re.compile(r"\b(?:decreas|declin|drop|fall|fell|los[st]|reduc|change)\w*", re.IGNORECASE)
 _SCALES_ASKED: Final = re.compile(
@@ -57,10 +69,13 @@ _MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
 """Substrings for a fast first search. Each list contains at least one of these substrings."""
 _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 
+_MANY: Final = 10_000.0
+"""From this size on, a count may be rounded."""
 MAX_WANTED: Final = 16
 """Maximum number of a reference's values to compare."""
 
 _NO_NOUNS: Final = frozenset({"is", "was", "has", "does", "as", "this", "others", "its", "his", "us", "times"})
+_PEOPLE: Final = frozenset({"women", "men", "people", "children", "persons"})
 _PARTED: Final = re.compile(r"(?<![\d.,]\d{3})(?<=\d), (?=\d{3}(?!\d))")
 _WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
@@ -75,6 +90,8 @@ class Question:
         words: The question's words of at least four letters.
         counted: The nouns to count: "legs" in "how many legs does it have".
         direction: 1 if the question asks for a rise, -1 for a fall, 0 for neither or both.
+        precise: True if the question asks for a number of digits, so that no coarser number is right.
+        percent: True if the question asks for a percentage, so that a number may lack its sign.
     """
 
     values: tuple[Value, ...]
@@ -85,6 +102,8 @@ class Question:
     denies: bool = False
     counted: frozenset[str] = frozenset()
     direction: int = 0
+    precise: bool = False
+    percent: bool = False
 
     @classmethod
     def of(cls, question: str) -> "Question":
@@ -103,6 +122,8 @@ class Question:
             DENIES.search(begin) is not None,
             frozenset(noun.lower() for noun in _COUNTED.findall(begin)),
             bool(_RISE.search(begin)) - bool(_FALL.search(begin)),
+            _ASKS_FOR_DIGITS.search(begin) is not None,
+            _ASKS_FOR_PERCENT.search(begin) is not None,
         )
 
     def has(self, value: Value) -> bool:
@@ -118,11 +139,50 @@ def says(value: Value, reference: Value, question: Question) -> bool:
         return ours.equals(theirs, question.fineness, question.years)
     if type(ours) is type(theirs) and not isinstance(ours, Quantity):
         return bool(ours.equals(theirs))
+    if isinstance(ours, Ordinal | Relation) and isinstance(theirs, Ordinal | Relation):  # "n = 17" is the 17th
+        ours, theirs = (
+            as_quantity(content) or content if isinstance(content, Relation) else content for content in (ours, theirs)
+        )
+        value = replace(value, whole=True)
     match ours, theirs:
         case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
             place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
             return place_alone and amount.unit is None and place.number == f"{amount.value:g}"
-    return _same_number(as_quantity(ours), as_quantity(theirs), question.scale)
+    amount, wanted = as_quantity(ours), as_quantity(theirs)
+    if amount is None or wanted is None or _is_too_coarse(amount, wanted, question):
+        return False
+    if not question.percent and _is_other_share(amount, wanted):
+        return False
+    if (
+        question.precise
+        and amount.place < wanted.place
+        and any(
+            isinstance(known.content, Quantity) and known.content.value == amount.value for known in question.values
+        )
+    ):
+        return False  # the number to round, not the rounded one
+    return _same_number(amount, wanted, question.scale)
+
+
+def _is_too_coarse(amount: Quantity, wanted: Quantity, question: Question) -> bool:
+    """Return True if an answer rounds a number of which all digits are asked for, or a count."""
+    if amount.place <= wanted.place or isclose(amount.in_base(amount.value), wanted.in_base(wanted.value)):
+        return False
+    small = wanted.unit is None and wanted.place == 1.0 and abs(wanted.value) < _MANY and not wanted.hedged
+    counted = bool(question.counted) and small
+    return wanted.place > 0 and (question.precise or counted)
+
+
+def _is_other_share(amount: Quantity, wanted: Quantity) -> bool:
+    """Return True if one number is a percentage and the other a different share of one: "0.85%" and "0.85"."""
+    if PERCENT not in {amount.unit, wanted.unit} or (amount.unit is None) == (wanted.unit is None):
+        return False
+    bare = amount if amount.unit is None else wanted
+    return (
+        bare.place > 0
+        and 0 < bare.value < 1
+        and not isclose(amount.in_base(amount.value), wanted.in_base(wanted.value))
+    )
 
 
 def opposed(value: Value, reference: Value, question: Question) -> bool:
@@ -153,10 +213,8 @@ def coarser(value: Value, reference: Value) -> bool:
     return isinstance(ours, Date) and isinstance(theirs, Date) and ours.coarser_than(theirs)
 
 
-def _same_number(amount: Quantity | None, wanted: Quantity | None, scale: float) -> bool:
+def _same_number(amount: Quantity, wanted: Quantity, scale: float) -> bool:
     """Return True if the two numbers are equal, or if they are equal after multiplying one of them by `scale`."""
-    if amount is None or wanted is None:
-        return False
     if amount.equals(wanted):
         return True
     return scale > 1 and (amount.equals(_scaled(wanted, scale)) or _scaled(amount, scale).equals(wanted))
@@ -279,6 +337,16 @@ class ValueMatch:
             return Outcome.CONTRADICTED
         return Outcome.FOUND if self.found == self.wanted else Outcome.MISSING
 
+    def contradicting(self) -> "ValueMatch":
+        """Return the match with all values contradicted that the answer contains."""
+        return replace(
+            self,
+            outcomes=tuple(
+                (kind, outcome if outcome is Outcome.MISSING else Outcome.CONTRADICTED)
+                for kind, outcome in self.outcomes
+            ),
+        )
+
     def _count(self, wanted: Outcome) -> int:
         return sum(outcome is wanted for _, outcome in self.outcomes)
 
@@ -358,6 +426,8 @@ class ValueMatcher:
 
     def _outcome(self, wanted: Value) -> Outcome:
         equal = self.equal(wanted)
+        if self.question.precise and self._is_rounded_otherwise(wanted):
+            return Outcome.CONTRADICTED
         if any(self._replaces(value, wanted) for value in equal):
             return Outcome.FOUND
         if any(says(value, wanted, self.question) for value in self._joined):
@@ -365,6 +435,15 @@ class ValueMatcher:
         if equal or any(in_place_of(value, wanted) for value in self._values_not_in_question if not value.denied):
             return Outcome.CONTRADICTED
         return Outcome.MISSING
+
+    def _is_rounded_otherwise(self, wanted: Value) -> bool:
+        """Return True if the answer has a number with the wanted number of digits, but not the wanted number."""
+        number = as_quantity(wanted.content)
+        if number is None or not 0 < number.place < 1:
+            return False
+        said = [each for value in self.values if (each := as_quantity(value.content)) is not None]
+        alike = [each.value for each in said if isclose(each.place, number.place) and each.unit == number.unit]
+        return bool(alike) and not any(isclose(value, number.value) for value in alike)
 
     def _replaces(self, value: Value, wanted: Value) -> bool:
         """Return True if `value`, which equals `wanted`, answers the question.
@@ -377,13 +456,31 @@ class ValueMatcher:
             return False
         if value.on_top is not None and wanted.on_top is None and value is not self.values[0]:
             return not self.question.words.isdisjoint(value.on_top)
-        return not self._counts_other_things(value, wanted)
+        return not self._counts_other_things(value, wanted) and not self._is_exchanged(value, wanted)
+
+    @staticmethod
+    def _is_count_for_share(value: Value, wanted: Value) -> bool:
+        """Return True if a value counts things, but the reference is a percentage: "52 women" for "52%"."""
+        ours, theirs = value.content, wanted.content
+        if not isinstance(ours, Quantity) or not isinstance(theirs, Quantity) or theirs.unit != PERCENT:
+            return False
+        return ours.unit is None and (value.noun in _PEOPLE or (len(value.noun) > 3 and value.noun.endswith("s")))
+
+    def _is_exchanged(self, value: Value, wanted: Value) -> bool:
+        """Return True if the answer counts a reference's things with another number: "3 cats and 4 dogs"."""
+        noun = wanted.noun.rstrip("s")
+        if not noun or value.noun.rstrip("s") in {"", noun}:
+            return False
+        same = [other for other in self.values if other.noun.rstrip("s") == noun]
+        return bool(same) and not any(says(other, wanted, self.question) for other in same)
 
     def _counts_other_things(self, value: Value, wanted: Value) -> bool:
         """Return True if a value counts the wrong things, and another value counts what the question asks for.
 
         An example is "eight" in "six legs and eight eyes", if the question asks for legs.
         """
+        if self._is_count_for_share(value, wanted):
+            return True
         counted = self.question.counted
         if not counted or not value.noun.endswith("s") or value.noun in {wanted.noun, *counted, *_NO_NOUNS}:
             return False
@@ -396,4 +493,4 @@ def match_values(question: str, reference: str, answer: str) -> ValueMatch:
     The question determines which values the answer may omit, the precision of a date, the scale of a number ("in
     millions"), and whether the order of a list matters.
     """
-    return ValueMatcher(question, answer).match(reference)
+    return ValueMatcher(question, rewritten(question, answer)).match(rewritten(question, reference))

@@ -1,6 +1,6 @@
 """Parse numbers in tokens: digits, powers, fractions, English number words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Final
@@ -68,6 +68,9 @@ def _french() -> dict[str, int]:
             forms = (word, "une") if word == "un" else (word,)
             for form in forms:
                 found |= {f"{ten}{joint}{form}" if first + value else ten: 10 * n + value for joint in joints}
+    for ten, value in words["more_tens"].items():  # in Belgium and Switzerland
+        found |= {ten: value} | {f"{ten}-{small[one]}": value + one for one in range(2, 10)}
+        found |= {f"{ten} et un": value + 1, f"{ten}-et-un": value + 1}
     return found
 
 
@@ -85,13 +88,16 @@ def _without_accents(word: str) -> str:
     return "".join(letter for letter in letters if not combining(letter))
 
 
-def _numbers_elsewhere() -> Phrases[int]:
-    """Return the German, French and Spanish numbers below 100, the longest first."""
+def _numbers_elsewhere(*, ambiguous: bool = False) -> Phrases[int]:
+    """Return the German, French and Spanish numbers below 100, the longest first.
+
+    With `ambiguous`, return words too that alone mean something else.
+    """
     found = {
         " ".join(form.replace("-", " - ").split()): value
         for language, numbers in (("german", _german()), ("french", _french()), ("spanish", _spanish()))
         for word, value in numbers.items()
-        if word not in _WORDS[language]["words_too"].split()
+        if ambiguous or word not in _WORDS[language]["words_too"].split()
         for form in (word, _without_accents(word))
     }
     return phrases(dict(sorted(found.items(), key=lambda item: -item[0].count(" "))))
@@ -99,6 +105,16 @@ def _numbers_elsewhere() -> Phrases[int]:
 
 NUMBERS_ELSEWHERE: Final = _numbers_elsewhere()
 """German, French and Spanish numbers below 100, by their first word."""
+_BEHIND_HUNDREDS: Final = _numbers_elsewhere(ambiguous=True)
+_SPANISH_HUNDREDS: Final = {
+    word: 100 * value for value, word in enumerate(_WORDS["spanish"]["hundreds"].split(), 1)
+} | {"cien": 100}
+_SMALL_GERMAN: Final = {form: value for word, value in _german().items() for form in (word, _without_accents(word))} | {
+    "ein": 1
+}
+_DENOMINATORS_ELSEWHERE: Final[Mapping[str, int]] = _WORDS["parts_elsewhere"]["denominators"]
+_ARTICLES_ELSEWHERE: Final = frozenset(_WORDS["parts_elsewhere"]["articles"].split())
+_HALVES_ELSEWHERE: Final = frozenset(_WORDS["parts_elsewhere"]["halves"].split())
 _MAX_POWER: Final = 300
 _MAX_VALUE: Final = 1e300
 _MAX_NUMBER_WORDS: Final = 32
@@ -213,17 +229,63 @@ def _words(tokens: Sequence[Token], at: int) -> Numeral | None:
         return Numeral(NUMBERS_ALONE[lower], 1.0, at + 1, words=True)
     if lower in {"a", "an"}:
         return _article(tokens, at)
+    if lower in _HALVES_ELSEWHERE:
+        return Numeral(0.5, 0.0, at + 1, words=True, fraction=True)
+    if lower in _ARTICLES_ELSEWHERE:
+        below = _DENOMINATORS_ELSEWHERE.get(lower_at(tokens, at + 1))
+        return None if below is None else Numeral(1 / below, 0.0, at + 2, words=True, fraction=True)
     return _half(tokens, at) if lower == "half" else _elsewhere(tokens, at)
 
 
 def _elsewhere(tokens: Sequence[Token], at: int) -> Numeral | None:
     """Parse a German, French or Spanish number. A capital within a text makes it a name: "in Trois-Rivières"."""
-    found = phrase_at(tokens, at, NUMBERS_ELSEWHERE)
+    found = phrase_at(tokens, at, NUMBERS_ELSEWHERE) or _hundreds_alone(tokens, at)
+    if found is None and (compound := _german_compound(tokens[at].lower)) is not None:
+        found = compound, at + 1
     if found is None or (at > 0 and not tokens[at].text.islower()):
         return None
     value, end = found
+    if (below := _DENOMINATORS_ELSEWHERE.get(lower_at(tokens, end))) is not None:
+        return Numeral(value / below, 0.0, end + 1, words=True, fraction=True)
+    value, end = _with_hundreds(tokens, value, end)
+    scale, end = _scale(tokens, end)
+    value = int(value * scale)
     name = lower_at(tokens, end) == "-" and adjacent(tokens, end) and adjacent(tokens, end + 1)
     return None if name else Numeral(float(value), _place(value), end, words=True)
+
+
+def _hundreds_alone(tokens: Sequence[Token], at: int) -> tuple[int, int] | None:
+    """Return the value of a Spanish word for hundreds, or of a French "cent" before a number."""
+    if (hundreds := _SPANISH_HUNDREDS.get(lower_at(tokens, at))) is not None:
+        return hundreds, at + 1
+    if lower_at(tokens, at) == "cent" and phrase_at(tokens, at + 1, _BEHIND_HUNDREDS) is not None:
+        return 100, at + 1
+    return None
+
+
+def _with_hundreds(tokens: Sequence[Token], value: int, end: int) -> tuple[int, int]:
+    """Add the words behind a French or Spanish number below 1000: "cents vingt" in "deux cents vingt"."""
+    if 1 < value < 10 and lower_at(tokens, end) in {"cent", "cents"}:
+        value, end = 100 * value, end + 1
+    if value >= 100 and value % 100 == 0 and (rest := phrase_at(tokens, end, _BEHIND_HUNDREDS)) is not None:
+        value, end = value + rest[0], rest[1]
+    return value, end
+
+
+def _german_compound(word: str) -> int | None:
+    """Return the value of a German number from 100 on in one word ("zweihundertfünf"), or None."""
+    total = 0
+    for scale, factor in (("tausend", 1_000), ("hundert", 100)):
+        before, found, word = word.partition(scale) if scale in word else ("", "", word)
+        if found:
+            amount = 1 if not before else _german_compound(before) or _SMALL_GERMAN.get(before)
+            if amount is None:
+                return None
+            total += amount * factor
+    if not total:
+        return None
+    rest = _SMALL_GERMAN.get(word.removeprefix("und")) if word else 0
+    return None if rest is None else total + rest
 
 
 def _cardinal(tokens: Sequence[Token], at: int) -> Numeral | None:

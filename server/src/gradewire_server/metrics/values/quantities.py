@@ -26,7 +26,10 @@ _FALLS: Final = frozenset(_WORDS["falls"].split())
 _RISES: Final = frozenset(_WORDS["rises"].split())
 _DIRECTION_LINKS: Final = frozenset(_WORDS["links"].split())
 """Words between a direction and its amount, like "of" in "a loss of 5"."""
+_RANGE_LINKS: Final = frozenset({"-", "to", ":", "bis", "à", "hasta"})
+_CENTS: Final = frozenset({"cent", "cents", "centime", "centimes", "céntimo", "céntimos"})
 _MAX_LINKS: Final = 3
+_LINKS_OF_SMALLER_UNITS: Final = frozenset({"and", ",", "und", "et", "y", "con"})
 _BOUNDS_BEFORE: Final[Mapping[tuple[str, ...], str]] = {
     tuple(phrase.split()): bound for bound, phrases in _WORDS["bounds_before"].items() for phrase in phrases
 }
@@ -118,7 +121,7 @@ class Quantity:
             readings.append(replace(self, unit=None))
             if not self.dimension:
                 readings.append(self)
-        elif _pounds(self, reference) or _degrees(self, reference):
+        elif _pounds(self, reference) or _degrees(self, reference) or _yuan(self, reference):
             readings.append(replace(self, unit=reference.unit))
         if not reference.place and not reference.dimension and self.dimension == RADIAN.dimension:
             readings.append(replace(self, value=self.in_base(self.value) / RADIAN.factor, unit=reference.unit))
@@ -132,6 +135,12 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
     return bool(names & {"pound", "pounds"}) and "money GBP" in {
         quantity.dimension[0][0] for quantity in (one, other) if quantity.dimension
     }
+
+
+def _yuan(one: Quantity, other: Quantity) -> bool:
+    """Return True if one amount has the sign of the yen, which is also the sign of the yuan, and the other is in yuan."""
+    bases = {quantity.dimension[0][0] for quantity in (one, other) if quantity.dimension}
+    return "\u00a5" in {one.unit_name, other.unit_name} and bases == {"money JPY", "money CNY"}
 
 
 def _degrees(one: Quantity, other: Quantity) -> bool:
@@ -162,7 +171,7 @@ def _in_range(reference: Quantity, upper: float, answer: Quantity) -> bool:
     first, last = reference.in_base(reference.value), reference.in_base(upper)
     begin = answer.in_base(answer.value)
     if answer.upper is None:
-        return first <= begin <= last
+        return reference.hedged and first <= begin <= last
     ends = (first, begin), (last, answer.in_base(answer.upper))
     return all(isclose(ours, theirs, rel_tol=_OTHER_UNIT_TOLERANCE) for ours, theirs in ends)
 
@@ -232,7 +241,7 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
     if currency is not None:
         factor = _MONEY_SCALES.get(lower_at(tokens, end), 1.0)
         value, place, end = value * factor, place * factor, end + (factor > 1)
-    elif (found := unit_at(tokens, end)) is not None:
+    elif (found := unit_at(tokens, end + _article_of_part(tokens, numeral))) is not None:
         value *= found.sign
         end = found.end
     return (
@@ -246,6 +255,12 @@ def _with_unit(tokens: Sequence[Token], numeral: Numeral, currency: UnitFound | 
         ),
         end,
     )
+
+
+def _article_of_part(tokens: Sequence[Token], numeral: Numeral) -> int:
+    """Return the number of tokens between a part and its whole: 2 in "three quarters of an hour", otherwise 0."""
+    of = numeral.fraction and lower_at(tokens, numeral.end) == "of" and lower_at(tokens, numeral.end + 1) in {"a", "an"}
+    return 2 * of
 
 
 def _currency_before(tokens: Sequence[Token], at: int) -> tuple[int, UnitFound | None]:
@@ -269,13 +284,16 @@ def _with_smaller_units(tokens: Sequence[Token], quantity: Quantity, end: int) -
     while (
         quantity.unit is not None and quantity.unit.dimension and not quantity.unit.offset and quantity.value % 1 == 0
     ):
-        start = end + (lower_at(tokens, end) in {"and", ","})
+        start = end + (lower_at(tokens, end) in _LINKS_OF_SMALLER_UNITS)
         if start >= len(tokens):
             break
         numeral = numeral_at(tokens, start)
         found = None if numeral is None else unit_at(tokens, numeral.end)
         if numeral is not None and found is None and lower_at(tokens, numeral.end) == "in":  # "6ft 1in"
             found = UnitFound(INCH, "in", numeral.end + 1)
+        if numeral is not None and quantity.family == "money" and lower_at(tokens, numeral.end) in _CENTS:
+            cent = replace(quantity.unit, factor=quantity.unit.factor / 100)
+            found = UnitFound(cent, "cent", numeral.end + 1)
         if numeral is None or found is None or found.unit.dimension != quantity.unit.dimension:
             break
         share = found.unit.factor / quantity.unit.factor
@@ -291,7 +309,7 @@ def _with_range_or_ratio(
 ) -> tuple[Quantity, int]:
     link = lower_at(tokens, end)
     between = any(lower_at(tokens, index) == "between" for index in range(max(0, end - 6), end))
-    if link not in {"-", "to", ":"} and not (link == "and" and between):
+    if link not in _RANGE_LINKS and not (link == "and" and between):
         return quantity, end
     start = end + 1 + (lower_at(tokens, end + 1) in CURRENCY_SIGNS)
     numeral = numeral_at(tokens, start) if start < len(tokens) else None

@@ -53,6 +53,10 @@ class Kind(StrEnum):
     """A chemical name with the marks of an isomer: "2-butanol", "carbon-14"."""
     EXPRESSION = "expression"
     LIST = "list"
+    VERDICT = "verdict"
+    """Yes or no."""
+    RATIO = "ratio"
+    """A ratio or a score: "3:2"."""
 
 
 class Outcome(StrEnum):
@@ -155,6 +159,7 @@ _FIRST_WORDS_WITHOUT_DIGITS: Final = (_FIRST_WORDS - {"a", "an"}).union(
     SCALES, _WORDS["beginners_without_digits"].split()
 )
 _SIGNS: Final = frozenset("^*/=<>+(-\u03b1\u03b2\u03b3\u03c9")
+_GERMAN_SCALE: Final = re.compile(r"hundert|tausend")
 _LASTING: Final = re.compile(rf"\ban? (?:{'|'.join(sorted(DURATIONS))})\b")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ROMAN_WORD: Final = re.compile(r"\b[IVXLCDM]+\b")
@@ -202,7 +207,11 @@ def values_of(text: str) -> tuple[Value, ...]:
     while at < len(tokens):
         token = tokens[at]
         behind = at + 1
-        if token.number is not None or token.lower in _FIRST_WORDS or (token.word and _is_roman(token.text)):
+        if (
+            token.number is not None
+            or token.lower in _FIRST_WORDS
+            or (token.word and (_is_roman(token.text) or _GERMAN_SCALE.search(token.lower)))
+        ):
             value, behind = _value_at(written, tokens, at)
             if value is not None:
                 found.append((token.start, value))
@@ -236,7 +245,7 @@ def _may_have_value_in_words(written: str) -> bool:
     lower = written.lower()
     if not _FIRST_WORDS_WITHOUT_DIGITS.isdisjoint(_WORD.findall(lower)) or _LASTING.search(lower) is not None:
         return True
-    return any(roman_value(word) for word in _ROMAN_WORD.findall(written))
+    return _GERMAN_SCALE.search(lower) is not None or any(roman_value(word) for word in _ROMAN_WORD.findall(written))
 
 
 def _is_roman(word: str) -> bool:

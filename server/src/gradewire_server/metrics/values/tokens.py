@@ -46,12 +46,32 @@ _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 _MAX_NESTED_FRACTIONS: Final = 4
 _FRACTION: Final = re.compile(r"\\[dt]?frac\s{0,9}\{([^{}]{1,200})\}\s{0,9}\{([^{}]{1,200})\}")
 _ROOT: Final = re.compile(r"\\sqrt\s{0,9}\{([^{}]{1,200})\}")
-_TEXT: Final = re.compile(r"\\(?:text|mathrm|mathbf|boxed|operatorname)\s{0,9}\{([^{}]{0,200})\}")
+_TEXT: Final = re.compile(
+    r"\\(?:text|textbf|textit|mbox|mathrm|mathbf|mathit|mathsf|boxed|operatorname|ce)\s{0,9}\{([^{}]{0,200})\}"
+)
 _COMMANDS: Final = {
     **{name: plain for plain, names in _WORDS["latex"].items() for name in names.split()},
     **VOCABULARY["greek"],
 }
-_COMMAND: Final = re.compile(r"\\([A-Za-z]{1,20})|\\[,;:! ()\[\]]")
+_COMMAND: Final = re.compile(r"\\([A-Za-z]{1,20})|\\[,;:! ()\[\]{}]")
+_DOLLAR: Final = "\ue000"
+"""A placeholder for LaTeX's "\\$", an amount of money, while the "$" around formulas is removed."""
+_ESCAPED: Final = re.compile(r"\\([%&#_$])")
+_SHORT_FRACTION: Final = re.compile(
+    r"(\\[dt]?frac)\s{0,3}(?:(\d)|\{([^{}]{1,200})\})\s{0,3}(?:(\d)|\{([^{}]{1,200})\})"
+)
+_MIXED: Final = re.compile(r"(?<=\d)\s{0,3}\\[dt]?frac\{(\d{1,9})\}\{(\d{1,9})\}")
+_DEGREE: Final = re.compile(r"\^\s{0,3}(?:\{\s{0,3}\\circ\s{0,3}\}|\\circ(?![A-Za-z])|\{\s{0,3}\u00b0\s{0,3}\})")
+_THIN_SPACE: Final = re.compile(r"(?<=\d)(?:\\[,;:! ]|\{,\}|~)(?=\d{3}(?!\d))")
+_UNDERSCORE: Final = re.compile(r"(?<=\d)_(?=\d{3}(?:_|(?!\w)))")
+_EXPONENT: Final = re.compile(r"\^\{\s{0,3}([-+]?\d{1,4})\s{0,3}\}")
+_SIGN_SPACE: Final = re.compile(r"(?<=[-+])\\[,;:! ](?=\d)")
+_LATEX_COMMA: Final = re.compile(r"(?<=\d)\{([,.])\}(?=\d)")
+_MATHEMATICS: Final = re.compile(r"\$([^\s$](?:[^$]{0,200}?[^\s$])?)\$(?![\w.]\d)(?!\d)")
+_LOWERED_DIGITS: Final = re.compile(r"(?<=[A-Za-z)\]])_(?:(\d{1,3})|\((\d{1,3})\))")
+_ELEMENTS: Final = re.compile(
+    r"(?<![\w\\])(?:\(?(?:[A-Z][a-z]?(?:_\d{1,3}|_\(\d{1,3}\)|\d{1,3})?)\)?(?:_\d{1,3})?){2,12}(?![a-z])"
+)
 
 # Commas, blanks or points separate thousands. A point with only one group after it is a decimal point.
 _NUMBER: Final = (
@@ -75,6 +95,14 @@ def plain(text: str) -> str:
     begin = text if len(text) <= MAX_CHARACTERS else _both_ends(text)
     if not begin.isascii():
         begin = _ascii_signs(begin)
+    if "_" in begin:
+        begin = _UNDERSCORE.sub(",", begin)
+    if "^{" in begin:
+        begin = _EXPONENT.sub(r"^(\1)", begin)
+    if "{" in begin:
+        begin = _LATEX_COMMA.sub(r"\1", _THIN_SPACE.sub(",", begin))
+    if "$" in begin:
+        begin = _MATHEMATICS.sub(r"\1", begin)
     if "." in begin:
         begin = _DOTTED_DATE.sub(r"\3-\2-\1", begin)
     if "'" in begin:
@@ -110,13 +138,23 @@ def _raised(run: re.Match[str]) -> str:
 
 
 def _without_latex(text: str) -> str:
+    text = _DEGREE.sub("\u00b0", _SIGN_SPACE.sub("", _THIN_SPACE.sub(",", text)))
+    text = _ESCAPED.sub(lambda sign: _DOLLAR if sign[1] == "$" else sign[1], text)
+    text = _MIXED.sub(_with_mixed_number, _SHORT_FRACTION.sub(r"\1{\2\3}{\4\5}", text))
     for _ in range(_MAX_NESTED_FRACTIONS):
         found = _TEXT.sub(r"\1", _ROOT.sub(r"sqrt(\1)", _FRACTION.sub(r"((\1)/(\2))", text)))
         if found == text:
             break
         text = found
     named = _COMMAND.sub(lambda command: _COMMANDS.get(command[1] or "", " "), text)
-    return named.replace("$", "").replace("{", "(").replace("}", ")")
+    bare = named.replace("$", "").replace("{", "(").replace("}", ")").replace(_DOLLAR, "$")
+    return _ELEMENTS.sub(lambda formula: _LOWERED_DIGITS.sub(r"\1\2", formula[0]), bare) if "_" in bare else bare
+
+
+def _with_mixed_number(fraction: re.Match[str]) -> str:
+    """Write a proper fraction behind a whole number as in a mixed number: "9\\frac{5}{6}" as "9 5/6"."""
+    above, below = int(fraction[1]), int(fraction[2])
+    return f" {above}/{below}" if above < below else fraction[0]
 
 
 class Token(NamedTuple):

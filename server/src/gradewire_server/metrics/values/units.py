@@ -77,7 +77,9 @@ def _units_by_name() -> dict[str, Unit]:
 
 def _units_by_symbol() -> dict[str, Unit]:
     mass = _DIMENSIONS["mass"]
+    bit = _DIMENSIONS["data"]
     found = {"K": KELVIN, "u": Unit(mass, 1.66053907e-27), "kt": Unit(mass, 1e6)}
+    found |= {f"{prefix}b": Unit(bit, scale) for prefix, scale in (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))}
     for symbol, _, unit in _rows_with_units(_WORDS["with_prefixes"]):
         for prefix, scale in (("", 1.0), *_WORDS["prefix_symbols"].items()):
             found.setdefault(prefix + symbol, unit.scaled(scale))
@@ -174,11 +176,26 @@ def _measure(tokens: Sequence[Token], at: int) -> UnitFound | None:
         return None
     per = lower_at(tokens, found.end)
     if per not in {"/", "per"}:
-        return found
+        at = found.end + (per == "*")
+        behind = _single(tokens, at)
+        power = 0 if behind is None else _negative_power(tokens, behind.end)
+        if behind is None or not power:
+            return found
+        end = behind.end + (3 if lower_at(tokens, behind.end + 1) == "-" else 5)
+        return UnitFound(found.unit.times(behind.unit.power(-power)), found.name, end)
     below = _single(tokens, found.end + 1)
     if below is None:
         return found
     return UnitFound(found.unit.times(below.unit.power(-1)), found.name, below.end)
+
+
+def _negative_power(tokens: Sequence[Token], at: int) -> int:
+    """Return 2 for "^-2" or "^(-2)" at an index; 0 for anything else."""
+    bracket = lower_at(tokens, at + 1) == "("
+    power = number_at(tokens, at + 2 + bracket)
+    if lower_at(tokens, at) != "^" or lower_at(tokens, at + 1 + bracket) != "-" or power is None:
+        return 0
+    return int(power) if power % 1 == 0 and power <= _MAX_POWER else 0
 
 
 def _single(tokens: Sequence[Token], at: int) -> UnitFound | None:
@@ -188,9 +205,12 @@ def _single(tokens: Sequence[Token], at: int) -> UnitFound | None:
         return None
     token = tokens[at]
     end = at + 1
-    split = token.lower in PREFIXES and lower_at(tokens, end)  # "kilo metres"
+    # "kilo metres", "arc minutes"
+    split = (token.lower in PREFIXES or token.lower == "arc") and lower_at(tokens, end)
     parted = NAMES.get(token.lower + split) if split else None
     unit = parted or SYMBOLS.get(token.text) or NAMES.get(token.lower)
+    if token.text == "M" and not adjacent(tokens, at):  # "0.5 M", but not "5M"
+        unit = NAMES["molar"]
     if unit is None:
         return None
     end += parted is not None
