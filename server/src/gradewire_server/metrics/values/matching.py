@@ -10,6 +10,7 @@ from typing import Any, Final
 from gradewire_server.metrics.values.dates import Date, DatePrecision
 from gradewire_server.metrics.values.formulas import Relation
 from gradewire_server.metrics.values.identifiers import asked_number
+from gradewire_server.metrics.values.math_matching import compare_objects
 from gradewire_server.metrics.values.numerals import SCALES
 from gradewire_server.metrics.values.ordinals import Ordinal
 from gradewire_server.metrics.values.quantities import Quantity
@@ -330,6 +331,8 @@ class ValueMatcher:
 
     def match(self, reference: str) -> ValueMatch:
         """Compare the answer with a reference's first MAX_WANTED values."""
+        if (found := compare_objects(self._question, reference, self._answer)) is not None:
+            return ValueMatch((found,))
         ordered = ordered_list(plain(reference), self._question[:MAX_QUESTION])
         if ordered is not None:
             kept = in_order(ordered, plain(self._answer))

@@ -53,6 +53,9 @@ class Kind(StrEnum):
     """A chemical name with the marks of an isomer: "2-butanol", "carbon-14"."""
     EXPRESSION = "expression"
     LIST = "list"
+    INTERVAL = "interval"
+    """A set of real numbers: "(2, 5]", "x > 3", "no solution"."""
+    MATRIX = "matrix"
 
 
 class Outcome(StrEnum):
