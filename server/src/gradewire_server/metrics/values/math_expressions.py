@@ -42,7 +42,8 @@ _DECIMAL: Final = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?")
 _PERIOD: Final = re.compile(r"(\d*)\.(\d*)(?:\(|overline\()(\d+)\)")
 _SHOWN: Final = re.compile(r"(\d*)\.(\d*?)(\d+?)\3{1,60}(\d*)")
 _TIMES: Final = re.compile(r"(?<=\d) ?x ?(?=\d)")
-_UNLIKELY_NAMES: Final = frozenset(VOCABULARY["formulas"]["no_names"].split()) | {"lim", "det", "mod"}
+UNLIKELY_NAMES: Final = frozenset(VOCABULARY["formulas"]["no_names"].split()) | {"lim", "det", "mod"}
+"""Words of two or three letters that are no products of variables."""
 _MAX_NAME: Final = 3
 _GROUPED: Final = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _CLOSERS: Final = {"(": ")", "[": "]", "|": "|", "⌊": "⌋", "⌈": "⌉"}
@@ -209,8 +210,8 @@ def _signs(text: str) -> list[tuple[str, str]] | None:
             return None
         at = found.end()
         kind, sign = found.lastgroup or "", found[0]
-        letters = letters + sign if kind == "name" else ""
-        if len(letters) > _MAX_NAME and letters.isalpha() or letters.lower() in _UNLIKELY_NAMES:
+        letters = letters + sign[0] if kind == "name" else ""
+        if len(letters) > _MAX_NAME or letters.lower() in UNLIKELY_NAMES:
             return None
         if kind != "blank":
             signs.append((kind, "^" if sign == "**" else sign))

@@ -53,19 +53,23 @@ _SPAN: Final = re.compile(r"\$\$?([^$]{1,600})\$\$?|\\\(([^\n]{1,600}?)\\\)|\\\[
 _BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,3}\{")
 _DERIVED: Final = re.compile(r"⇒|⟹|=>|\\implies|\\Rightarrow|\\therefore|∴|->|→")
 _GROUPED: Final = re.compile(r"\(\d{1,3}(?:,\d{3})+(?:\.\d+)?\)")
-_SCIENTIFIC: Final = re.compile(r"[-+]?\d+(?:\.\d+)? ?\* ?10(?:\^\(?[-+]?\d+\)?)?|[-+]?10\^\(?[-+]?\d+\)?")
+_SCIENTIFIC: Final = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+| ?[*x] ?10)(?:\^\(?[-+]?\d+\)?)?|[-+]?10\^\(?[-+]?\d+\)?")
 _PLAIN: Final = re.compile(r"[-+]?\(?\(?\d[\d.,]*\)?(?:(?: ?/ ?|-)\(?\d[\d.]*\)?\)?){0,3}|mix\(\d+,\d+,\d+\)")
 _LATEX: Final = re.compile(r"\\(?:[dt]?frac|sqrt|[dt]?binom|overline|sin|cos|tan|ln|log|pi)\b")
 _MATHEMATICAL: Final = re.compile(r"\^|sqrt|root\(|binom|mix\(|overline|[!*+π]|(?<![a-z])(?:sin|cos|tan|ln|log|exp)(?![a-z])")
 _ONLY_NAMES: Final = re.compile(r"[^\W\d_]{1,4}(?:[-/][^\W\d_]{1,4})*\+?")
 _UNIT_BEHIND: Final = re.compile(r"(?<=[\d)}]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z")
+_AMBIGUOUS: Final = frozenset({"none", "infinite", "all numbers", "any number"})
 _UNITS: Final = frozenset(_WORDS["units"].split())
 _HEDGE: Final = re.compile(r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)")
 _TRAILING: Final = re.compile(
-    r"(?<=[\w)}\]$])(?: (?!(?:or|and|but|not|nor|more|less|fewer|if|for|when|unless|except|mod|minus|plus|times|to|than|solutions?"
+    r"(?<=[\w)}\]$])(?: (?!(?:hundred|thousand|million|billion|trillion|percent|dozen|or|and|but|not|nor|more|less|fewer|if|for|when|unless|except|mod|minus|plus|times|to|than|solutions?"
     r"|oder|und|ou|et|is|are)\b)[^\W\d_]{2,16}){1,5}[.!]?\Z"
 )
 _CONCISE: Final = re.compile(r"(?<![\w.])(\d+)\.(\d+) ?\((\d{1,2})\)")
+_CONCLUDES: Final = re.compile(_WORDS["concludes"], re.IGNORECASE)
+_REASON: Final = re.compile(r",? \b(?:since|because|as [a-z]{2,}|weil|da |car|puisque|porque|ya que|because of)\b", re.IGNORECASE)
+_REMARK: Final = re.compile(r"[,;]? \(?(?:which|where|with|i\.e\.|about|approximately|or about|≈|or approximately)\b|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})", re.IGNORECASE)
 _OTHERWISE: Final = re.compile(r"\b(?:otherwise|else|sonst|sinon)\b", re.IGNORECASE)
 _TINY: Final = 1e-4
 _HUGE: Final = 1e9
@@ -99,14 +103,15 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
     plain = isinstance(wanted, Expression) and not _is_mathematical(reference, wanted, question)
     found = False
     for claim, denied in islice(_claims(answer), _MAX_CLAIMS):
-        if not factorial:
+        exclaimed = not factorial and claim.endswith("!")
+        if exclaimed:
             claim = claim.rstrip(" !")
-        said = _digits(claim, wanted, style) or _uncertain(claim, wanted) or _read(claim) or _read(_TRAILING.sub("", claim))
-        if said is None or (plain and not _replaces_number(claim, wanted, said)):
+        said = _digits(claim, wanted, style) or _uncertain(claim, wanted) or _said(claim)
+        if said is None or (plain and not _replaces_number(claim, wanted, said, exclaimed=exclaimed)):
             continue
         if denied:
             return kind, Outcome.CONTRADICTED
-        if same(wanted, said, style) and not forbidden_form(question, wanted, said, claim):
+        if same(wanted, said, style) and not _other_unit(reference, claim, said) and not forbidden_form(question, wanted, said, claim):
             return kind, Outcome.FOUND
         found = True
         if not isinstance(said, Expression):
@@ -144,6 +149,8 @@ def style_of(question: str) -> Style:
 def _reference(question: str, reference: str) -> MathObject | None:
     """Return the object that a reference is as a whole, or None for a plain text, an amount or a name."""
     text = _LEAD.sub("", reference.strip())
+    if text.lower().strip(" .") in _AMBIGUOUS:
+        return None
     if _GROUPED.fullmatch(text) and _MONEY.search(question):
         return None
     if _PLACE.search(question) and "\\" not in text:
@@ -164,13 +171,37 @@ def _read(text: str) -> MathObject | None:
     written = notation(text)
     if written is None:
         return None
+    if "±" in written and (unit := _unit(written)):
+        return read_object(written[: -len(unit)])
     found = read_object(written)
-    if found is None and (unit := _UNIT_BEHIND.search(written)) is not None:
-        name = re.split(r"[\^/*]", unit[0].strip())[0]
-        if name in _UNITS:
-            found = read_object(written[: unit.start()])
-            return found if isinstance(found, Collection) else None
+    if found is None and (unit := _unit(written)):
+        found = read_object(written[: -len(unit)])
+        return found if isinstance(found, Collection) else None
     return found
+
+
+def _unit(written: str) -> str:
+    """Return the unit at the end of a text in plain notation, or ""."""
+    found = _UNIT_BEHIND.search(written)
+    return found[0] if found and re.split(r"[\^/*]", found[0].strip())[0] in _UNITS else ""
+
+
+def _other_unit(reference: str, claim: str, said: MathObject) -> bool:
+    """Return True if two measurements "12.4 ± 0.2 cm" have different units."""
+    if not isinstance(said, Collection) or said.opener != "±":
+        return False
+    theirs, ours = (re.sub(r"[ ()]", "", _unit(notation(text) or "")) for text in (reference, claim))
+    return bool(theirs and ours and theirs != ours)
+
+
+def _said(claim: str) -> MathObject | None:
+    """Return the object in a claim, perhaps without a remark or the words behind it."""
+    if (found := _read(claim)) is not None:
+        return found
+    if (remark := _REMARK.search(claim)) is not None and remark.start() and (found := _read(claim[: remark.start()])):
+        return found
+    bare = _TRAILING.sub("", claim)
+    return _read(bare) if bare != claim else None
 
 
 def _uncertain(claim: str, wanted: MathObject) -> MathObject | None:
@@ -203,7 +234,7 @@ def _is_expression(text: str, found: Expression, question: str) -> bool:
         return "°" not in written and "%" not in written and not re.fullmatch(r"\d+(?:-\d+)+|\d+/\d+/\d+", written)
     if found.text.isalpha() or _ONLY_NAMES.fullmatch(written):
         return bool(_FORMULA_ASKED.search(question)) and len(found.names) > 1 and not found.text.isalpha()
-    if _is_amount(written):
+    if _is_amount(found.text) or text.count("$") % 2:
         return False
     return bool(_MATHEMATICAL.search(written) or _LATEX.search(text) or _FORMULA_ASKED.search(question)) or (
         bool(re.search(r"\d ?[a-z](?![a-z])|[a-z] [-/+] [\da-z]|\([a-z\d]", written))
@@ -239,18 +270,18 @@ def _is_extreme(number: Expression) -> bool:
     return 0 < abs(value) < _TINY or abs(value) >= _HUGE
 
 
-def _replaces_number(claim: str, wanted: Expression, said: MathObject) -> bool:
+def _replaces_number(claim: str, wanted: Expression, said: MathObject, *, exclaimed: bool) -> bool:
     """Return True if a claim is a formula that can be compared with a plain number."""
     if isinstance(said, Assignment):
         said = said.value
     if isinstance(said, Based):
         return True
-    if not isinstance(said, Expression) or said.names or said.single:
+    if not isinstance(said, Expression) or said.names or (said.single and not exclaimed):
         return False
     written = notation(claim) or ""
     if "°" in written or _SCIENTIFIC.fullmatch(written):
         return False
-    return "\\" in claim or _MATHEMATICAL.search(written) is not None or not wanted.single
+    return exclaimed or "\\" in claim or _MATHEMATICAL.search(written) is not None or not wanted.single
 
 
 def _is_sure(answer: str) -> bool:
@@ -274,6 +305,9 @@ def _claims(answer: str) -> Iterator[tuple[str, bool]]:
     if _OTHERWISE.search(last):
         return
     denies = DENIES.search(last)
+    conclusions = [found.end() for found in _CONCLUDES.finditer(last)]
+    if conclusions:
+        yield _LEAD.sub("", last[conclusions[-1] :].strip()), False
     for text in _tails(last):
         yield text, denies is not None and denies.start() < last.find(text[:20])
     spans = [next(group for group in found.groups() if group) for found in _SPAN.finditer(last)]
@@ -293,6 +327,8 @@ def _tails(sentence: str) -> Iterator[str]:
     if len(pieces) > 1:
         yield pieces[-1]
         sentence = pieces[-1]
+    if (reason := _REASON.search(sentence)) is not None and reason.start() > 0:
+        sentence = sentence[: reason.start()]
     yield _LEAD.sub("", sentence)
     ends = [found.end() for found in _CONNECTOR.finditer(sentence)]
     for end in ends[-_MAX_TAILS:]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from gradewire_server.metrics.values.math_expressions import Expression, expression, infinity
+from gradewire_server.metrics.values.math_expressions import UNLIKELY_NAMES, Expression, expression, infinity
 from gradewire_server.metrics.values.math_objects import (
     Assignment,
     Based,
@@ -51,7 +51,7 @@ _QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
 _DOMAIN: Final = re.compile(r"\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])")
 _LEADING: Final = re.compile(
     r"\A(?:all|alle|tous les|todos los|the|any|every|those|real|numbers|values|points?|of|[a-z] with|such that|with|where|vector|"
-    r"matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_])",
+    r"matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_]|\[)",
     re.IGNORECASE,
 )
 _POINT: Final = re.compile(r"\A[A-Z]'? ?(?=\()")
@@ -74,7 +74,7 @@ _SPOKEN_SIGNS: Final = {
     words.strip(): sign for sign, phrases in _WORDS["relations"].items() for words in phrases.split(";")
 }
 _SPOKEN: Final = re.compile(
-    r"(?<![^\W\d_])(?:(?:must|has to|have to|should|needs to|may|can) (?=be ))?"
+    r"(?<![^\W\d_])(?:(?:must|has to|have to|should|needs to|may|can) (?=be ))?(?:(?:is|are|be) (?=no |not ))?"
     f"({'|'.join(sorted(_SPOKEN_SIGNS, key=len, reverse=True))})(?![^\\W\\d_])|(?<=[a-z]) ?({'|'.join(words for words in _SPOKEN_SIGNS if not words[0].isascii())})"
 )
 
@@ -287,7 +287,7 @@ class _Reader:
             if (first.names or last.names) and not _is_defined(left):
                 return relation
         value = self.read(right)
-        if value is None or isinstance(value, Assignment | Relation) or not _is_left_side(left):
+        if value is None or isinstance(value, Assignment | Relation) or not all(map(_is_left_side, sides[:-1])):
             return None
         return Assignment(left.replace(" ", ""), value)
 
@@ -443,7 +443,7 @@ def _inequality(parts: Sequence[Expression], signs: Sequence[str]) -> MathObject
 
 
 def _is_ray(name: Expression, bound: Expression) -> bool:
-    return len(name.names) == 1 and name.text == next(iter(name.names)) and name.text not in bound.names
+    return len(name.names) == 1 and name.text == next(iter(name.names)) and not bound.names
 
 
 def _ray(sign: str, bound: Expression) -> RealSet | None:
@@ -463,6 +463,8 @@ _DEFINED: Final = re.compile(
     r"[A-Za-z\u0391-\u03c9]'{0,3}(?:\^\(-?\w{1,3}\))?(?:_\(?\w{1,6}\)?)?(?:\^\(-?\w{1,3}\))? ?\([^()=]{1,40}\)"
     r"|\(?\(?d\w?\)?/\(?d\w\)?\)?(?: ?\w)?|\(\(d\w?\)/\(d\w\)\)|[A-Za-z]'{1,3}"
 )
+_TITLE: Final = re.compile(r"[^\W\d_]+(?: [^\W\d_]+){0,2}")
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _PROSE: Final = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -476,7 +478,13 @@ def _is_defined(text: str) -> bool:
 
 
 def _is_left_side(text: str) -> bool:
-    return len(text) <= 200 and (expression(text) is not None or _is_defined(text) or _PROSE.search(text) is None)
+    if len(text) > 200:
+        return False
+    if expression(text) is not None or _is_defined(text):
+        return True
+    if not UNLIKELY_NAMES.isdisjoint(_WORD.findall(text.lower())):
+        return False
+    return _PROSE.search(text) is None or _TITLE.fullmatch(text) is not None
 
 
 def _phrase(text: str) -> MathObject | None:

@@ -63,7 +63,9 @@ def value_of(steps: Sequence[Step], point: int) -> Number | None:
                 stack[-1] = stack[-1].real
     except (ArithmeticError, ValueError, IndexError, TypeError):
         return None
-    return stack[0] if len(stack) == 1 and _finite(stack[0]) else None
+    if len(stack) != 1 or not _finite(stack[0]):
+        return None
+    return stack[0].real if isinstance(stack[0], complex) and not stack[0].imag else stack[0]
 
 
 def _finite(value: Number) -> bool:
