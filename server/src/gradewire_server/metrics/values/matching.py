@@ -11,7 +11,11 @@ from typing import Any, Final
 from gradewire_server.metrics.values.dates import Date, DatePrecision
 from gradewire_server.metrics.values.formulas import Relation
 from gradewire_server.metrics.values.identifiers import asked_number
+<<<<<<< HEAD
 from gradewire_server.metrics.values.notations import rewritten
+=======
+from gradewire_server.metrics.values.math_matching import compare_objects
+>>>>>>> 15a6c41308068cb5d75421b9be83d7903d7a2bda
 from gradewire_server.metrics.values.numerals import SCALES
 from gradewire_server.metrics.values.ordinals import Ordinal
 from gradewire_server.metrics.values.quantities import Quantity
@@ -398,6 +402,8 @@ class ValueMatcher:
 
     def match(self, reference: str) -> ValueMatch:
         """Compare the answer with a reference's first MAX_WANTED values."""
+        if (found := compare_objects(self._question, reference, self._answer)) is not None:
+            return ValueMatch((found,))
         ordered = ordered_list(plain(reference), self._question[:MAX_QUESTION])
         if ordered is not None:
             kept = in_order(ordered, plain(self._answer))

@@ -1,0 +1,542 @@
+"""Read a mathematical object from a text in plain notation that contains nothing else."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from gradewire_server.metrics.values.math_expressions import UNLIKELY_NAMES, Expression, expression, infinity
+from gradewire_server.metrics.values.math_objects import (
+    Assignment,
+    Based,
+    Collection,
+    Endless,
+    Family,
+    Interval,
+    MathObject,
+    Matrix,
+    Opaque,
+    RealSet,
+    Relation,
+)
+from gradewire_server.metrics.values.tokens import VOCABULARY
+
+_WORDS: Final = VOCABULARY["mathematics"]["words"]
+_MAX_CHARACTERS: Final = 600
+_MAX_MEMBERS: Final = 64
+_MAX_DEPTH: Final = 6
+
+_OPENERS: Final = frozenset("([{⟨⌊⌈")
+_CLOSERS: Final = frozenset(")]}⟩⌋⌉")
+_SIGNS: Final = re.compile(r"<=|>=|!=|==|=|<|>|≤|≥|≠|≈")
+_SIGN_NAMES: Final = {"<=": "≤", ">=": "≥", "!=": "≠", "==": "=", "≈": "="}
+_FLIPPED: Final = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}
+_RAYS: Final = frozenset("<>≤≥≠")
+_AND: Final = re.compile(rf" ?(?:[,;]) ?(?:{_WORDS['and']})(?![^\W\d_]) ?| (?:{_WORDS['and']}) |&|(?<=[\d)]) ?[和及与、] ?")
+_OR: Final = re.compile(rf" ?[,;]? ?(?<![^\W\d_])(?:{_WORDS['or']})(?![^\W\d_]) ?| ?[或] ?")
+_UNION: Final = re.compile(r"∪| U (?=[(\[\]{])|(?<=[)\]\[}])U(?=[(\[\]{])")
+_BUILDER: Final = re.compile(r"\{(.{1,200}?)(?:[|:]| such that )(.{1,200})\}\Z")
+_WITHOUT: Final = re.compile(
+    rf"(?:ℝ ?(?:∖|-|\\|without|except(?: for)?) ?|{_WORDS['all_but']} ?)\{{?(.{{1,80}}?)\}}?\Z", re.IGNORECASE
+)
+_NOTHING: Final = re.compile(_WORDS["nothing"], re.IGNORECASE)
+_EVERYTHING: Final = re.compile(_WORDS["everything"], re.IGNORECASE)
+_ENDLESS: Final = re.compile(_WORDS["endless"], re.IGNORECASE)
+_INFINITY: Final = re.compile(_WORDS["infinity"], re.IGNORECASE)
+_WHOLE: Final = re.compile(_WORDS["integer"], re.IGNORECASE)
+_PARAMETER: Final = re.compile(r"[kmnlptℓ]")
+_MULTIPLES: Final = re.compile(rf"(?:{_WORDS['multiples']}) ?(.{{1,20}})\Z|(.{{1,20}}?) ?的(?:所有)?(?:整数)?倍数\Z", re.IGNORECASE)
+_PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\Z", re.IGNORECASE)
+_QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
+_DOMAIN: Final = re.compile(r"\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])")
+_LEADING: Final = re.compile(
+    r"\A(?:all|alle|tous les|todos los|the|any|every|those|real|numbers|values|points?|of|[a-z] with|such that|with|where|vector|"
+    r"matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_]|\[)",
+    re.IGNORECASE,
+)
+_POINT: Final = re.compile(r"\A[A-Z]'? ?(?=\()")
+_BASED: Final = re.compile(
+    r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
+    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|two|three|five|eight|ten|twelve|sixteen|hex|bin)\)?"
+    r"| ?\(?,? ?(?:in )?(?:base|basis|Basis) (?P<base>\d{1,2}|two|eight|ten|sixteen)\)?"
+    r"| ?\(?(?:in )?(?P<word>binary|octal|decimal|hexadecimal|hex)\)?))\Z"
+)
+_BASES: Final = {
+    "two": 2, "three": 3, "five": 5, "eight": 8, "ten": 10, "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2,
+    "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
+}  # fmt: skip
+_PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
+_OPERATORS: Final = frozenset("∑∏∫")
+_DIAGONAL: Final = re.compile(r"diag ?\(([^()]{1,80}(?:,[^()]{1,80}){1,7})\)")
+_SPACED: Final = re.compile(r"-?[\w.()/π√^*]+(?: +-?[\w.()/π√^*]+)+")
+_DECIMAL_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
+_SPOKEN_SIGNS: Final = {
+    words.strip(): sign for sign, phrases in _WORDS["relations"].items() for words in phrases.split(";")
+}
+_SPOKEN: Final = re.compile(
+    r"(?<![^\W\d_])(?:(?:must|has to|have to|should|needs to|may|can) (?=be ))?(?:(?:is|are|be) (?=no |not ))?"
+    f"({'|'.join(sorted(_SPOKEN_SIGNS, key=len, reverse=True))})(?![^\\W\\d_])|(?<=[a-z]) ?({'|'.join(words for words in _SPOKEN_SIGNS if not words[0].isascii())})"
+)
+
+
+def top_level(text: str, separator: re.Pattern[str]) -> list[str]:
+    """Split a text at a pattern, except inside brackets. "[0,1)" and "]0,1[" are brackets too."""
+    depths = []
+    depth = 0
+    for sign in text:
+        if sign in _OPENERS:
+            depth += 1
+            depths.append(depth)
+        else:
+            depths.append(depth)
+            depth -= sign in _CLOSERS
+    pieces: list[str] = []
+    start = 0
+    for found in separator.finditer(text):
+        if depths[found.start()] == 0 and depths[found.end() - 1] == 0:
+            pieces.append(text[start : found.start()])
+            start = found.end()
+    pieces.append(text[start:])
+    return pieces
+
+
+_COMMA: Final = re.compile(r",(?!\d{3}(?!\d))|,(?= )|(?<=[^\d]),")
+_ANY_COMMA: Final = re.compile(r",")
+_SEMICOLON: Final = re.compile(r";")
+
+
+@lru_cache(maxsize=512)
+def read_object(text: str) -> MathObject | None:
+    """Return the object that a text in plain notation is, or None. The text may begin with "x ∈" or "all x with"."""
+    return _Reader().read(text)
+
+
+class _Reader:
+    """A reader whose recursion is limited to _MAX_DEPTH."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def read(self, text: str) -> MathObject | None:
+        text = text.strip(" .;,:")
+        if not text or len(text) > _MAX_CHARACTERS or self._depth >= _MAX_DEPTH:
+            return None
+        self._depth += 1
+        for way in self._ways():
+            if (found := way(text)) is not None:
+                break
+        else:
+            found = None
+        self._depth -= 1
+        return found
+
+    def _ways(self) -> Iterator[Callable[[str], MathObject | None]]:
+        yield _phrase
+        yield _based
+        yield self._sentence
+        yield self._qualified
+        yield self._builder
+        yield self._matrix
+        yield self._union
+        yield self._list
+        yield self._relation
+        yield self._bracketed
+        yield _with_two_signs
+        yield infinity
+        yield expression
+        yield _opaque
+
+    def _sentence(self, text: str) -> MathObject | None:
+        """Read "all x with x > 3", "x ∈ (0, 1)", "x is greater than 3", and "M(1; 8)"."""
+        spoken = _SPOKEN.sub(lambda found: f" {_SPOKEN_SIGNS[found[1] or found[2]]} ", text)
+        if (leading := _LEADING.match(spoken)) is not None and leading.end() < len(spoken):
+            spoken = spoken[leading.end() :]
+        spoken = _DOMAIN.sub("", spoken)
+        if "," in spoken or ";" in spoken:
+            spoken = _POINT.sub("", spoken)
+        return self.read(spoken) if spoken != text else None
+
+    def _qualified(self, text: str) -> MathObject | None:
+        """Read a family of values for all whole numbers, or drop "for all x"."""
+        if (found := _WHOLE.search(text)) is not None:
+            parameter = next((group for group in found.groups() if group), "")
+            rest = (text[: found.start()] + " " + text[found.end() :]).strip(" ,;()")
+            family = as_family(self.read(rest), parameter, natural="ℕ" in found[0])
+            if family is not None:
+                return family
+        if (found := _QUALIFIER.search(text)) is not None and found.start():
+            return self.read(text[: found.start()] + text[found.end() :])
+        return None
+
+    def _builder(self, text: str) -> MathObject | None:
+        found = _BUILDER.match(text)
+        if found is None:
+            return None
+        member, condition = found[1].strip(), found[2].strip()
+        if (whole := _WHOLE.search(condition)) is not None:
+            parameter = next((group for group in whole.groups() if group), "")
+            return as_family(self.read(member), parameter, natural="ℕ" in whole[0])
+        return self.read(condition) if re.fullmatch(r"[a-zA-Z](?: ?∈ ?ℝ)?", member) else None
+
+    def _matrix(self, text: str) -> MathObject | None:
+        inner = text
+        while inner.startswith("(matrix[") and inner.endswith("])"):
+            inner = inner[1:-1]
+        rows: list[list[str]]
+        if inner.startswith("matrix[") and inner.endswith("]") and "matrix[" not in inner[1:]:
+            rows = [top_level(row, _ANY_COMMA) for row in top_level(inner[len("matrix[") : -1], _SEMICOLON)]
+        elif re.fullmatch(r"[\[(] ?[\[(].*[\])] ?[\])]", inner) and inner[0] == inner[1:].lstrip()[0] == "[":
+            rows = [
+                top_level(row.strip().strip("[]"), _ANY_COMMA) for row in top_level(inner[1:-1], re.compile(r",|;"))
+            ]
+        elif inner.startswith("[") and inner.endswith("]") and _is_spaced(inner[1:-1]):
+            rows = [re.split(r" *, *| +", row.strip()) for row in inner[1:-1].split(";")]
+        elif (diagonal := _DIAGONAL.fullmatch(inner)) is not None:
+            entries = diagonal[1].split(",")
+            rows = [["0" if at != row else entry for at, entry in enumerate(entries)] for row in range(len(entries))]
+        else:
+            return None
+        cells = [tuple(expression(cell.strip()) for cell in row) for row in rows]
+        if not cells or any(cell is None for row in cells for cell in row):
+            return None
+        return Matrix(tuple(tuple(cell for cell in row if cell is not None) for row in cells))
+
+    def _union(self, text: str) -> MathObject | None:
+        if (without := _WITHOUT.match(text)) is not None:
+            return self._all_but(without[1])
+        parts = top_level(text, _UNION)
+        if len(parts) > 1:
+            return self._joined([self.read(part) for part in parts])
+        meets = top_level(text, re.compile("∩"))
+        if len(meets) == 2:
+            first, second = (as_real_set(self.read(part), brackets=True) for part in meets)
+            return first.intersection(second) if first is not None and second is not None else None
+        return None
+
+    def _all_but(self, excluded: str) -> RealSet | None:
+        found = self.read(excluded)
+        members = found.members if isinstance(found, Collection) else (found,)
+        points = [member.value if isinstance(member, Assignment) else member for member in members]
+        ends: list[Expression] = [point for point in points if isinstance(point, Expression) and not point.infinite]
+        if len(ends) != len(points) or any(end.value is None or isinstance(end.value, complex) for end in ends):
+            return None
+        ends.sort(key=lambda end: float(end.value or 0))  # type: ignore[arg-type]
+        bounds = [_infinite("-∞"), *ends, _infinite("∞")]
+        return RealSet(tuple(Interval(low, False, high, False) for low, high in zip(bounds, bounds[1:], strict=False)))  # noqa: FBT003
+
+    @staticmethod
+    def _joined(parts: Sequence[MathObject | None]) -> MathObject | None:
+        sets = [as_real_set(part, brackets=True) for part in parts]
+        if all(isinstance(part, Collection) and part.opener == "{" for part in parts):
+            return Collection("{", tuple(each for part in parts if isinstance(part, Collection) for each in part.members), "}")
+        if any(each is None for each in sets):
+            return None
+        return RealSet(tuple(part for each in sets if each is not None for part in each.parts))
+
+    def _list(self, text: str) -> MathObject | None:
+        """Read objects in a row: "1, 2 and 3", "x = 5 or x = -5", "x < -1 or x > 2", "x > 0 and x < 5"."""
+        alternatives = top_level(text, _OR)
+        pieces = [piece for part in alternatives for piece in _row(part)]
+        if not 1 < len(pieces) <= _MAX_MEMBERS:
+            return None
+        members = [self.read(piece) if piece.strip() else None for piece in pieces]
+        known = [member for member in members if member is not None]
+        if len(known) != len(members):
+            return None
+        sets = [member for member in known if isinstance(member, RealSet)]
+        if len(sets) == len(known):
+            if len(alternatives) == len(pieces):
+                return self._joined(known)
+            both = sets[0]
+            for each in sets[1:]:
+                met = both.intersection(each)
+                if met is None or len(alternatives) > 1:
+                    return None
+                both = met
+            return both
+        return in_row(known)
+
+    def _relation(self, text: str) -> MathObject | None:
+        """Read an assignment, an equation, an inequality or a chain of them."""
+        found = list(_SIGNS.finditer(text))
+        if not found or len(found) > _MAX_MEMBERS:
+            return None
+        sides = top_level(text, _SIGNS)
+        if len(sides) != len(found) + 1:
+            return None
+        signs = [_SIGN_NAMES.get(each[0], each[0]) for each in found]
+        if set(signs) == {"="}:
+            return self._equation([side.strip() for side in sides])
+        parts = [infinity(side) or expression(side.strip()) for side in sides]
+        known = [part for part in parts if part is not None]
+        if len(known) != len(sides):
+            return None
+        return _inequality(known, signs)
+
+    def _equation(self, sides: Sequence[str]) -> MathObject | None:
+        left, right = sides[0], sides[-1]
+        if not left or not right:
+            return None
+        first, last = expression(left), expression(right)
+        if len(sides) == 2 and first is not None and last is not None:
+            relation = Relation(first, "=", last)
+            if _is_name(left):
+                return Assignment(left.replace(" ", ""), last, relation)
+            if _is_name(right):
+                return Assignment(right.replace(" ", ""), first, relation)
+            if (first.names or last.names) and not _is_defined(left):
+                return relation
+        value = self.read(right)
+        if value is None or isinstance(value, Assignment | Relation) or not all(map(_is_left_side, sides[:-1])):
+            return None
+        return Assignment(left.replace(" ", ""), value)
+
+    def _bracketed(self, text: str) -> MathObject | None:
+        opener, closer = text[0], text[-1]
+        if len(text) < 2 or opener not in "([]{⟨<" or closer not in ")][}⟩>" or not _encloses(text):
+            return None
+        inside = text[1:-1].strip()
+        if not inside:
+            return RealSet(()) if opener == "{" else None
+        if opener in "(" and closer == ")" and (one := self._single(inside)) is not None:
+            return one
+        pieces = _row(inside, in_brackets=True)
+        if len(pieces) > _MAX_MEMBERS or (len(pieces) == 1 and opener not in "{"):
+            return None
+        members = [_member(self, piece) for piece in pieces]
+        known = [member for member in members if member is not None]
+        if len(known) != len(members):
+            return None
+        opener, closer = {"<": "⟨"}.get(opener, opener), {">": "⟩"}.get(closer, closer)
+        found = Collection(opener, tuple(flat(known)), closer)
+        mixed = (opener, closer) not in {("(", ")"), ("[", "]"), ("{", "}"), ("⟨", "⟩")}
+        infinite = opener in "([" and any(isinstance(each, Expression) and each.infinite for each in known)
+        return found.as_interval if mixed or (infinite and len(known) == 2) else found
+
+    def _single(self, inside: str) -> MathObject | None:
+        """Read an object in superfluous parentheses, unless it is a part of an expression."""
+        found = self.read(inside) if _SIGNS.search(inside) and "," not in inside else None
+        return found if isinstance(found, Relation | RealSet | Assignment) else None
+
+
+def _member(reader: _Reader, text: str) -> MathObject | None:
+    if text.strip() in {"…", "..."}:
+        return Opaque("…")
+    return reader.read(text)
+
+
+def _is_spaced(inside: str) -> bool:
+    rows = inside.split(";")
+    return all(_SPACED.fullmatch(row.strip()) for row in rows) or (
+        len(rows) > 1 and all(re.fullmatch(r"[^,;\[\]]+(?:,[^,;\[\]]+)*", row) for row in rows) and "," in inside
+    )
+
+
+def _encloses(text: str) -> bool:
+    """Return True if the first bracket closes only at the end; reversed brackets enclose too."""
+    depth = 0
+    for sign in text[1:-1]:
+        depth += (sign in _OPENERS) - (sign in _CLOSERS)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _row(text: str, *, in_brackets: bool = False) -> list[str]:
+    """Split a list at ";" or ",", and at "and". A comma between digits is a decimal comma beside semicolons."""
+    if len(parts := top_level(text, _SEMICOLON)) > 1:
+        return [_DECIMAL_COMMA.sub(".", part) for part in parts]
+    parts = top_level(text, _AND)
+    commas = _ANY_COMMA if in_brackets else _COMMA
+    return [piece for part in parts for piece in top_level(part, commas)]
+
+
+def flat(members: Sequence[MathObject]) -> Iterator[MathObject]:
+    """Yield the members, and in place of "±1" both of its values."""
+    for member in members:
+        if isinstance(member, Collection) and member.opener == "±":
+            yield from member.members
+        else:
+            yield member
+
+
+def in_row(members: Sequence[MathObject]) -> MathObject | None:
+    """Return a list without brackets; in "n = 3, 4, 5" the name belongs to all."""
+    first = members[0]
+    if isinstance(first, Assignment) and all(isinstance(each, Expression | Collection) for each in members[1:]):
+        values = list(flat([first.value, *members[1:]]))
+        return Assignment(first.left, Collection(",", tuple(values)))
+    if isinstance(first, Assignment) and all(
+        isinstance(each, Assignment) and each.base == first.base for each in members
+    ):
+        values = list(flat([each.value for each in members if isinstance(each, Assignment)]))
+        if any(isinstance(each, Family) for each in values):
+            return as_family(Collection(",", tuple(values)), "")
+        return Assignment(first.base, Collection(",", tuple(values)))
+    if all(isinstance(each, Family) for each in members):
+        return as_family(Collection(",", tuple(members)), "")
+    return Collection(",", tuple(flat(members)))
+
+
+def as_family(found: MathObject | None, parameter: str, *, natural: bool = False) -> Family | None:
+    """Return the family of an object with a parameter for whole numbers; None if it does not contain the parameter."""
+    if isinstance(found, Assignment):
+        found = found.value
+    members = list(flat(found.members)) if isinstance(found, Collection) else [found]
+    expressions: list[Expression] = []
+    for member in members:
+        inner = member.value if isinstance(member, Assignment) else member
+        if isinstance(inner, Family):
+            parameter = parameter or inner.parameter
+            expressions.extend(each.renamed(inner.parameter, parameter) for each in inner.members)
+        elif isinstance(inner, Collection):
+            nested = as_family(inner, parameter)
+            expressions.extend(nested.members if nested is not None else ())
+        elif isinstance(inner, Expression):
+            expressions.append(inner)
+        else:
+            return None
+    if not parameter:
+        parameters = {name for each in expressions for name in each.names if _PARAMETER.fullmatch(name)}
+        parameter = parameters.pop() if len(parameters) == 1 else ""
+    if not parameter or not any(parameter in each.names for each in expressions):
+        return None
+    return Family(tuple(expressions), parameter, natural)
+
+
+def as_real_set(found: MathObject | None, *, brackets: bool = False) -> RealSet | None:
+    """Return the set of real numbers that an object is; with `brackets`, "(1, 2)" is an interval."""
+    if isinstance(found, Assignment):
+        found = found.value
+    if isinstance(found, RealSet):
+        return found
+    if isinstance(found, Collection):
+        return found.as_points if found.opener == "{" else found.as_interval if brackets else None
+    return None
+
+
+def _infinite(text: str) -> Expression:
+    found = infinity(text)
+    if found is None:
+        raise ValueError(f"not infinite: {text}")
+    return found
+
+
+def _inequality(parts: Sequence[Expression], signs: Sequence[str]) -> MathObject | None:
+    if not any(part.names for part in parts):
+        rising = set(signs) <= {"<", "≤"} or set(signs) <= {">", "≥"}
+        return Collection(",", tuple(parts)) if rising and len(parts) > 2 else None
+    if len(parts) == 2:
+        left, right = parts
+        sign = signs[0]
+        if _is_ray(left, right):
+            return _ray(sign, right)
+        if _is_ray(right, left):
+            return _ray(_FLIPPED[sign], left)
+        return Relation(right, _FLIPPED[sign], left) if sign in ">≥" else Relation(left, sign, right)
+    if len(parts) == 3 and _is_ray(parts[1], parts[0]) and _is_ray(parts[1], parts[2]):
+        if signs[0] in "<≤" and signs[1] in "<≤":
+            return RealSet((Interval(parts[0], signs[0] == "≤", parts[2], signs[1] == "≤"),))
+        if signs[0] in ">≥" and signs[1] in ">≥":
+            return RealSet((Interval(parts[2], signs[1] == "≥", parts[0], signs[0] == "≥"),))
+    return None
+
+
+def _is_ray(name: Expression, bound: Expression) -> bool:
+    return len(name.names) == 1 and name.text == next(iter(name.names)) and not bound.names
+
+
+def _ray(sign: str, bound: Expression) -> RealSet | None:
+    low, high = _infinite("-∞"), _infinite("∞")
+    parts = {
+        ">": (Interval(bound, False, high, False),),  # noqa: FBT003
+        "≥": (Interval(bound, True, high, False),),  # noqa: FBT003
+        "<": (Interval(low, False, bound, False),),  # noqa: FBT003
+        "≤": (Interval(low, False, bound, True),),  # noqa: FBT003
+        "≠": (Interval(low, False, bound, False), Interval(bound, False, high, False)),  # noqa: FBT003
+    }
+    return RealSet(parts[sign]) if sign in parts else None
+
+
+_NAME: Final = re.compile(r"[A-Za-z\u0391-\u03c9]'{0,3}(?:_\(?[\w, ]{1,12}\)?)?")
+_DEFINED: Final = re.compile(
+    r"[A-Za-z\u0391-\u03c9]'{0,3}(?:\^\(-?\w{1,3}\))?(?:_\(?\w{1,6}\)?)?(?:\^\(-?\w{1,3}\))? ?\([^()=]{1,40}\)"
+    r"|\(?\(?d\w?\)?/\(?d\w\)?\)?(?: ?\w)?|\(\(d\w?\)/\(d\w\)\)|[A-Za-z]'{1,3}"
+)
+_TITLE: Final = re.compile(r"[^\W\d_]+(?: [^\W\d_]+){0,2}")
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_PROSE: Final = re.compile(r"[^\W\d_]{4,}")
+
+
+def _is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and text not in {"e", "i", "π"}
+
+
+def _is_defined(text: str) -> bool:
+    """Return True for the left side of a definition: "f(x)", "f^(-1)(x)", "f'(x)", "dy/dx"."""
+    return _DEFINED.fullmatch(text) is not None
+
+
+def _is_left_side(text: str) -> bool:
+    if len(text) > 200:
+        return False
+    if expression(text) is not None or _is_defined(text):
+        return True
+    if not UNLIKELY_NAMES.isdisjoint(_WORD.findall(text.lower())):
+        return False
+    return _PROSE.search(text) is None or _TITLE.fullmatch(text) is not None
+
+
+def _phrase(text: str) -> MathObject | None:
+    if text in {"∅", "{}", "{ }"} or _NOTHING.fullmatch(text):
+        return RealSet(())
+    if text == "ℝ" or _EVERYTHING.fullmatch(text):
+        return RealSet((Interval(_infinite("-∞"), False, _infinite("∞"), False),))  # noqa: FBT003
+    if _ENDLESS.fullmatch(text):
+        return Endless()
+    if (found := _INFINITY.fullmatch(text)) is not None:
+        return _infinite("-∞" if found[1] else "∞")
+    if (found := _MULTIPLES.match(text)) is not None:
+        factor = expression(found[1] or found[2]) or _number_in_words(found[1] or "")
+        name = Expression((("=k", 0),), frozenset("k"), "k")
+        if factor is not None and not factor.names:
+            return Family((Expression((*factor.steps, *name.steps, ("*", 0)), name.names, f"{factor.text}k"),), "k")
+    if (found := _PARITY.match(text)) is not None:
+        even = expression("2k" if found[1] else "2k+1")
+        return None if even is None else Family((even,), "k")
+    return None
+
+
+def _number_in_words(text: str) -> Expression | None:
+    words = VOCABULARY["numerals"]["small"].split()
+    word = text.strip().lower()
+    return expression(str(words.index(word))) if word in words else None
+
+
+def _based(text: str) -> Based | None:
+    found = _BASED.match(text)
+    if found is None:
+        return None
+    if found["prefix"]:
+        return Based(found["prefix"][2:].upper(), _PREFIXES[found["prefix"][1].lower()])
+    name = found["index"] or found["base"] or found["word"]
+    base = _BASES.get(name) or int(name)
+    digits = found["digits"].replace(" ", "").upper()
+    if not 2 <= base <= 36 or not digits or any(int(digit, 36) >= base for digit in digits):
+        return None
+    return Based(digits, base) if any(map(str.isdecimal, digits)) or base > 10 else None
+
+
+def _with_two_signs(text: str) -> MathObject | None:
+    text = text.replace("+/-", "±").replace("+-", "±")
+    if text.count("±") != 1:
+        return None
+    values = [expression(text.replace("±", sign).removeprefix("+").strip()) for sign in "+-"]
+    known = tuple(value for value in values if value is not None)
+    return Collection("±", known) if len(known) == 2 else None
+
+
+def _opaque(text: str) -> Opaque | None:
+    if _OPERATORS.isdisjoint(text) or _PROSE.search(text):
+        return None
+    return Opaque(re.sub(r"[ (){}]", "", text))
