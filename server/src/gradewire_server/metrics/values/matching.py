@@ -11,11 +11,8 @@ from typing import Any, Final
 from gradewire_server.metrics.values.dates import Date, DatePrecision
 from gradewire_server.metrics.values.formulas import Relation
 from gradewire_server.metrics.values.identifiers import asked_number
-<<<<<<< HEAD
-from gradewire_server.metrics.values.notations import rewritten
-=======
 from gradewire_server.metrics.values.math_matching import compare_objects
->>>>>>> 15a6c41308068cb5d75421b9be83d7903d7a2bda
+from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.numerals import SCALES
 from gradewire_server.metrics.values.ordinals import Ordinal
 from gradewire_server.metrics.values.quantities import Quantity

@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Final
 
-from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.math_values import (
     ARGUMENTS,
     POINTS,
@@ -19,6 +18,7 @@ from gradewire_server.metrics.values.math_values import (
     close,
     value_of,
 )
+from gradewire_server.metrics.values.tokens import VOCABULARY
 
 _MAX_TOKENS: Final = 160
 _MAX_DEPTH: Final = 24

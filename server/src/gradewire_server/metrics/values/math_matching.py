@@ -1,8 +1,8 @@
 """Compare the mathematical object in an answer with a reference that is one: a set, an interval, a matrix, a formula."""
 
 import re
-from fractions import Fraction
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -18,7 +18,6 @@ from gradewire_server.metrics.values.math_objects import (
     Family,
     MathObject,
     Matrix,
-    Opaque,
     RealSet,
     Relation,
     Style,

@@ -53,16 +53,13 @@ class Kind(StrEnum):
     """A chemical name with the marks of an isomer: "2-butanol", "carbon-14"."""
     EXPRESSION = "expression"
     LIST = "list"
-<<<<<<< HEAD
     VERDICT = "verdict"
     """Yes or no."""
     RATIO = "ratio"
     """A ratio or a score: "3:2"."""
-=======
     INTERVAL = "interval"
     """A set of real numbers: "(2, 5]", "x > 3", "no solution"."""
     MATRIX = "matrix"
->>>>>>> 15a6c41308068cb5d75421b9be83d7903d7a2bda
 
 
 class Outcome(StrEnum):
