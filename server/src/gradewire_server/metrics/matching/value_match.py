@@ -124,12 +124,12 @@ def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
         written = rewritten(question, reference)
         special = compare_special(question, written, said)
         if special is not None:
-            matches.append(ValueMatch((special,)))
+            matches.append(ValueMatch((special,), settled=True))
         else:
-            compared.append(written)
             matches.append(matcher.match(written))
         wanted += matches[-1].wanted
-    if len(compared) == len(matches) and _means_another(matcher, question, said, compared):
+        compared.append(written)
+    if not any(match.settled for match in matches) and _means_another(matcher, question, said, compared):
         matches = [match.contradicting() for match in matches]
     return matches, len(matches) < len(item.references)
 

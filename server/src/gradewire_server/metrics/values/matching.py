@@ -300,6 +300,7 @@ class ValueMatch:
     outcomes: tuple[tuple[Kind, Outcome], ...] = ()
     coarser: int = 0
     extra: int = 0
+    settled: bool = False
 
     @property
     def wanted(self) -> int:
@@ -400,7 +401,7 @@ class ValueMatcher:
     def match(self, reference: str) -> ValueMatch:
         """Compare the answer with a reference's first MAX_WANTED values."""
         if (found := compare_objects(self._question, reference, self._answer)) is not None:
-            return ValueMatch((found,))
+            return ValueMatch((found,), settled=True)
         ordered = ordered_list(plain(reference), self._question[:MAX_QUESTION])
         if ordered is not None:
             kept = in_order(ordered, plain(self._answer))
