@@ -25,6 +25,8 @@ from gradewire_server.metrics.values.math_reading import as_family, as_real_set
 from gradewire_server.metrics.values.math_values import close
 
 _MAX_DEPTH: Final = 6
+_CONSTANTS: Final = frozenset("cKkDA")
+"""Further names of a constant of integration "C"."""
 _UNITS: Final = ("i", "j", "k")
 
 _LOWEST: Final = re.compile(
@@ -50,7 +52,9 @@ def same(reference: MathObject, answer: MathObject, style: Style, depth: int = 0
         return False
     match reference, answer:
         case Expression(), Expression():
-            return _with_imaginary(answer).equals(_with_imaginary(reference), exact=style.exact)
+            return _expressions(reference, answer, style)
+        case Expression(), Relation(sign="="):
+            return answer.left.equals(answer.right) and same(reference, answer.right, style, depth + 1)
         case (RealSet(), RealSet()) | (Family(), Family()) | (Relation(), Relation()):
             return bool(answer.equals(reference))  # type: ignore[arg-type]
         case Assignment(), Assignment():
@@ -95,6 +99,14 @@ def _mixed(reference: MathObject, answer: MathObject, style: Style, depth: int) 
 
 def _points(found: MathObject) -> RealSet | None:
     return found.as_points if isinstance(found, Collection) else None
+
+
+def _expressions(reference: Expression, answer: Expression, style: Style) -> bool:
+    reference, answer = _with_imaginary(reference), _with_imaginary(answer)
+    constants = answer.names - reference.names
+    if reference.names - answer.names == {"C"} and len(constants) == 1 and constants <= _CONSTANTS:
+        answer = answer.renamed(next(iter(constants)), "C")
+    return answer.equals(reference, exact=style.exact)
 
 
 def _with_imaginary(found: Expression) -> Expression:

@@ -135,6 +135,11 @@ class Expression:
             return endless and abs(ours - theirs) <= Fraction(2 if dots else 1, 2 * 10**self.places) * _ABOVE_ONE
         return False
 
+    def times(self, other: "Expression") -> "Expression":
+        """Return the product of two expressions."""
+        steps = (*self.steps, *other.steps, ("*", 0))
+        return Expression(steps, self.names | other.names, f"({self.text})*({other.text})")
+
     def difference(self, other: "Expression") -> "Expression":
         """Return the difference of two expressions."""
         steps = (*self.steps, *other.steps, ("-", 0))

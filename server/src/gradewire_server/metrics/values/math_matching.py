@@ -58,6 +58,9 @@ _LATEX: Final = re.compile(r"\\(?:[dt]?frac|sqrt|[dt]?binom|overline|sin|cos|tan
 _MATHEMATICAL: Final = re.compile(r"\^|sqrt|root\(|binom|mix\(|overline|[!*+π]|(?<![a-z])(?:sin|cos|tan|ln|log|exp)(?![a-z])")
 _ONLY_NAMES: Final = re.compile(r"[^\W\d_]{1,4}(?:[-/][^\W\d_]{1,4})*\+?")
 _UNIT_BEHIND: Final = re.compile(r"(?<=[\d)}]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z")
+_ABOUT: Final = re.compile(r"\s*(?:about|approximately|roughly|around|≈|~|\\approx)", re.IGNORECASE)
+_SPANISH: Final = re.compile(r"[¿ñ]|\b(?:solucion(?:es)?|soluciones|resuelve|halla|encuentra|calcula|los|las|soluzioni|risolvi)\b", re.IGNORECASE)
+_ONE_LETTER: Final = re.compile(r"(?<=[\w)}$]) ([yeou]) (?=[-−+($\\\d]|[a-z](?:_?\d)? ?=)")
 _AMBIGUOUS: Final = frozenset({"none", "infinite", "all numbers", "any number"})
 _UNITS: Final = frozenset(_WORDS["units"].split())
 _HEDGE: Final = re.compile(r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)")
@@ -91,33 +94,61 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
     """
     if len(reference) > _MAX_REFERENCE:
         return None
+    reference = _with_and(question, reference)
     wanted = _reference(question, reference)
     if wanted is None:
         return _hedged(reference, answer)
     kind = _KINDS.get(type(wanted), Kind.EXPRESSION)
-    style = style_of(question)
     if isinstance(wanted, Expression) and wanted.single and (hedged := _hedged(reference, answer)) is not None:
         return hedged
-    factorial = "!" in reference
-    plain = isinstance(wanted, Expression) and not _is_mathematical(reference, wanted, question)
     found = False
-    for claim, denied in islice(_claims(answer), _MAX_CLAIMS):
-        exclaimed = not factorial and claim.endswith("!")
-        if exclaimed:
-            claim = claim.rstrip(" !")
-        said = _digits(claim, wanted, style) or _uncertain(claim, wanted) or _said(claim)
-        if said is None or (plain and not _replaces_number(claim, wanted, said, exclaimed=exclaimed)):
+    for claim, denied in islice(_claims(_with_and(question, answer)), _MAX_CLAIMS):
+        outcome = _outcome(question, reference, wanted, claim)
+        if outcome is None:
             continue
-        if denied:
-            return kind, Outcome.CONTRADICTED
-        if same(wanted, said, style) and not _other_unit(reference, claim, said) and not forbidden_form(question, wanted, said, claim):
-            return kind, Outcome.FOUND
+        if outcome is Outcome.FOUND or denied:
+            return kind, Outcome.CONTRADICTED if denied else outcome
         found = True
-        if not isinstance(said, Expression):
+        if not isinstance(_said(claim), Expression):
             break
-    if plain:
+    if isinstance(wanted, Expression) and not _is_mathematical(reference, wanted):
         return (kind, Outcome.CONTRADICTED) if found and _is_sure(answer) else None
     return kind, Outcome.CONTRADICTED if found else Outcome.MISSING
+
+
+def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> Outcome | None:
+    """Return FOUND or CONTRADICTED for a claim, or None if it is no object that can be compared."""
+    style = style_of(question)
+    plain = isinstance(wanted, Expression) and not _is_mathematical(reference, wanted)
+    outcome = None
+    # "24!" may be an exclamation, unless the reference is a factorial.
+    exclaimed = claim.endswith("!") and "!" not in reference
+    for text in (claim, claim.rstrip(" !")) if exclaimed else (claim,):
+        said = _digits(text, wanted, style) or _uncertain(text, wanted) or _said(text)
+        if said is None or (plain and not _replaces_number(text, wanted, said, exclaimed=exclaimed)):
+            continue
+        if _are_same(reference, wanted, text, said, style) and not forbidden_form(question, wanted, said, text):
+            return Outcome.FOUND
+        outcome = Outcome.CONTRADICTED
+    return outcome
+
+
+def _are_same(reference: str, wanted: MathObject, claim: str, said: MathObject, style: Style) -> bool:
+    """Return True if a claim equals the reference; a unit may be missing on one side, but must not differ."""
+    theirs, ours = (_unit(notation(text) or "") for text in (reference, claim))
+    if same(wanted, said, style):
+        return not (theirs and ours) or re.sub(r"[ ()]", "", theirs) == re.sub(r"[ ()]", "", ours)
+    if bool(theirs) == bool(ours):
+        return False
+    bare = [read_object((notation(text) or "").removesuffix(unit)) for text, unit in ((reference, theirs), (claim, ours))]
+    return bare[0] is not None and bare[1] is not None and same(bare[0], bare[1], style)
+
+
+def _with_and(question: str, answer: str) -> str:
+    """Return an answer with "and" and "or" in place of the one-letter words of Spanish and Italian."""
+    if not _SPANISH.search(question) and not _SPANISH.search(answer[:_MAX_REFERENCE]):
+        return answer
+    return _ONE_LETTER.sub(lambda found: " or " if found[1] in "ou" else " and ", answer)
 
 
 def _hedged(reference: str, answer: str) -> tuple[Kind, Outcome] | None:
@@ -148,11 +179,14 @@ def style_of(question: str) -> Style:
 def _reference(question: str, reference: str) -> MathObject | None:
     """Return the object that a reference is as a whole, or None for a plain text, an amount or a name."""
     text = _LEAD.sub("", reference.strip())
-    if text.lower().strip(" .") in _AMBIGUOUS:
+    if text.lower().strip(" .") in _AMBIGUOUS or _ABOUT.match(reference):
         return None
     if _GROUPED.fullmatch(text) and _MONEY.search(question):
         return None
     if _PLACE.search(question) and "\\" not in text:
+        return None
+    written = notation(text) or ""
+    if (unit := _unit(written)) and _is_plain(written.removesuffix(unit)):
         return None
     found = _read(text)
     match found:
@@ -174,8 +208,7 @@ def _read(text: str) -> MathObject | None:
         return read_object(written[: -len(unit)])
     found = read_object(written)
     if found is None and (unit := _unit(written)):
-        found = read_object(written[: -len(unit)])
-        return found if isinstance(found, Collection) else None
+        return read_object(written[: -len(unit)])
     return found
 
 
@@ -183,14 +216,6 @@ def _unit(written: str) -> str:
     """Return the unit at the end of a text in plain notation, or ""."""
     found = _UNIT_BEHIND.search(written)
     return found[0] if found and re.split(r"[\^/*]", found[0].strip())[0] in _UNITS else ""
-
-
-def _other_unit(reference: str, claim: str, said: MathObject) -> bool:
-    """Return True if two measurements "12.4 ± 0.2 cm" have different units."""
-    if not isinstance(said, Collection) or said.opener != "±":
-        return False
-    theirs, ours = (re.sub(r"[ ()]", "", _unit(notation(text) or "")) for text in (reference, claim))
-    return bool(theirs and ours and theirs != ours)
 
 
 def _said(claim: str) -> MathObject | None:
@@ -231,13 +256,21 @@ def _is_expression(text: str, found: Expression, question: str) -> bool:
         return True
     if not found.names:
         return "°" not in written and "%" not in written and not re.fullmatch(r"\d+(?:-\d+)+|\d+/\d+/\d+", written)
-    if found.text.isalpha() or _ONLY_NAMES.fullmatch(written):
-        return bool(_FORMULA_ASKED.search(question)) and len(found.names) > 1 and not found.text.isalpha()
+    if _is_product_of_names(found) or _ONLY_NAMES.fullmatch(written):
+        return bool(_FORMULA_ASKED.search(question)) and len(found.names) > 1 and not _is_product_of_names(found)
     if _is_amount(found.text) or text.count("$") % 2:
         return False
     return bool(_MATHEMATICAL.search(written) or _LATEX.search(text) or _FORMULA_ASKED.search(question)) or (
         bool(re.search(r"\d ?[a-z](?![a-z])|[a-z] [-/+] [\da-z]|\([a-z\d]", written))
     )
+
+
+def _is_plain(written: str) -> bool:
+    return (_PLAIN.fullmatch(written.strip()) or _SCIENTIFIC.fullmatch(written.strip())) is not None
+
+
+def _is_product_of_names(found: Expression) -> bool:
+    return all(name[0] == "=" or name == "*" for name, _ in found.steps)
 
 
 def _is_amount(written: str) -> bool:
@@ -250,7 +283,7 @@ def _is_amount(written: str) -> bool:
     return bool(names[0]) and all(name in _UNITS for name in names if name)
 
 
-def _is_mathematical(reference: str, wanted: Expression, question: str) -> bool:
+def _is_mathematical(reference: str, wanted: Expression) -> bool:
     """Return True unless a reference is a plain number, fraction or power of ten."""
     if wanted.names or wanted.infinite or ("i", 0) in wanted.steps:
         return True
@@ -258,7 +291,7 @@ def _is_mathematical(reference: str, wanted: Expression, question: str) -> bool:
     if _SCIENTIFIC.fullmatch(written):
         return False
     if _PLAIN.fullmatch(written):
-        return bool(_LATEX.search(reference)) or (bool(wanted.single) and _is_extreme(wanted) and not question.isspace())
+        return bool(_LATEX.search(reference)) or (wanted.single and _is_extreme(wanted))
     return True
 
 
@@ -321,7 +354,8 @@ def _claims(answer: str) -> Iterator[tuple[str, bool]]:
 
 def _tails(sentence: str) -> Iterator[str]:
     """Yield the ends of a sentence behind words such as "is" or "at", the longest first."""
-    sentence = sentence.strip(" .!")
+    sentence = sentence.strip()
+    sentence = sentence if sentence.endswith(("...", "!")) else sentence.rstrip(" .")
     pieces = _DERIVED.split(sentence)
     if len(pieces) > 1:
         yield pieces[-1]

@@ -56,6 +56,7 @@ def notation(text: str) -> str | None:
         return None
     text = _DECIMAL_COMMA.sub(".", _GROUPED_COMMA.sub(",", _GROUPED_BLANK.sub("", text)))
     text = _DOLLARS.sub(" ", _MARKDOWN.sub(lambda mark: f" {mark[1] or ''} ", text))
+    text = text.replace("...", "…").replace("+/-", "±").replace("+-", "±")
     text = _DIFFERENCE.sub("∖", _plain_signs(text))
     if not _WITH_LATEX.isdisjoint(text):
         try:

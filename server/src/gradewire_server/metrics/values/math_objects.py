@@ -8,9 +8,16 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from gradewire_server.metrics.values.math_expressions import Expression
-from gradewire_server.metrics.values.math_values import Number, close
+from gradewire_server.metrics.values.math_values import Number, Step, close, value_of
 
 _LEAST_POINTS: Final = 3
+_POINTS: Final = 3
+_STARTS: Final = (0.9 + 0.4j, -1.1 + 0.3j, 3.1 - 0.7j, -4.2 - 0.6j)
+_MAX_STEPS: Final = 24
+_ROOT: Final = 1e-11
+_ZERO: Final = 1e-6
+_COMPLEX: Final[tuple[Step, ...]] = (("i", 0), ("number", 0), ("*", 0), ("+", 0))
+"""Steps that add 0·i, so that complex values are allowed."""
 _FEW: Final = range(-6, 7)
 _MANY: Final = range(-40, 41)
 _MAX_BRANCHES: Final = 6
@@ -246,10 +253,50 @@ class Relation:
         pairs = [(a, b) for a, b in zip(self._values, reference._values, strict=True) if a is not None and b]  # noqa: SLF001
         if len(pairs) < _LEAST_POINTS:
             return False
+        if self.sign == "=" and len(self.names) > 1 and self._contains(reference) and reference._contains(self):  # noqa: SLF001
+            return True
         factor = pairs[0][0] / pairs[0][1]
         if not factor or (self.sign in "<≤" and (isinstance(factor, complex) or factor < 0)):
             return False
         return all(close(a, factor * b) for a, b in pairs)
+
+
+    def _contains(self, other: "Relation") -> bool:
+        """Return True if solutions of another equation, found by the secant method, solve this one."""
+        name = max(self.names)
+        ours, theirs = self.left.difference(self.right).steps, other.left.difference(other.right).steps
+        found = 0
+        for point in range(_POINTS):
+            for start in _STARTS:
+                root = _root(theirs, name, point, start)
+                if root is None:
+                    continue
+                value, scale = _at(ours, name, root, point), _at(ours, name, root + 1, point)
+                if value is None or scale is None or abs(value) > _ZERO * (abs(scale) + abs(root) + 1):
+                    return False
+                found += 1
+        return found >= _LEAST_POINTS
+
+
+def _at(steps: Sequence[Step], name: str, number: complex, point: int) -> complex | None:
+    value = value_of([("value", number) if step == (f"={name}", 0) else step for step in [*steps, *_COMPLEX]], point)
+    return None if value is None else complex(value)
+
+
+def _root(steps: Sequence[Step], name: str, point: int, start: complex) -> complex | None:
+    """Return a root of a function in one variable by the secant method, or None."""
+    before, now = start, start + 0.5
+    first, second = _at(steps, name, before, point), _at(steps, name, now, point)
+    for _ in range(_MAX_STEPS):
+        if first is None or second is None:
+            return None
+        if abs(second) < _ROOT:
+            return now
+        if first == second:
+            return None
+        before, now = now, now - second * (now - before) / (second - first)
+        first, second = second, _at(steps, name, now, point)
+    return None
 
 
 @dataclass(frozen=True)

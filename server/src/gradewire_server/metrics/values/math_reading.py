@@ -67,6 +67,7 @@ _BASES: Final = {
 }  # fmt: skip
 _PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
 _OPERATORS: Final = frozenset("∑∏∫")
+_SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(matrix\[[^\[\]]*\])")
 _DIAGONAL: Final = re.compile(r"diag ?\(([^()]{1,80}(?:,[^()]{1,80}){1,7})\)")
 _SPACED: Final = re.compile(r"-?[\w.()/π√^*]+(?: +-?[\w.()/π√^*]+)+")
 _DECIMAL_COMMA: Final = re.compile(r"(?<=\d),(?=\d)")
@@ -133,6 +134,7 @@ class _Reader:
     def _ways(self) -> Iterator[Callable[[str], MathObject | None]]:
         yield _phrase
         yield _based
+        yield self._exception
         yield self._sentence
         yield self._qualified
         yield self._builder
@@ -180,6 +182,8 @@ class _Reader:
 
     def _matrix(self, text: str) -> MathObject | None:
         inner = text
+        if (scaled := _SCALED.fullmatch(text)) is not None:
+            return self._scaled(scaled[1], scaled[2])
         while inner.startswith("(matrix[") and inner.endswith("])"):
             inner = inner[1:-1]
         rows: list[list[str]]
@@ -201,9 +205,13 @@ class _Reader:
             return None
         return Matrix(tuple(tuple(cell for cell in row if cell is not None) for row in cells))
 
+    def _scaled(self, factor: str, matrix: str) -> Matrix | None:
+        number, found = expression(factor), self._matrix(matrix)
+        if number is None or not isinstance(found, Matrix):
+            return None
+        return Matrix(tuple(tuple(number.times(cell) for cell in row) for row in found.rows))
+
     def _union(self, text: str) -> MathObject | None:
-        if (without := _WITHOUT.match(text)) is not None:
-            return self._all_but(without[1])
         parts = top_level(text, _UNION)
         if len(parts) > 1:
             return self._joined([self.read(part) for part in parts])
@@ -213,8 +221,11 @@ class _Reader:
             return first.intersection(second) if first is not None and second is not None else None
         return None
 
-    def _all_but(self, excluded: str) -> RealSet | None:
-        found = self.read(excluded)
+    def _exception(self, text: str) -> RealSet | None:
+        """Read "all real numbers except 1 and 2", or the same with a sign for the difference of sets."""
+        without = _WITHOUT.match(text)
+        found = self.read(without[1]) if without is not None else None
+        found = found.value if isinstance(found, Assignment) else found
         members = found.members if isinstance(found, Collection) else (found,)
         points = [member.value if isinstance(member, Assignment) else member for member in members]
         ends: list[Expression] = [point for point in points if isinstance(point, Expression) and not point.infinite]
@@ -257,8 +268,12 @@ class _Reader:
         return in_row(known)
 
     def _relation(self, text: str) -> MathObject | None:
-        """Read an assignment, an equation, an inequality or a chain of them."""
+        """Read an assignment, an equation, an inequality or a chain of them; leave out what is about equal."""
+        whole = text
+        text = text.partition("≈")[0].strip() or text.removeprefix("≈")
         found = list(_SIGNS.finditer(text))
+        if not found and (value := expression(text)) is not None:
+            return value if "≈" in whole else None
         if not found or len(found) > _MAX_MEMBERS:
             return None
         sides = top_level(text, _SIGNS)
@@ -328,7 +343,7 @@ def _member(reader: _Reader, text: str) -> MathObject | None:
 def _is_spaced(inside: str) -> bool:
     rows = inside.split(";")
     return all(_SPACED.fullmatch(row.strip()) for row in rows) or (
-        len(rows) > 1 and all(re.fullmatch(r"[^,;\[\]]+(?:,[^,;\[\]]+)*", row) for row in rows) and "," in inside
+        len(rows) > 1 and inside.count(",") >= len(rows) and len({row.count(",") for row in rows}) == 1
     )
 
 
@@ -463,7 +478,7 @@ _DEFINED: Final = re.compile(
     r"[A-Za-z\u0391-\u03c9]'{0,3}(?:\^\(-?\w{1,3}\))?(?:_\(?\w{1,6}\)?)?(?:\^\(-?\w{1,3}\))? ?\([^()=]{1,40}\)"
     r"|\(?\(?d\w?\)?/\(?d\w\)?\)?(?: ?\w)?|\(\(d\w?\)/\(d\w\)\)|[A-Za-z]'{1,3}"
 )
-_TITLE: Final = re.compile(r"[^\W\d_]+(?: [^\W\d_]+){0,2}")
+_TITLE: Final = re.compile(r"(?!.*\b(?:except|without|than|unless)\b)[^\W\d_]+(?: [^\W\d_]+){0,2}")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _PROSE: Final = re.compile(r"[^\W\d_]{4,}")
 
@@ -528,7 +543,6 @@ def _based(text: str) -> Based | None:
 
 
 def _with_two_signs(text: str) -> MathObject | None:
-    text = text.replace("+/-", "±").replace("+-", "±")
     if text.count("±") != 1:
         return None
     values = [expression(text.replace("±", sign).removeprefix("+").strip()) for sign in "+-"]

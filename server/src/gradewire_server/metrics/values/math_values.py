@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 from zlib import crc32
 
 Number: TypeAlias = Fraction | float | complex
-Step: TypeAlias = tuple[str, Fraction | int]
-"""The name of an operation, constant or variable ("=x"), and the value if the name is "number"."""
+Step: TypeAlias = tuple[str, Number | int]
+"""The name of an operation, constant or variable ("=x"), and the value if the name is "number" or "value"."""
 
 POINTS: Final = 9
 """Points at which expressions with variables are compared: four positive, two with signs, three of whole numbers."""
@@ -82,9 +82,11 @@ def value_of_name(name: str, point: int) -> Number:
     return -positive if point >= POINTS - _WHOLE_POINTS - _SIGNED_POINTS and mixed % 3 else positive
 
 
-def _do(name: str, number: Fraction | int, point: int, stack: list[Number]) -> None:
+def _do(name: str, number: Number | int, point: int, stack: list[Number]) -> None:
     if name == "number":
         stack.append(Fraction(number))
+    elif name == "value":
+        stack.append(number)
     elif name[0] == "=":
         stack.append(value_of_name(name[1:], point))
     elif name in _CONSTANTS:
