@@ -43,6 +43,7 @@ from gradewire_server.metrics.correctness.words import (
     share,
     spelling_features,
 )
+from gradewire_server.metrics.matching.value_match import vetoes_text_match
 from gradewire_server.metrics.smile.formula import PRESET_WEIGHT, SmileParameters, grade
 from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
@@ -266,6 +267,7 @@ def features(inputs: CorrectnessInputs) -> NDArray[np.float64]:
         **values.features(),
         **_no_amount(references[0], answer),
         "claim_unclear": float(inputs.unclear),
+        "value_veto": float(vetoes_text_match(inputs.item)),
         "reference_names": share(any(map(str.isupper, reference.raw)) for reference in references),
     }
     return np.array([found[name] for name in _NAMES], dtype=np.float64)

@@ -16,6 +16,7 @@ from gradewire_server.metrics.correctness.metric import Correctness, Correctness
 from gradewire_server.metrics.judged.auto_fit import EXACT, JUDGED, VERSION, AutoFit, AutoParameters, Band, find_fit
 from gradewire_server.metrics.judged.prompt import check_judged
 from gradewire_server.metrics.matching.exact_match import ExactMatch
+from gradewire_server.metrics.matching.value_match import vetoes_text_match
 
 _RANGE: Final = 2.0**64
 
@@ -76,7 +77,7 @@ class Auto:
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {found}"))
         fit, band = found[0], found[0].band(parameters)
         matched = yield from _EXACT_MATCH.score(item, ExactMatch.parameters_type(), NO_MODEL)
-        if matched.correct and is_literal(item.prediction, item.references):
+        if matched.correct and is_literal(item.prediction, item.references) and not vetoes_text_match(item):
             cheap = _Cheap("exact_match", matched, EXACT)
         else:
             own = CorrectnessParameters(parameters.model, CONFIDENCE_OF_FITS)

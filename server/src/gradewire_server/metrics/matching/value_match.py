@@ -16,6 +16,8 @@ from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.common import AnswerParameters, FailureError, TextMetric, cut_warning, final_answer_of
 from gradewire_server.metrics.correctness.results import result_conflict
 from gradewire_server.metrics.correctness.value_readings import value_doubts
+from gradewire_server.metrics.matching.containment import EasyMatch, LexicalMatch
+from gradewire_server.metrics.matching.exact_match import ExactMatch
 from gradewire_server.metrics.values.identifiers import identifier_conflict
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.notations import rewritten
@@ -27,7 +29,8 @@ from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
 _MAX_REFERENCES: Final = 64
 _MAX_WANTED: Final = 128
 """Once the compared references contain this many values, further references are skipped."""
-_MARKED: Final = frozenset({"boxed", "tagged", "json", "phrase"})
+_TEXT_METRICS: Final = (ExactMatch(), EasyMatch(), LexicalMatch())
+_MARKED: Final = frozenset({"boxed", "tagged", "json", "phrase", "correction"})
 _CLEAR: Final = 0.8
 """Minimum confidence in a final answer, from which on values elsewhere in the prediction do not count."""
 _EXCLAMATION: Final = re.compile(r"(\d)!(?=\s|$)")
@@ -96,6 +99,27 @@ class ValueMatchMetric(TextMetric[AnswerParameters]):
                 kinds={kind.value: outcome.value for kind, outcome in match.kinds.items()},
             ),
         )
+
+
+def vetoes_text_match(item: Item) -> bool:
+    """Return True if references match the prediction's text, but the prediction contradicts a value of each of them.
+
+    The matches of exact_match, easy_match and lexical_match ignore signs, points, brackets and case: "-5" and "5".
+    """
+    if is_same_text(item.prediction, item.references):
+        return False
+    by_text = [any(each) for each in zip(*(metric.matches(item) for metric in _TEXT_METRICS), strict=True)]
+    if not any(by_text):
+        return False
+    matches, _ = _matches(item)
+    compared = [match for match, same in zip(matches, by_text, strict=False) if same]
+    return bool(compared) and all(match.contradicted for match in compared)
+
+
+def is_same_text(prediction: str, references: Sequence[str]) -> bool:
+    """Return True if a prediction is a reference word for word, apart from surrounding blanks and case."""
+    said = prediction.strip().casefold()
+    return any(said == reference.strip().casefold() for reference in references)
 
 
 def _best(matches: Sequence[ValueMatch], named: Sequence[int]) -> int:

@@ -77,6 +77,7 @@ MAX_WANTED: Final = 16
 
 _NO_NOUNS: Final = frozenset({"is", "was", "has", "does", "as", "this", "others", "its", "his", "us", "times"})
 _PEOPLE: Final = frozenset({"women", "men", "people", "children", "persons"})
+_INDIAN: Final = re.compile(r"(?<![\d,])\d{1,2}(?:,\d{2}){1,4},\d{3}(?![\d,])")
 _PARTED: Final = re.compile(r"(?<![\d.,]\d{3})(?<=\d), (?=\d{3}(?!\d))")
 _WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
@@ -400,7 +401,9 @@ class ValueMatcher:
 
     def match(self, reference: str) -> ValueMatch:
         """Compare the answer with a reference's first MAX_WANTED values."""
-        if (found := compare_objects(self._question, reference, self._answer)) is not None:
+        found = _INDIAN.search(reference) is None and compare_objects(self._question, reference, self._answer)
+        # A number that is not there as a formula may be there in words.
+        if found and (found != (Kind.EXPRESSION, Outcome.MISSING) or not self.wanted(reference)):
             return ValueMatch((found,), settled=True)
         ordered = ordered_list(plain(reference), self._question[:MAX_QUESTION])
         if ordered is not None:
