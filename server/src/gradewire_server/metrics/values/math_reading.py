@@ -162,7 +162,7 @@ class _Reader:
         """Read a family of values for all whole numbers, or drop "for all x"."""
         if (found := _WHOLE.search(text)) is not None:
             parameter = next((group for group in found.groups() if group), "")
-            rest = (text[: found.start()] + " " + text[found.end() :]).strip(" ,;()")
+            rest = (text[: found.start()] + " " + text[found.end() :]).strip(" ,;")
             family = as_family(self.read(rest), parameter, natural="ℕ" in found[0])
             if family is not None:
                 return family
@@ -270,7 +270,9 @@ class _Reader:
     def _relation(self, text: str) -> MathObject | None:
         """Read an assignment, an equation, an inequality or a chain of them; leave out what is about equal."""
         whole = text
-        text = text.partition("≈")[0].strip() or text.removeprefix("≈")
+        before, about, _ = text.partition("≈")
+        if about:
+            text = before.strip() if before.strip() and not _is_name(before.strip()) else text.replace("≈", "=").lstrip("=")
         found = list(_SIGNS.finditer(text))
         if not found and (value := expression(text)) is not None:
             return value if "≈" in whole else None
