@@ -66,7 +66,7 @@ _ONE_LETTER: Final = re.compile(r"(?<=[\w)}$]) ([yeou]) (?=[-−+($\\\d]|[a-z](?
 _SCORES: Final = re.compile(r"\d+[-–:]\d+(?:, ?\d+[-–:]\d+)*")
 _COMPASS: Final = re.compile(r"\d ?[°′″'\"].{0,16}[NSEWO]\b")
 _FOREIGN: Final = re.compile(_WORDS["foreign"], re.IGNORECASE)
-_DECIMAL_COMMA: Final = re.compile(r"(?<=\d)(?<![(\[{]\d)(?<![(\[{]-\d),(?=\d+(?![\d,)\]}]))(?!\d{3}(?!\d))")
+_DECIMAL_COMMA: Final = re.compile(r"([\[\](){}][^\[\](){};]*[\[\](){}])|(?<=\d),(?!\d{3}(?!\d))(?=\d)")
 _AMBIGUOUS: Final = frozenset({"none", "infinite", "all numbers", "any number"})
 _UNITS: Final = frozenset(_WORDS["units"].split())
 _HEDGE: Final = re.compile(r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)")
@@ -78,6 +78,7 @@ _CONCISE: Final = re.compile(r"(?<![\w.])(\d+)\.(\d+) ?\((\d{1,2})\)")
 _CONCLUDES: Final = re.compile(_WORDS["concludes"], re.IGNORECASE)
 _REASON: Final = re.compile(r",? \b(?:since|because|as [a-z]{2,}|weil|da |car|puisque|porque|ya que|because of)\b", re.IGNORECASE)
 _REMARK: Final = re.compile(r"[,;]? \(?(?:which|where|with|i\.e\.|(?:or,? )?equivalently|about|approximately|or about|≈|or approximately)\b|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})", re.IGNORECASE)
+_CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
 _OTHERWISE: Final = re.compile(r"\b(?:otherwise|else|sonst|sinon)\b", re.IGNORECASE)
 _TINY: Final = 1e-4
 _HUGE: Final = 1e9
@@ -117,6 +118,8 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
         found = True
         if not isinstance(_said(claim), Expression):
             break
+    if isinstance(wanted, Expression) and _unit(notation(reference) or ""):
+        return None  # quantities convert and round
     if isinstance(wanted, Expression) and not _is_mathematical(reference, wanted):
         return (kind, Outcome.CONTRADICTED) if found and "." not in reference and _is_sure(answer) else None
     return kind, Outcome.CONTRADICTED if found else Outcome.MISSING
@@ -161,7 +164,7 @@ def _localized(question: str, text: str) -> str:
     """Return a text with decimal points in place of decimal commas, if the question is not in English."""
     if "," not in text or not _FOREIGN.search(question[:2_048]):
         return text
-    return _DECIMAL_COMMA.sub(".", text)
+    return _DECIMAL_COMMA.sub(lambda found: found[1] or ".", text)
 
 
 def _hedged(reference: str, answer: str) -> tuple[Kind, Outcome] | None:
@@ -237,8 +240,11 @@ def _said(claim: str) -> MathObject | None:
     """Return the object in a claim, perhaps without a remark or the words behind it."""
     if (found := _read(claim)) is not None:
         return found
-    if (remark := _REMARK.search(claim)) is not None and remark.start() and (found := _read(claim[: remark.start()])):
-        return found
+    remark = _REMARK.search(claim)
+    if remark is not None and remark.start() and _CLAIMS.search(claim, remark.end()) is None:
+        found = _read(claim[: remark.start()])
+        if found is not None:
+            return found
     bare = _TRAILING.sub("", claim)
     return _read(bare) if bare != claim else None
 
