@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from gradewire_server.metrics.values.math_equality import forbidden_form, same
-from gradewire_server.metrics.values.math_expressions import Expression
+from gradewire_server.metrics.values.math_expressions import Expression, expression
 from gradewire_server.metrics.values.math_notation import notation
 from gradewire_server.metrics.values.math_objects import (
     Assignment,
@@ -56,8 +56,8 @@ _DERIVED: Final = re.compile(r"⇒|⟹|=>|\\implies|\\Rightarrow|\\therefore|∴
 _GROUPED: Final = re.compile(r"\(\d{1,3}(?:,\d{3})+(?:\.\d+)?\)")
 _SCIENTIFIC: Final = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+| ?[*x] ?10)(?:\^\(?[-+]?\d+\)?)?|[-+]?10\^\(?[-+]?\d+\)?")
 _PLAIN: Final = re.compile(r"[-+]?\(?\(?\d[\d.,]*\)?(?:(?: ?/ ?|-)\(?\d[\d.]*\)?\)?){0,3}|mix\(\d+,\d+,\d+\)")
-_LATEX: Final = re.compile(r"\\(?:[dt]?frac|sqrt|[dt]?binom|overline|sin|cos|tan|ln|log|pi)\b")
-_MATHEMATICAL: Final = re.compile(r"\^|sqrt|root\(|binom|mix\(|overline|[!*+π]|(?<![a-z])(?:sin|cos|tan|ln|log|exp)(?![a-z])")
+_LATEX: Final = re.compile(r"\\(?:[dtc]?frac|sqrt|[dt]?binom|overline|(?:arc)?(?:sin|cos|tan)h?|sec|csc|cot|ln|log|exp|pi)\b")
+_MATHEMATICAL: Final = re.compile(r"\^|sqrt|root\(|binom|mix\(|overline|[!*+π]|(?<![a-z])(?:a?(?:rc)?(?:sin|cos|tan)h?|sec|csc|cot|ln|log|exp)(?![a-z])")
 _ONLY_NAMES: Final = re.compile(r"[^\W\d_]{1,4}(?:[-/][^\W\d_]{1,4})*\+?")
 _UNIT_BEHIND: Final = re.compile(r"(?<=[\d)}π]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z")
 _ABOUT: Final = re.compile(r"\s*(?:about|approximately|roughly|around|≈|~|\\approx)", re.IGNORECASE)
@@ -67,7 +67,8 @@ _SCORES: Final = re.compile(r"\d+[-–:]\d+(?:, ?\d+[-–:]\d+)*")
 _COMPASS: Final = re.compile(r"\d ?[°′″'\"].{0,16}[NSEWO]\b")
 _FOREIGN: Final = re.compile(_WORDS["foreign"], re.IGNORECASE)
 _DECIMAL_COMMA: Final = re.compile(r"([\[\](){}][^\[\](){};]*[\[\](){}])|(?<=\d),(?!\d{3}(?!\d))(?=\d)")
-_AMBIGUOUS: Final = frozenset({"none", "infinite", "all numbers", "any number"})
+_BOUND: Final = re.compile(r"(?:at (?:least|most)|not|more|less|fewer|greater|larger|smaller|below|above|under|over) |[<>≤≥]|\\[lg]e")
+_AMBIGUOUS: Final = frozenset({"none", "infinite", "all numbers", "any number", "empty"})
 _UNITS: Final = frozenset(_WORDS["units"].split())
 _HEDGE: Final = re.compile(r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)")
 _TRAILING: Final = re.compile(
@@ -79,6 +80,9 @@ _CONCLUDES: Final = re.compile(_WORDS["concludes"], re.IGNORECASE)
 _REASON: Final = re.compile(r",? \b(?:since|because|as [a-z]{2,}|weil|da |car|puisque|porque|ya que|because of)\b", re.IGNORECASE)
 _REMARK: Final = re.compile(r"[,;]? \(?(?:which|where|with|i\.e\.|(?:or,? )?equivalently|about|approximately|or about|≈|or approximately)\b|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})", re.IGNORECASE)
 _CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
+_IDENTITY: Final = re.compile(
+    r"(?:[A-Z] ?= ?)?(-?\d{0,4}) ?(?:I(?:_\(?[\dn]\)?)?|(?:the |an? )?(?:\d ?[*x] ?\d |\d-by-\d )?(?:identity|unit)(?: matrix)?)"
+)
 _OTHERWISE: Final = re.compile(r"\b(?:otherwise|else|sonst|sinon)\b", re.IGNORECASE)
 _TINY: Final = 1e-4
 _HUGE: Final = 1e9
@@ -118,6 +122,9 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
         found = True
         if not isinstance(_said(claim), Expression):
             break
+    written = notation(reference) or ""
+    if not found and isinstance(wanted, Expression) and _PLAIN.fullmatch(written):
+        return None  # "\\frac{1}{4}" may be "one quarter" or 25 %
     if isinstance(wanted, Expression) and _unit(notation(reference) or ""):
         return None  # quantities convert and round
     if isinstance(wanted, Expression) and not _is_mathematical(reference, wanted):
@@ -133,12 +140,13 @@ def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> O
     # "24!" may be an exclamation, unless the reference is a factorial.
     exclaimed = claim.endswith("!") and "!" not in reference
     for text in (claim, claim.rstrip(" !")) if exclaimed else (claim,):
-        said = _digits(text, wanted, style) or _uncertain(text, wanted) or _said(text)
+        said = _digits(text, wanted, style) or _uncertain(text, wanted) or _identity(text, wanted) or _said(text)
         if said is None or (plain and not _replaces_number(text, wanted, said, exclaimed=exclaimed)):
             continue
         if _are_same(reference, wanted, text, said, style) and not forbidden_form(question, wanted, said, text):
             return Outcome.FOUND
-        outcome = Outcome.CONTRADICTED
+        if not plain or not _SCIENTIFIC.fullmatch(notation(text) or ""):
+            outcome = Outcome.CONTRADICTED
     return outcome
 
 
@@ -197,7 +205,7 @@ def _reference(question: str, reference: str) -> MathObject | None:
     text = _LEAD.sub("", reference.strip())
     if text.count("$") % 2 or _SCORES.fullmatch(text) or _COMPASS.search(text):
         return None
-    if text.lower().strip(" .") in _AMBIGUOUS or _ABOUT.match(reference):
+    if text.lower().strip(" .") in _AMBIGUOUS or _BOUND.match(text) or _ABOUT.match(reference):
         return None
     if _GROUPED.fullmatch(text) and _MONEY.search(question):
         return None
@@ -212,7 +220,7 @@ def _reference(question: str, reference: str) -> MathObject | None:
             return found if _is_expression(text, found, question) else None
         case Collection(members=members):
             if any(isinstance(each, Expression) and each.names and each.text.isalpha() for each in members):
-                return found if _FORMULA_ASKED.search(question) and found.opener != "," else None
+                return found if found.opener == "{" or (_FORMULA_ASKED.search(question) and found.opener != ",") else None
             return found
         case _:
             return found
@@ -223,7 +231,7 @@ def _read(text: str) -> MathObject | None:
     if written is None:
         return None
     if "±" in written and (unit := _unit(written)):
-        return read_object(written[: -len(unit)])
+        return read_object(written[: -len(unit)].replace(f"{unit} ±", " ±"))
     found = read_object(written)
     if found is None and (unit := _unit(written)):
         return read_object(written[: -len(unit)])
@@ -249,6 +257,16 @@ def _said(claim: str) -> MathObject | None:
     return _read(bare) if bare != claim else None
 
 
+def _identity(claim: str, wanted: MathObject) -> Matrix | None:
+    """Return the identity matrix, or a multiple, in the size of the reference."""
+    found = _IDENTITY.fullmatch((notation(claim) or "").strip(" .")) if isinstance(wanted, Matrix) else None
+    if found is None or not isinstance(wanted, Matrix):
+        return None
+    factor, size = found[1] or "1", range(len(wanted.rows))
+    cells = [[expression(factor if row == column else "0") for column in size] for row in size]
+    return Matrix(tuple(tuple(cell for cell in row if cell is not None) for row in cells))
+
+
 def _uncertain(claim: str, wanted: MathObject) -> MathObject | None:
     """Return both ends of "9.79(3)", which is 9.79 ± 0.03, if the reference has two such ends."""
     found = _CONCISE.search(claim) if isinstance(wanted, Collection) and wanted.opener == "±" else None
@@ -260,9 +278,11 @@ def _uncertain(claim: str, wanted: MathObject) -> MathObject | None:
 
 def _digits(claim: str, wanted: MathObject, style: Style) -> Based | None:
     """Return a number without its base if the question names the base of the reference."""
-    if not isinstance(wanted, Based) or style.base != wanted.base:
+    if not isinstance(wanted, Based) or style.base not in {0, wanted.base}:
         return None
     digits = (notation(claim) or "").replace(" ", "").upper()
+    if not style.base and not any(map(str.isalpha, digits)):
+        return None
     return Based(digits, wanted.base) if 0 < len(digits) <= 64 and _fits(digits, wanted.base) else None
 
 
@@ -332,7 +352,7 @@ def _replaces_number(claim: str, wanted: Expression, said: MathObject, *, exclai
     if not isinstance(said, Expression) or said.names or (said.single and not exclaimed and not _is_extreme(wanted)):
         return False
     written = notation(claim) or ""
-    if "°" in written or _SCIENTIFIC.fullmatch(written):
+    if "°" in written:
         return False
     return exclaimed or said.single or "\\" in claim or _MATHEMATICAL.search(written) is not None or not wanted.single
 
