@@ -35,6 +35,7 @@ _LOWEST: Final = re.compile(
     re.IGNORECASE,
 )
 _FACTOR: Final = re.compile(r"(?:^|[.,:;] |\b(?:and|then|please|completely|fully) )factor(?:i[sz]e)?\b|factored form|in factors|faktorisiere|factorise[rz]|factoriza|因式分解", re.IGNORECASE)
+_COMPLETELY: Final = re.compile(r"\b(?:completely|fully|as far as possible|vollständig)\b", re.IGNORECASE)
 _EXPAND: Final = re.compile(r"\bexpand|multiply out|expanded form|ausmultipl|développe|desarrolla|expande", re.IGNORECASE)
 _SIMPLE_FRACTION: Final = re.compile(r"-?\(*(\d{1,18})\)?/\(?(\d{1,18})\)*")
 _WHOLE_FRACTION: Final = re.compile(r"\(\((\w+)\)/\((\w+)\)\)")
@@ -87,6 +88,10 @@ def _mixed(reference: MathObject, answer: MathObject, style: Style, depth: int) 
         case (RealSet(), Collection()) | (Collection(), RealSet()):
             ours, theirs = (as_real_set(each, brackets=not style.point) or _points(each) for each in (answer, reference))
             return ours is not None and theirs is not None and ours.equals(theirs)
+        case (Expression(), Collection() | Matrix()) if reference.names and reference.names <= set(_UNITS):
+            ours = _entries(answer)
+            theirs = None if ours is None else _components(reference, len(ours))
+            return ours is not None and theirs is not None and _in_order(theirs, ours, style, depth)
         case Expression(), Collection():
             return bool(answer.members) and all(same(reference, each, style, depth + 1) for each in answer.members)
         case (Endless(), Endless()) | (Endless(), Expression(infinite=1)) | (Expression(infinite=1), Endless()):
@@ -159,6 +164,8 @@ def _collections(reference: Collection, answer: Collection, style: Style, depth:
             return second.equals(first)
     if style.direction and (theirs_ := _entries(reference)) and (ours_ := _entries(answer)):
         return len(theirs_) == len(ours_) and _are_parallel(theirs_, ours_)
+    if reference.opener == "{" and answer.opener == "[" and len(answer.members) == 2:
+        return False
     if reference.opener in "(⟨":
         return answer.opener not in "{±" and _in_order(reference.members, answer.members, style, depth)
     if style.ordered and reference.opener in ",[":
@@ -249,7 +256,9 @@ def forbidden_form(question: str, reference: MathObject, answer: MathObject, cla
     if _LOWEST.search(question) and (fraction := _SIMPLE_FRACTION.fullmatch(ours.text)) is not None:
         return gcd(int(fraction[1]), int(fraction[2])) > 1
     if _FACTOR.search(question) and not _is_sum(theirs.text):
-        return _is_sum(ours.text)
+        return _is_sum(ours.text) or (
+            _COMPLETELY.search(question) is not None and _factors(ours.text) < _factors(theirs.text)
+        )
     if _EXPAND.search(question) and not _has_product(theirs.text):
         return _has_product(ours.text)
     return _RESTATES.search(question) is not None and _restates(question, claim, ours, theirs)
@@ -262,6 +271,17 @@ def _is_sum(text: str) -> bool:
         if sign in "+-" and not depth and at and text[at - 1] not in "*/^(":
             return True
     return False
+
+
+def _factors(text: str) -> int:
+    """Return the number of factors in brackets, with their powers in digits."""
+    found = depth = 0
+    for at, sign in enumerate(text):
+        found += sign == "(" and not depth and text[at - 1 : at] != "^"
+        depth += (sign == "(") - (sign == ")")
+        power = re.match(r"\)\^\(?(\d)", text[at : at + 4]) if not depth and sign == ")" else None
+        found += int(power[1]) - 1 if power else 0
+    return found
 
 
 def _has_product(text: str) -> bool:

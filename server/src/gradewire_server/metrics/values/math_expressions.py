@@ -27,7 +27,8 @@ _MAX_DIGITS: Final = 400
 _FULL_DIGITS: Final = 4
 """Significant digits that a decimal needs to stand for an exact value."""
 _LEAST_PLACES: Final = 2
-"""Decimal places of a reference that longer decimals may round to."""
+_LEAST_DIGITS: Final = 3
+"""Decimal places, or significant digits, of a reference that longer decimals may round to."""
 
 _TOKEN: Final = re.compile(
     r"(?P<number>\d*\.\d*(?:\(\d+\)|overline\(\d+\))"
@@ -125,7 +126,8 @@ class Expression:
         """Return True if a decimal rounds to the other value with enough digits."""
         if isinstance(ours, complex) or isinstance(theirs, complex):
             return False
-        if reference.places is not None and reference.places >= _LEAST_PLACES and self.places != reference.places:
+        enough = reference.places is not None and (reference.places >= _LEAST_PLACES or reference.digits >= _LEAST_DIGITS)
+        if reference.places and enough and self.places != reference.places:
             more = self.places is None or self.places > reference.places
             return more and abs(ours - theirs) <= Fraction(1, 2 * 10**reference.places) * _ABOVE_ONE
         if self.places is not None and self.digits >= _FULL_DIGITS and not reference.single:

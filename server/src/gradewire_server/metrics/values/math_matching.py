@@ -7,9 +7,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from gradewire_proto.final_answer import find_final_answer
 from gradewire_server.metrics.values.math_equality import forbidden_form, same
-from gradewire_server.metrics.values.math_expressions import Expression
+from gradewire_server.metrics.values.math_expressions import Expression, expression
 from gradewire_server.metrics.values.math_notation import notation
 from gradewire_server.metrics.values.math_objects import (
     Assignment,
@@ -25,12 +24,14 @@ from gradewire_server.metrics.values.math_objects import (
 from gradewire_server.metrics.values.math_reading import read_object
 from gradewire_server.metrics.values.reading import DENIES, Kind, Outcome
 from gradewire_server.metrics.values.tokens import VOCABULARY
+from gradewire_server.metrics.values.units import SYMBOLS
 
 _WORDS: Final = VOCABULARY["mathematics"]["questions"]
 _MAX_REFERENCE: Final = 600
 _MAX_ANSWER: Final = 1_500
 _MAX_HEDGE: Final = 200
 _MAX_TAILS: Final = 12
+_MAX_BOXES: Final = 16
 _MAX_CLAIMS: Final = 20
 
 _INTERVAL: Final = re.compile(_WORDS["interval"], re.IGNORECASE)
@@ -54,14 +55,19 @@ _DERIVED: Final = re.compile(r"⇒|⟹|=>|\\implies|\\Rightarrow|\\therefore|∴
 _GROUPED: Final = re.compile(r"\(\d{1,3}(?:,\d{3})+(?:\.\d+)?\)")
 _SCIENTIFIC: Final = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+| ?[*x] ?10)(?:\^\(?[-+]?\d+\)?)?|[-+]?10\^\(?[-+]?\d+\)?")
 _PLAIN: Final = re.compile(r"[-+]?\(?\(?\d[\d.,]*\)?(?:(?: ?/ ?|-)\(?\d[\d.]*\)?\)?){0,3}|mix\(\d+,\d+,\d+\)")
-_LATEX: Final = re.compile(r"\\(?:[dt]?frac|sqrt|[dt]?binom|overline|sin|cos|tan|ln|log|pi)\b")
-_MATHEMATICAL: Final = re.compile(r"\^|sqrt|root\(|binom|mix\(|overline|[!*+π]|(?<![a-z])(?:sin|cos|tan|ln|log|exp)(?![a-z])")
+_LATEX: Final = re.compile(r"\\(?:[dtc]?frac|sqrt|[dt]?binom|overline|(?:arc)?(?:sin|cos|tan)h?|sec|csc|cot|ln|log|exp|pi)\b")
+_MATHEMATICAL: Final = re.compile(r"\^|sqrt|root\(|binom|mix\(|overline|[!*+π]|(?<![a-z])(?:a?(?:rc)?(?:sin|cos|tan)h?|sec|csc|cot|ln|log|exp)(?![a-z])")
 _ONLY_NAMES: Final = re.compile(r"[^\W\d_]{1,4}(?:[-/][^\W\d_]{1,4})*\+?")
-_UNIT_BEHIND: Final = re.compile(r"(?<=[\d)}]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z")
+_UNIT_BEHIND: Final = re.compile(r"(?<=[\d)}π]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z")
 _ABOUT: Final = re.compile(r"\s*(?:about|approximately|roughly|around|≈|~|\\approx)", re.IGNORECASE)
 _SPANISH: Final = re.compile(r"[¿ñ]|\b(?:solucion(?:es)?|soluciones|resuelve|halla|encuentra|calcula|los|las|soluzioni|risolvi)\b", re.IGNORECASE)
 _ONE_LETTER: Final = re.compile(r"(?<=[\w)}$]) ([yeou]) (?=[-−+($\\\d]|[a-z](?:_?\d)? ?=)")
-_AMBIGUOUS: Final = frozenset({"none", "infinite", "all numbers", "any number"})
+_SCORES: Final = re.compile(r"\d+[-–:]\d+(?:, ?\d+[-–:]\d+)*")
+_COMPASS: Final = re.compile(r"\d ?[°′″'\"].{0,16}[NSEWO]\b")
+_FOREIGN: Final = re.compile(_WORDS["foreign"], re.IGNORECASE)
+_DECIMAL_COMMA: Final = re.compile(r"([\[\](){}][^\[\](){};]*[\[\](){}])|(?<=\d),(?!\d{3}(?!\d))(?=\d)")
+_BOUND: Final = re.compile(r"(?:at (?:least|most)|not|more|less|fewer|greater|larger|smaller|below|above|under|over) |[<>≤≥]|\\[lg]e")
+_AMBIGUOUS: Final = frozenset({"none", "infinite", "all numbers", "any number", "empty"})
 _UNITS: Final = frozenset(_WORDS["units"].split())
 _HEDGE: Final = re.compile(r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)")
 _TRAILING: Final = re.compile(
@@ -71,7 +77,11 @@ _TRAILING: Final = re.compile(
 _CONCISE: Final = re.compile(r"(?<![\w.])(\d+)\.(\d+) ?\((\d{1,2})\)")
 _CONCLUDES: Final = re.compile(_WORDS["concludes"], re.IGNORECASE)
 _REASON: Final = re.compile(r",? \b(?:since|because|as [a-z]{2,}|weil|da |car|puisque|porque|ya que|because of)\b", re.IGNORECASE)
-_REMARK: Final = re.compile(r"[,;]? \(?(?:which|where|with|i\.e\.|about|approximately|or about|≈|or approximately)\b|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})", re.IGNORECASE)
+_REMARK: Final = re.compile(r"[,;]? \(?(?:which|where|with|i\.e\.|(?:or,? )?equivalently|about|approximately|or about|≈|or approximately)\b|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})", re.IGNORECASE)
+_CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
+_IDENTITY: Final = re.compile(
+    r"(?:[A-Z] ?= ?)?(-?\d{0,4}) ?(?:I(?:_\(?[\dn]\)?)?|(?:the |an? )?(?:\d ?[*x] ?\d |\d-by-\d )?(?:identity|unit)(?: matrix)?)"
+)
 _OTHERWISE: Final = re.compile(r"\b(?:otherwise|else|sonst|sinon)\b", re.IGNORECASE)
 _TINY: Final = 1e-4
 _HUGE: Final = 1e9
@@ -94,7 +104,7 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
     """
     if len(reference) > _MAX_REFERENCE:
         return None
-    reference = _with_and(question, reference)
+    reference, answer = (_localized(question, _with_and(question, text)) for text in (reference, answer))
     wanted = _reference(question, reference)
     if wanted is None:
         return _hedged(reference, answer)
@@ -102,7 +112,7 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
     if isinstance(wanted, Expression) and wanted.single and (hedged := _hedged(reference, answer)) is not None:
         return hedged
     found = False
-    for claim, denied in islice(_claims(_with_and(question, answer)), _MAX_CLAIMS):
+    for claim, denied in islice(_claims(answer), _MAX_CLAIMS):
         outcome = _outcome(question, reference, wanted, claim)
         if outcome is None:
             continue
@@ -111,8 +121,13 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
         found = True
         if not isinstance(_said(claim), Expression):
             break
+    written = notation(reference) or ""
+    if not found and isinstance(wanted, Expression) and _PLAIN.fullmatch(written):
+        return None  # "\\frac{1}{4}" may be "one quarter" or 25 %
+    if isinstance(wanted, Expression) and _unit(notation(reference) or ""):
+        return None  # quantities convert and round
     if isinstance(wanted, Expression) and not _is_mathematical(reference, wanted):
-        return (kind, Outcome.CONTRADICTED) if found and _is_sure(answer) else None
+        return (kind, Outcome.CONTRADICTED) if found and "." not in reference and _is_sure(answer) else None
     return kind, Outcome.CONTRADICTED if found else Outcome.MISSING
 
 
@@ -124,12 +139,13 @@ def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> O
     # "24!" may be an exclamation, unless the reference is a factorial.
     exclaimed = claim.endswith("!") and "!" not in reference
     for text in (claim, claim.rstrip(" !")) if exclaimed else (claim,):
-        said = _digits(text, wanted, style) or _uncertain(text, wanted) or _said(text)
+        said = _digits(text, wanted, style) or _uncertain(text, wanted) or _identity(text, wanted) or _said(text)
         if said is None or (plain and not _replaces_number(text, wanted, said, exclaimed=exclaimed)):
             continue
         if _are_same(reference, wanted, text, said, style) and not forbidden_form(question, wanted, said, text):
             return Outcome.FOUND
-        outcome = Outcome.CONTRADICTED
+        if not plain or not _SCIENTIFIC.fullmatch(notation(text) or ""):
+            outcome = Outcome.CONTRADICTED
     return outcome
 
 
@@ -149,6 +165,13 @@ def _with_and(question: str, answer: str) -> str:
     if not _SPANISH.search(question) and not _SPANISH.search(answer[:_MAX_REFERENCE]):
         return answer
     return _ONE_LETTER.sub(lambda found: " or " if found[1] in "ou" else " and ", answer)
+
+
+def _localized(question: str, text: str) -> str:
+    """Return a text with decimal points in place of decimal commas, if the question is not in English."""
+    if "," not in text or not _FOREIGN.search(question[:2_048]):
+        return text
+    return _DECIMAL_COMMA.sub(lambda found: found[1] or ".", text)
 
 
 def _hedged(reference: str, answer: str) -> tuple[Kind, Outcome] | None:
@@ -179,7 +202,9 @@ def style_of(question: str) -> Style:
 def _reference(question: str, reference: str) -> MathObject | None:
     """Return the object that a reference is as a whole, or None for a plain text, an amount or a name."""
     text = _LEAD.sub("", reference.strip())
-    if text.lower().strip(" .") in _AMBIGUOUS or _ABOUT.match(reference):
+    if text.count("$") % 2 or _SCORES.fullmatch(text) or _COMPASS.search(text):
+        return None
+    if text.lower().strip(" .") in _AMBIGUOUS or _BOUND.match(text) or _ABOUT.match(reference):
         return None
     if _GROUPED.fullmatch(text) and _MONEY.search(question):
         return None
@@ -194,7 +219,7 @@ def _reference(question: str, reference: str) -> MathObject | None:
             return found if _is_expression(text, found, question) else None
         case Collection(members=members):
             if any(isinstance(each, Expression) and each.names and each.text.isalpha() for each in members):
-                return found if _FORMULA_ASKED.search(question) and found.opener != "," else None
+                return found if found.opener == "{" or (_FORMULA_ASKED.search(question) and found.opener != ",") else None
             return found
         case _:
             return found
@@ -205,7 +230,7 @@ def _read(text: str) -> MathObject | None:
     if written is None:
         return None
     if "±" in written and (unit := _unit(written)):
-        return read_object(written[: -len(unit)])
+        return read_object(written[: -len(unit)].replace(f"{unit} ±", " ±"))
     found = read_object(written)
     if found is None and (unit := _unit(written)):
         return read_object(written[: -len(unit)])
@@ -222,10 +247,23 @@ def _said(claim: str) -> MathObject | None:
     """Return the object in a claim, perhaps without a remark or the words behind it."""
     if (found := _read(claim)) is not None:
         return found
-    if (remark := _REMARK.search(claim)) is not None and remark.start() and (found := _read(claim[: remark.start()])):
-        return found
+    remark = _REMARK.search(claim)
+    if remark is not None and remark.start() and _CLAIMS.search(claim, remark.end()) is None:
+        found = _read(claim[: remark.start()])
+        if found is not None:
+            return found
     bare = _TRAILING.sub("", claim)
     return _read(bare) if bare != claim else None
+
+
+def _identity(claim: str, wanted: MathObject) -> Matrix | None:
+    """Return the identity matrix, or a multiple, in the size of the reference."""
+    found = _IDENTITY.fullmatch((notation(claim) or "").strip(" .")) if isinstance(wanted, Matrix) else None
+    if found is None or not isinstance(wanted, Matrix):
+        return None
+    factor, size = found[1] or "1", range(len(wanted.rows))
+    cells = [[expression(factor if row == column else "0") for column in size] for row in size]
+    return Matrix(tuple(tuple(cell for cell in row if cell is not None) for row in cells))
 
 
 def _uncertain(claim: str, wanted: MathObject) -> MathObject | None:
@@ -239,9 +277,11 @@ def _uncertain(claim: str, wanted: MathObject) -> MathObject | None:
 
 def _digits(claim: str, wanted: MathObject, style: Style) -> Based | None:
     """Return a number without its base if the question names the base of the reference."""
-    if not isinstance(wanted, Based) or style.base != wanted.base:
+    if not isinstance(wanted, Based) or style.base not in {0, wanted.base}:
         return None
     digits = (notation(claim) or "").replace(" ", "").upper()
+    if not style.base and not any(map(str.isalpha, digits)):
+        return None
     return Based(digits, wanted.base) if 0 < len(digits) <= 64 and _fits(digits, wanted.base) else None
 
 
@@ -258,7 +298,7 @@ def _is_expression(text: str, found: Expression, question: str) -> bool:
         return "°" not in written and "%" not in written and not re.fullmatch(r"\d+(?:-\d+)+|\d+/\d+/\d+", written)
     if _is_product_of_names(found) or _ONLY_NAMES.fullmatch(written):
         return bool(_FORMULA_ASKED.search(question)) and len(found.names) > 1 and not _is_product_of_names(found)
-    if _is_amount(found.text) or text.count("$") % 2:
+    if _is_amount(found.text):
         return False
     return bool(_MATHEMATICAL.search(written) or _LATEX.search(text) or _FORMULA_ASKED.search(question)) or (
         bool(re.search(r"\d ?[a-z](?![a-z])|[a-z] [-/+] [\da-z]|\([a-z\d]", written))
@@ -280,7 +320,7 @@ def _is_amount(written: str) -> bool:
         return False
     rest = re.sub(r"[\^(]+-?\d\)?|[)*]", " ", written[number.end() :])
     names = re.split(r"[ /]+", rest.strip())
-    return bool(names[0]) and all(name in _UNITS for name in names if name)
+    return bool(names[0]) and all(name in _UNITS or name in SYMBOLS for name in names if name)
 
 
 def _is_mathematical(reference: str, wanted: Expression) -> bool:
@@ -291,7 +331,7 @@ def _is_mathematical(reference: str, wanted: Expression) -> bool:
     if _SCIENTIFIC.fullmatch(written):
         return False
     if _PLAIN.fullmatch(written):
-        return bool(_LATEX.search(reference)) or (wanted.single and _is_extreme(wanted))
+        return bool(_LATEX.search(reference))
     return True
 
 
@@ -308,12 +348,12 @@ def _replaces_number(claim: str, wanted: Expression, said: MathObject, *, exclai
         said = said.value
     if isinstance(said, Based):
         return True
-    if not isinstance(said, Expression) or said.names or (said.single and not exclaimed):
+    if not isinstance(said, Expression) or said.names or (said.single and not exclaimed and not _is_extreme(wanted)):
         return False
     written = notation(claim) or ""
-    if "°" in written or _SCIENTIFIC.fullmatch(written):
+    if "°" in written:
         return False
-    return exclaimed or "\\" in claim or _MATHEMATICAL.search(written) is not None or not wanted.single
+    return exclaimed or said.single or "\\" in claim or _MATHEMATICAL.search(written) is not None or not wanted.single
 
 
 def _is_sure(answer: str) -> bool:
@@ -349,7 +389,6 @@ def _claims(answer: str) -> Iterator[tuple[str, bool]]:
         yield spans[-1], denies is not None
     elif (spans := [next(group for group in found.groups() if group) for found in _SPAN.finditer(tail)]) and last is not tail:
         yield spans[-1], False
-    yield find_final_answer(answer).text, False
 
 
 def _tails(sentence: str) -> Iterator[str]:
@@ -371,9 +410,8 @@ def _tails(sentence: str) -> Iterator[str]:
 def _boxes(answer: str) -> Sequence[str]:
     r"""Return the contents of "\boxed{…}" in the last line that has any."""
     found: list[str] = []
-    begin = max(0, len(answer) - 4 * _MAX_ANSWER)
-    last = begin
-    for box in islice(_BOX.finditer(answer, begin), 64):
+    begin = last = max(0, len(answer) - 2 * _MAX_ANSWER)
+    for box in list(_BOX.finditer(answer, begin))[-_MAX_BOXES:]:
         end = _closing(answer, box.end())
         if end < 0:
             continue

@@ -41,6 +41,9 @@ _MIXED: Final = re.compile(r"(?<![\w.,^_/)])(\d{1,6})(?: and | )(\d{1,4})/(\d{1,
 _CHOOSE: Final = re.compile(r"(?<![\w.])(\d{1,4})(?: choose |C)(\d{1,4})(?!\w)|_\((\d{1,4})\)C_\((\d{1,4})\)")
 _DIFFERENCE: Final = re.compile(r"(?<=[ℝR})\]]) ?\\ ?(?=\\?\{)")
 _DEGREES: Final = re.compile(r"\^\(?°\)?")
+_PERIOD: Final = re.compile(r"overline\((\d)\)(\d*)overline\((\d)\)")
+_SPOKEN: Final = tuple((re.compile(pattern, re.IGNORECASE), sign) for pattern, sign in _WORDS["spoken"].items())
+_SPEAKS: Final = re.compile(r"\b(?:root|log|squared|cubed|times|divided|out of|plus|minus)\b", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"\s+")
 _WITH_LATEX: Final = frozenset("\\{")
 
@@ -56,6 +59,9 @@ def notation(text: str) -> str | None:
         return None
     text = _DECIMAL_COMMA.sub(".", _GROUPED_COMMA.sub(",", _GROUPED_BLANK.sub("", text)))
     text = _DOLLARS.sub(" ", _MARKDOWN.sub(lambda mark: f" {mark[1] or ''} ", text))
+    if _SPEAKS.search(text):
+        for pattern, sign in _SPOKEN:
+            text = pattern.sub(sign, text)
     text = text.replace("...", "…").replace("+/-", "±").replace("+-", "±")
     text = _DIFFERENCE.sub("∖", _plain_signs(text))
     if not _WITH_LATEX.isdisjoint(text):
@@ -63,6 +69,7 @@ def notation(text: str) -> str | None:
             text = _Converter(text).all()
         except NotationError:
             return None
+    text = _PERIOD.sub(r"overline(\1\2\3)", text)
     text = _DEGREES.sub("°", _MIXED.sub(_mixed, text))
     text = _CHOOSE.sub(lambda found: f"binom({found[1] or found[3]},{found[2] or found[4]})", text)
     return _BLANKS.sub(" ", text).strip()

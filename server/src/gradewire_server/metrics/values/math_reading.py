@@ -50,19 +50,29 @@ _PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\
 _QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
 _DOMAIN: Final = re.compile(r"\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])")
 _LEADING: Final = re.compile(
-    r"\A(?:all|alle|tous les|todos los|the|any|every|those|real|numbers|values|points?|of|[a-z] with|such that|with|where|vector|"
+    r"\A(?:all|alle|tous les|todos los|the|any|every|each|those|real|numbers?|values|points?|of|[a-z] with|such that|with|where|vector|"
     r"matrix|set|interval|range|domain|solutions?|if and only if|:| )+(?![^\W\d_]|\[)",
     re.IGNORECASE,
 )
+_TRANSPOSED: Final = re.compile(r"(?<=[\d\w][)\]])\^\(?(?:T|⊤|t)\)?\Z")
+_BARRED: Final = re.compile(r"\(([^|(),;]{1,40})\|([^|(),;]{1,40})\)\Z")
+_FROM_TO: Final = re.compile(
+    r"(?:from|between|von) (.{1,40}?) (?:to|and|bis) (.{1,40}?),? (?:(?:both |with )?(?:ends? |endpoints? )?(inclusive|included)"
+    r"|(?:both )?(?:ends? |endpoints? )?(?:exclusive|excluded))\Z",
+    re.IGNORECASE,
+)
+_FORM: Final = re.compile(r"(?:all |the )*(?:integers|numbers) (?:of|in) the form (.{1,60})\Z", re.IGNORECASE)
+_MODULO: Final = re.compile(r"(?:\w ?)?= ?(-?\d{1,9}) ?\(? ?mod ?\(?(\d{1,9})\)?\)?\Z")
+_DIFFERENCE: Final = re.compile(r" ?∖ ?| except(?: at| for)? ")
 _POINT: Final = re.compile(r"\A[A-Z]'? ?(?=\()")
 _BASED: Final = re.compile(
     r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
-    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|two|three|five|eight|ten|twelve|sixteen|hex|bin)\)?"
+    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|hex|bin)\)?"
     r"| ?\(?,? ?(?:in )?(?:base|basis|Basis) (?P<base>\d{1,2}|two|eight|ten|sixteen)\)?"
     r"| ?\(?(?:in )?(?P<word>binary|octal|decimal|hexadecimal|hex)\)?))\Z"
 )
 _BASES: Final = {
-    "two": 2, "three": 3, "five": 5, "eight": 8, "ten": 10, "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2,
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2,
     "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
 }  # fmt: skip
 _PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
@@ -135,6 +145,7 @@ class _Reader:
         yield _phrase
         yield _based
         yield self._exception
+        yield self._spoken
         yield self._sentence
         yield self._qualified
         yield self._builder
@@ -154,15 +165,30 @@ class _Reader:
         if (leading := _LEADING.match(spoken)) is not None and leading.end() < len(spoken):
             spoken = spoken[leading.end() :]
         spoken = _DOMAIN.sub("", spoken)
+        if spoken[:1] in _RAYS and text[:1] != spoken[:1]:
+            spoken = f"x {spoken}"
+        spoken = _TRANSPOSED.sub("", _BARRED.sub(r"(\1;\2)", spoken))
         if "," in spoken or ";" in spoken:
             spoken = _POINT.sub("", spoken)
         return self.read(spoken) if spoken != text else None
+
+    def _spoken(self, text: str) -> MathObject | None:
+        """Read "from 1 to 2, both included", "integers of the form 4m + 1" and "n ≡ 1 mod 4"."""
+        if (ends := _FROM_TO.match(text)) is not None:
+            brackets = "[]" if ends[3] else "()"
+            found = self.read(f"{brackets[0]}{ends[1]}; {ends[2]}{brackets[1]}")
+            return found.as_interval if isinstance(found, Collection) else None
+        if (form := _FORM.match(text)) is not None:
+            return as_family(self.read(form[1]), "")
+        if (modulo := _MODULO.match(text)) is not None:
+            return as_family(expression(f"{modulo[2]}k + {modulo[1]}"), "k")
+        return None
 
     def _qualified(self, text: str) -> MathObject | None:
         """Read a family of values for all whole numbers, or drop "for all x"."""
         if (found := _WHOLE.search(text)) is not None:
             parameter = next((group for group in found.groups() if group), "")
-            rest = (text[: found.start()] + " " + text[found.end() :]).strip(" ,;()")
+            rest = (text[: found.start()] + " " + text[found.end() :]).strip(" ,;")
             family = as_family(self.read(rest), parameter, natural="ℕ" in found[0])
             if family is not None:
                 return family
@@ -215,6 +241,10 @@ class _Reader:
         parts = top_level(text, _UNION)
         if len(parts) > 1:
             return self._joined([self.read(part) for part in parts])
+        sides = top_level(text, _DIFFERENCE)
+        if len(sides) == 2 and sides[0].strip() and (rest := self._exception(f"ℝ ∖ {sides[1].strip()}")) is not None:
+            first = as_real_set(self.read(sides[0]), brackets=True)
+            return None if first is None else first.intersection(rest)
         meets = top_level(text, re.compile("∩"))
         if len(meets) == 2:
             first, second = (as_real_set(self.read(part), brackets=True) for part in meets)
@@ -270,7 +300,9 @@ class _Reader:
     def _relation(self, text: str) -> MathObject | None:
         """Read an assignment, an equation, an inequality or a chain of them; leave out what is about equal."""
         whole = text
-        text = text.partition("≈")[0].strip() or text.removeprefix("≈")
+        before, about, _ = text.partition("≈")
+        if about:
+            text = before.strip() if before.strip() and not _is_name(before.strip()) else text.replace("≈", "=").lstrip("=")
         found = list(_SIGNS.finditer(text))
         if not found and (value := expression(text)) is not None:
             return value if "≈" in whole else None
@@ -279,6 +311,8 @@ class _Reader:
         sides = top_level(text, _SIGNS)
         if len(sides) != len(found) + 1:
             return None
+        if found[0][0] in {"≠", "!="} and "±" in sides[-1] and len(sides) == 2:
+            return self.read(" and ".join(text.replace("±", sign) for sign in ("", "-")))
         signs = [_SIGN_NAMES.get(each[0], each[0]) for each in found]
         if set(signs) == {"="}:
             return self._equation([side.strip() for side in sides])
