@@ -5,7 +5,7 @@ from typing import Final
 
 from gradewire_server.metrics.values.tokens import VOCABULARY
 
-_CHINESE_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_CHINESE_DIGITS: Final = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"\u3007": 0, "两": 2}
 _CHINESE_SCALES: Final = {"十": 10, "百": 100, "千": 1_000}
 _CHINESE_GROUPS: Final = {"万": 10_000, "亿": 100_000_000}
 _CHINESE_RUN: Final = re.compile(r"[零〇一二两三四五六七八九十百千万亿]{1,24}")
@@ -24,6 +24,7 @@ _CHINESE_DATE: Final = re.compile(r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]")
 
 
 def without_chinese_numerals(text: str) -> str:
+    """Return a text with its Chinese numerals in digits, and with dates, times and eras as in "1949-10-01"."""
     text = _CHINESE_DATE.sub(lambda date: f"{date[1]}-{int(date[2]):02}-{int(date[3]):02}", text)
     text = _CHINESE_PERCENT.sub(_percent, text)
     text = _CHINESE_FRACTION.sub(_fraction, text)
@@ -65,7 +66,7 @@ def _in_digits(run: re.Match[str]) -> str:
     behind = run.string[run.end() : run.end() + 1]
     before = run.string[max(0, run.start() - 1) : run.start()]
     several = len(run[0]) > 1 and not set(run[0]) <= {"万", "千", "百"}
-    if not several and behind not in _MEASURE_WORDS and before != "第" and run[0] != run.string.strip(" 。.，"):
+    if not several and behind not in _MEASURE_WORDS and before != "第" and run[0] != run.string.strip(" \u3002.\uff0c"):
         return run[0]
     value = chinese_number(run[0])
     if value is None:

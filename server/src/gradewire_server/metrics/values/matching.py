@@ -1,16 +1,15 @@
 """Compare the values and ordered lists in an answer with those in a reference."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from math import isclose
 from typing import Any, Final
 
 from gradewire_server.metrics.values.dates import Date, DatePrecision
 from gradewire_server.metrics.values.formulas import Relation
 from gradewire_server.metrics.values.identifiers import asked_number
+from gradewire_server.metrics.values.lists import in_order, ordered_list
 from gradewire_server.metrics.values.math_matching import compare_objects
 from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.numerals import SCALES
@@ -47,28 +46,6 @@ _SCALES_ASKED: Final = re.compile(
     re.IGNORECASE,
 )
 
-MAX_ITEMS: Final = 32
-_MAX_ITEM: Final = 60
-_ORDER_QUESTION: Final = re.compile(
-    r"\bin (?:\w+ )?order\b(?! to)|\border (?:the|these|them|did|do)\b|\b(?:what|which) order\b|\bsequence of\b|"
-    r"\b(?:what is|correct|right) (?:the )?order of\b|\brank the\b|\bsort\b|\barrange the\b|"
-    r"\bchronological|\bascending\b|\bdescending\b|\bfrom (?:smallest|largest|lowest|highest|first|oldest|youngest)\b|"
-    r"\b(?:highest|lowest|largest|smallest) first\b",
-    re.IGNORECASE,
-)
-_ARROWS: Final = re.compile(r"\s*(?:->|=>|-->)\s*")
-_CHAIN: Final = re.compile(r"\s*>\s*")
-_NUMBERED: Final = re.compile(r"(?:^|[\s;,])(\d{1,2})[.)]\s+")
-_THEN: Final = re.compile(r"(?:,\s*(?:and )?|\band )then\b(?! and\b)\s*,?\s*", re.IGNORECASE)
-_COMMAS: Final = re.compile(r"\s*(?:[,;]\s*(?:and|then)?\b|\band\b|\n)\s*")
-# Runs of blanks are merged, so that patterns that begin with blanks need linear time.
-_LINES: Final = re.compile(r"\n\s+")
-_BLANKS: Final = re.compile(r"[^\S\n]+")
-_ARTICLE: Final = re.compile(r"^(?:the|a|an|first|finally|last|next)\s+(?=\w)", re.IGNORECASE)
-_TUPLE: Final = re.compile(r"[(\[]\s*(-?\d[\d./]*(?:\s*,\s*-?\d[\d./]*){1,15})\s*[)\]]")
-_MARKS: Final = (",", ";", ">", " and ", "then", "\n", ".", ")")
-"""Substrings for a fast first search. Each list contains at least one of these substrings."""
-_WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 
 _MANY: Final = 10_000.0
 """From this size on, a count may be rounded."""
@@ -150,20 +127,22 @@ def says(value: Value, reference: Value, question: Question) -> bool:
         case (Ordinal() as place, Quantity() as amount) | (Quantity() as amount, Ordinal() as place):
             place_alone = value.whole or (place.named and not place.noun)  # "No. 7"
             return place_alone and amount.unit is None and place.number == f"{amount.value:g}"
-    amount, wanted = as_quantity(ours), as_quantity(theirs)
+    return _says_number(as_quantity(ours), as_quantity(theirs), question)
+
+
+def _says_number(amount: Quantity | None, wanted: Quantity | None, question: Question) -> bool:
     if amount is None or wanted is None or _is_too_coarse(amount, wanted, question):
         return False
-    if not question.percent and _is_other_share(amount, wanted):
+    if (not question.percent and _is_other_share(amount, wanted)) or _is_to_round(amount, wanted, question):
         return False
-    if (
-        question.precise
-        and amount.place < wanted.place
-        and any(
-            isinstance(known.content, Quantity) and known.content.value == amount.value for known in question.values
-        )
-    ):
-        return False  # the number to round, not the rounded one
     return _same_number(amount, wanted, question.scale)
+
+
+def _is_to_round(amount: Quantity, wanted: Quantity, question: Question) -> bool:
+    """Return True if a number is the question's, which is to be rounded, and not the rounded one."""
+    if not question.precise or amount.place >= wanted.place:
+        return False
+    return any(isinstance(known.content, Quantity) and known.content.value == amount.value for known in question.values)
 
 
 def _is_too_coarse(amount: Quantity, wanted: Quantity, question: Question) -> bool:
@@ -236,54 +215,6 @@ def as_quantity(content: Content) -> Quantity | None:
 def _scaled(quantity: Quantity, scale: float) -> Quantity:
     upper = None if quantity.upper is None else quantity.upper * scale
     return replace(quantity, value=quantity.value * scale, place=quantity.place * scale, upper=upper)
-
-
-def ordered_list(reference: str, question: str) -> tuple[str, ...] | None:
-    """Return the words of each item in a list, or None if the reference is not a list or its order does not matter.
-
-    The order of items between commas matters only if the question contains "in order", "sort", "rank" or the like.
-    """
-    if not any(mark in reference for mark in _MARKS):
-        return None
-    reference = _BLANKS.sub(" ", _LINES.sub("\n", reference))
-    numbered = [part for part in _NUMBERED.split(reference)[2::2] if part.strip()]
-    if len(numbered) > 1 and _NUMBERED.match(reference):
-        return _list_of(numbered)
-    for mark in (_ARROWS, _THEN):
-        if len(parts := mark.split(reference)) > 1:
-            return _list_of([piece for part in parts for piece in (_COMMAS.split(part) if mark is _THEN else [part])])
-    chain = _CHAIN.split(reference)
-    if len(chain) > 2 and "<" not in reference:
-        return _list_of(chain)
-    asked = _ORDER_QUESTION.search(question) is not None
-    bare = _TUPLE.fullmatch(reference.strip())
-    if bare:
-        return _list_of(bare[1].split(","))
-    return _list_of(_COMMAS.split(reference)) if asked and len(_COMMAS.split(reference)) > 1 else None
-
-
-def _list_of(parts: Sequence[str]) -> tuple[str, ...] | None:
-    items = tuple(" ".join(_words(_ARTICLE.sub("", part.strip(" .;,[]()")))) for part in parts if part.strip(" .;,"))
-    if not 2 <= len(items) <= MAX_ITEMS or any(not item or len(item) > _MAX_ITEM for item in items):
-        return None
-    return items if len(set(items)) == len(items) else None
-
-
-def _words(text: str) -> list[str]:
-    """Return words and numbers in lower case; single letters keep their case, because "a" is an article."""
-    return [word if len(word) == 1 else word.lower() for word in _WORD.findall(text)]
-
-
-def in_order(items: Sequence[str], answer: str) -> bool | None:
-    """Return True if an answer names all items in order, False if the order differs, None if an item is missing."""
-    said = f" {' '.join(_words(answer))} "
-    places = [said.find(f" {item} ") for item in items]
-    if min(places) < 0:
-        return None
-    descending = "<" in answer and ">" not in answer and "->" not in answer
-    numbers = all(item.lstrip("-").replace(".", "").isdigit() for item in items)
-    rising = all(first < second for first, second in pairwise(places))
-    return rising and (numbers or not descending)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,14 @@ _LOWEST: Final = re.compile(
     r"reduced form|vollständig gekürzt|fraction irréductible|fracción irreducible|最简分数",
     re.IGNORECASE,
 )
-_FACTOR: Final = re.compile(r"(?:^|[.,:;] |\b(?:and|then|please|completely|fully) )factor(?:i[sz]e)?\b|factored form|in factors|faktorisiere|factorise[rz]|factoriza|因式分解", re.IGNORECASE)
+_FACTOR: Final = re.compile(
+    r"(?:^|[.,:;] |\b(?:and|then|please|completely|fully) )factor(?:i[sz]e)?\b|factored form|in factors|faktorisiere|factorise[rz]|factoriza|因式分解",
+    re.IGNORECASE,
+)
 _COMPLETELY: Final = re.compile(r"\b(?:completely|fully|as far as possible|vollständig)\b", re.IGNORECASE)
-_EXPAND: Final = re.compile(r"\bexpand|multiply out|expanded form|ausmultipl|développe|desarrolla|expande", re.IGNORECASE)
+_EXPAND: Final = re.compile(
+    r"\bexpand|multiply out|expanded form|ausmultipl|développe|desarrolla|expande", re.IGNORECASE
+)
 _SIMPLE_FRACTION: Final = re.compile(r"-?\(*(\d{1,18})\)?/\(?(\d{1,18})\)*")
 _WHOLE_FRACTION: Final = re.compile(r"\(\((\w+)\)/\((\w+)\)\)")
 _PRODUCT: Final = re.compile(r"\)\(|\)\^|(?<![a-z])\w\(|\)[a-zA-Z]")
@@ -86,7 +91,9 @@ def _mixed(reference: MathObject, answer: MathObject, style: Style, depth: int) 
         case (Matrix() | Collection(), Matrix() | Expression()) | (Matrix(), Collection()):
             return _vectors(reference, answer, style, depth)
         case (RealSet(), Collection()) | (Collection(), RealSet()):
-            ours, theirs = (as_real_set(each, brackets=not style.point) or _points(each) for each in (answer, reference))
+            ours, theirs = (
+                as_real_set(each, brackets=not style.point) or _points(each) for each in (answer, reference)
+            )
             return ours is not None and theirs is not None and ours.equals(theirs)
         case (Expression(), Collection() | Matrix()) if reference.names and reference.names <= set(_UNITS):
             ours = _entries(answer)
@@ -201,7 +208,9 @@ def _vectors(reference: MathObject, answer: MathObject, style: Style, depth: int
 
 def _are_parallel(reference: Sequence[MathObject], answer: Sequence[MathObject]) -> bool:
     """Return True if one vector is the other, multiplied by a number that is not 0."""
-    theirs, ours = ([each.value if isinstance(each, Expression) else None for each in row] for row in (reference, answer))
+    theirs, ours = (
+        [each.value if isinstance(each, Expression) else None for each in row] for row in (reference, answer)
+    )
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
     if len(pairs) != len(theirs) or not any(a for a, _ in pairs) or not any(b for _, b in pairs):
         return False

@@ -126,7 +126,9 @@ class Expression:
         """Return True if a decimal rounds to the other value with enough digits."""
         if isinstance(ours, complex) or isinstance(theirs, complex):
             return False
-        enough = reference.places is not None and (reference.places >= _LEAST_PLACES or reference.digits >= _LEAST_DIGITS)
+        enough = reference.places is not None and (
+            reference.places >= _LEAST_PLACES or reference.digits >= _LEAST_DIGITS
+        )
         if reference.places and enough and self.places != reference.places:
             more = self.places is None or self.places > reference.places
             return more and abs(ours - theirs) <= Fraction(1, 2 * 10**reference.places) * _ABOVE_ONE

@@ -32,7 +32,9 @@ _SIGNS: Final = re.compile(r"<=|>=|!=|==|=|<|>|≤|≥|≠|≈")
 _SIGN_NAMES: Final = {"<=": "≤", ">=": "≥", "!=": "≠", "==": "=", "≈": "="}
 _FLIPPED: Final = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}
 _RAYS: Final = frozenset("<>≤≥≠")
-_AND: Final = re.compile(rf" ?(?:[,;]) ?(?:{_WORDS['and']})(?![^\W\d_]) ?| (?:{_WORDS['and']}) |&|(?<=[\d)]) ?[和及与、] ?")
+_AND: Final = re.compile(
+    rf" ?(?:[,;]) ?(?:{_WORDS['and']})(?![^\W\d_]) ?| (?:{_WORDS['and']}) |&|(?<=[\d)]) ?[和及与、] ?"
+)
 _OR: Final = re.compile(rf" ?[,;]? ?(?<![^\W\d_])(?:{_WORDS['or']})(?![^\W\d_]) ?| ?[或] ?")
 _UNION: Final = re.compile(r"∪| U (?=[(\[\]{])|(?<=[)\]\[}])U(?=[(\[\]{])")
 _BUILDER: Final = re.compile(r"\{(.{1,200}?)(?:[|:]| such that )(.{1,200})\}\Z")
@@ -45,7 +47,9 @@ _ENDLESS: Final = re.compile(_WORDS["endless"], re.IGNORECASE)
 _INFINITY: Final = re.compile(_WORDS["infinity"], re.IGNORECASE)
 _WHOLE: Final = re.compile(_WORDS["integer"], re.IGNORECASE)
 _PARAMETER: Final = re.compile(r"[kmnlptℓ]")
-_MULTIPLES: Final = re.compile(rf"(?:{_WORDS['multiples']}) ?(.{{1,20}})\Z|(.{{1,20}}?) ?的(?:所有)?(?:整数)?倍数\Z", re.IGNORECASE)
+_MULTIPLES: Final = re.compile(
+    rf"(?:{_WORDS['multiples']}) ?(.{{1,20}})\Z|(.{{1,20}}?) ?的(?:所有)?(?:整数)?倍数\Z", re.IGNORECASE
+)
 _PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\Z", re.IGNORECASE)
 _QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
 _DOMAIN: Final = re.compile(r"\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])")
@@ -269,7 +273,9 @@ class _Reader:
     def _joined(parts: Sequence[MathObject | None]) -> MathObject | None:
         sets = [as_real_set(part, brackets=True) for part in parts]
         if all(isinstance(part, Collection) and part.opener == "{" for part in parts):
-            return Collection("{", tuple(each for part in parts if isinstance(part, Collection) for each in part.members), "}")
+            return Collection(
+                "{", tuple(each for part in parts if isinstance(part, Collection) for each in part.members), "}"
+            )
         if any(each is None for each in sets):
             return None
         return RealSet(tuple(part for each in sets if each is not None for part in each.parts))
@@ -302,7 +308,11 @@ class _Reader:
         whole = text
         before, about, _ = text.partition("≈")
         if about:
-            text = before.strip() if before.strip() and not _is_name(before.strip()) else text.replace("≈", "=").lstrip("=")
+            text = (
+                before.strip()
+                if before.strip() and not _is_name(before.strip())
+                else text.replace("≈", "=").lstrip("=")
+            )
         found = list(_SIGNS.finditer(text))
         if not found and (value := expression(text)) is not None:
             return value if "≈" in whole else None

@@ -138,7 +138,7 @@ def _pounds(one: Quantity, other: Quantity) -> bool:
 
 
 def _yuan(one: Quantity, other: Quantity) -> bool:
-    """Return True if one amount has the sign of the yen, which is also the sign of the yuan, and the other is in yuan."""
+    """Return True if one amount is in yuan and the other has the sign of the yen, which is also the yuan's."""
     bases = {quantity.dimension[0][0] for quantity in (one, other) if quantity.dimension}
     return "\u00a5" in {one.unit_name, other.unit_name} and bases == {"money JPY", "money CNY"}
 

@@ -152,7 +152,7 @@ def _without_latex(text: str) -> str:
 
 
 def _with_mixed_number(fraction: re.Match[str]) -> str:
-    """Write a proper fraction behind a whole number as in a mixed number: "9\\frac{5}{6}" as "9 5/6"."""
+    """Return a proper fraction as it is written behind a whole number, " 5/6" in "9 5/6"; leave others unchanged."""
     above, below = int(fraction[1]), int(fraction[2])
     return f" {above}/{below}" if above < below else fraction[0]
 
