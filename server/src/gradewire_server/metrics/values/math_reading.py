@@ -3,15 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
-from gradewire_server.metrics.values.math_expressions import UNLIKELY_NAMES, Expression, expression, infinity
+from gradewire_server.metrics.values.math_expressions import Expression
 from gradewire_server.metrics.values.math_objects import (
     Assignment,
-    Based,
     Collection,
-    Endless,
-    Family,
     Interval,
     MathObject,
     Matrix,
@@ -19,6 +17,8 @@ from gradewire_server.metrics.values.math_objects import (
     RealSet,
     Relation,
 )
+from gradewire_server.metrics.values.math_parsing import UNLIKELY_NAMES, expression, infinity
+from gradewire_server.metrics.values.math_phrases import as_family, as_real_set, based, flat, in_row, infinite, phrase
 from gradewire_server.metrics.values.tokens import VOCABULARY
 
 _WORDS: Final = VOCABULARY["mathematics"]["words"]
@@ -41,16 +41,7 @@ _BUILDER: Final = re.compile(r"\{(.{1,200}?)(?:[|:]| such that )(.{1,200})\}\Z")
 _WITHOUT: Final = re.compile(
     rf"(?:ℝ ?(?:∖|-|\\|without|except(?: for)?) ?|{_WORDS['all_but']} ?)\{{?(.{{1,80}}?)\}}?\Z", re.IGNORECASE
 )
-_NOTHING: Final = re.compile(_WORDS["nothing"], re.IGNORECASE)
-_EVERYTHING: Final = re.compile(_WORDS["everything"], re.IGNORECASE)
-_ENDLESS: Final = re.compile(_WORDS["endless"], re.IGNORECASE)
-_INFINITY: Final = re.compile(_WORDS["infinity"], re.IGNORECASE)
 _WHOLE: Final = re.compile(_WORDS["integer"], re.IGNORECASE)
-_PARAMETER: Final = re.compile(r"[kmnlptℓ]")
-_MULTIPLES: Final = re.compile(
-    rf"(?:{_WORDS['multiples']}) ?(.{{1,20}})\Z|(.{{1,20}}?) ?的(?:所有)?(?:整数)?倍数\Z", re.IGNORECASE
-)
-_PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\Z", re.IGNORECASE)
 _QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
 _DOMAIN: Final = re.compile(r"\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])")
 _LEADING: Final = re.compile(
@@ -69,17 +60,6 @@ _FORM: Final = re.compile(r"(?:all |the )*(?:integers|numbers) (?:of|in) the for
 _MODULO: Final = re.compile(r"(?:\w ?)?= ?(-?\d{1,9}) ?\(? ?mod ?\(?(\d{1,9})\)?\)?\Z")
 _DIFFERENCE: Final = re.compile(r" ?∖ ?| except(?: at| for)? ")
 _POINT: Final = re.compile(r"\A[A-Z]'? ?(?=\()")
-_BASED: Final = re.compile(
-    r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
-    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|hex|bin)\)?"
-    r"| ?\(?,? ?(?:in )?(?:base|basis|Basis) (?P<base>\d{1,2}|two|eight|ten|sixteen)\)?"
-    r"| ?\(?(?:in )?(?P<word>binary|octal|decimal|hexadecimal|hex)\)?))\Z"
-)
-_BASES: Final = {
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2,
-    "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
-}  # fmt: skip
-_PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
 _OPERATORS: Final = frozenset("∑∏∫")
 _SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(matrix\[[^\[\]]*\])")
 _DIAGONAL: Final = re.compile(r"diag ?\(([^()]{1,80}(?:,[^()]{1,80}){1,7})\)")
@@ -146,8 +126,8 @@ class _Reader:
         return found
 
     def _ways(self) -> Iterator[Callable[[str], MathObject | None]]:
-        yield _phrase
-        yield _based
+        yield phrase
+        yield based
         yield self._exception
         yield self._spoken
         yield self._sentence
@@ -266,8 +246,8 @@ class _Reader:
         if len(ends) != len(points) or any(end.value is None or isinstance(end.value, complex) for end in ends):
             return None
         ends.sort(key=lambda end: float(end.value or 0))  # type: ignore[arg-type]
-        bounds = [_infinite("-∞"), *ends, _infinite("∞")]
-        return RealSet(tuple(Interval(low, False, high, False) for low, high in zip(bounds, bounds[1:], strict=False)))  # noqa: FBT003
+        bounds = [infinite("-∞"), *ends, infinite("∞")]
+        return RealSet(tuple(Interval(low, False, high, False) for low, high in pairwise(bounds)))  # noqa: FBT003
 
     @staticmethod
     def _joined(parts: Sequence[MathObject | None]) -> MathObject | None:
@@ -291,35 +271,21 @@ class _Reader:
         if len(known) != len(members):
             return None
         sets = [member for member in known if isinstance(member, RealSet)]
-        if len(sets) == len(known):
-            if len(alternatives) == len(pieces):
-                return self._joined(known)
-            both = sets[0]
-            for each in sets[1:]:
-                met = both.intersection(each)
-                if met is None or len(alternatives) > 1:
-                    return None
-                both = met
-            return both
-        return in_row(known)
+        if len(sets) < len(known) or len({each.name for each in sets}) > 1:
+            return in_row(known)
+        if len(alternatives) == len(pieces):
+            return self._joined(known)
+        return _intersection(sets) if len(alternatives) == 1 else None
 
     def _relation(self, text: str) -> MathObject | None:
         """Read an assignment, an equation, an inequality or a chain of them; leave out what is about equal."""
         whole = text
-        before, about, _ = text.partition("≈")
-        if about:
-            text = (
-                before.strip()
-                if before.strip() and not _is_name(before.strip())
-                else text.replace("≈", "=").lstrip("=")
-            )
+        text = _without_rounded(text)
         found = list(_SIGNS.finditer(text))
-        if not found and (value := expression(text)) is not None:
-            return value if "≈" in whole else None
-        if not found or len(found) > _MAX_MEMBERS:
-            return None
+        if not found and "≈" in whole:
+            return expression(text)
         sides = top_level(text, _SIGNS)
-        if len(sides) != len(found) + 1:
+        if not 0 < len(found) <= _MAX_MEMBERS or len(sides) != len(found) + 1:
             return None
         if found[0][0] in {"≠", "!="} and "±" in sides[-1] and len(sides) == 2:
             return self.read(" and ".join(text.replace("±", sign) for sign in ("", "-")))
@@ -328,9 +294,7 @@ class _Reader:
             return self._equation([side.strip() for side in sides])
         parts = [infinity(side) or expression(side.strip()) for side in sides]
         known = [part for part in parts if part is not None]
-        if len(known) != len(sides):
-            return None
-        return _inequality(known, signs)
+        return _inequality(known, signs) if len(known) == len(sides) else None
 
     def _equation(self, sides: Sequence[str]) -> MathObject | None:
         left, right = sides[0], sides[-1]
@@ -357,25 +321,43 @@ class _Reader:
         inside = text[1:-1].strip()
         if not inside:
             return RealSet(()) if opener == "{" else None
-        if opener in "(" and closer == ")" and (one := self._single(inside)) is not None:
+        if (opener, closer) == ("(", ")") and (one := self._single(inside)) is not None:
             return one
         pieces = _row(inside, in_brackets=True)
-        if len(pieces) > _MAX_MEMBERS or (len(pieces) == 1 and opener not in "{"):
+        if len(pieces) > _MAX_MEMBERS or (len(pieces) == 1 and opener != "{"):
             return None
-        members = [_member(self, piece) for piece in pieces]
-        known = [member for member in members if member is not None]
-        if len(known) != len(members):
+        known = [member for member in (_member(self, piece) for piece in pieces) if member is not None]
+        found = Collection({"<": "⟨"}.get(opener, opener), tuple(flat(known)), {">": "⟩"}.get(closer, closer))
+        if len(known) < len(pieces):
             return None
-        opener, closer = {"<": "⟨"}.get(opener, opener), {">": "⟩"}.get(closer, closer)
-        found = Collection(opener, tuple(flat(known)), closer)
-        mixed = (opener, closer) not in {("(", ")"), ("[", "]"), ("{", "}"), ("⟨", "⟩")}
-        infinite = opener in "([" and any(isinstance(each, Expression) and each.infinite for each in known)
-        return found.as_interval if mixed or (infinite and len(known) == 2) else found
+        infinite = any(isinstance(each, Expression) and each.infinite for each in known)
+        is_interval = opener in "([" and infinite and len(known) == 2
+        return found if _is_usual(found.opener, found.closer) and not is_interval else found.as_interval
 
     def _single(self, inside: str) -> MathObject | None:
         """Read an object in superfluous parentheses, unless it is a part of an expression."""
         found = self.read(inside) if _SIGNS.search(inside) and "," not in inside else None
         return found if isinstance(found, Relation | RealSet | Assignment) else None
+
+
+def _intersection(sets: Sequence[RealSet]) -> RealSet | None:
+    both: RealSet | None = sets[0]
+    for each in sets[1:]:
+        both = None if both is None else both.intersection(each)
+    return both
+
+
+def _without_rounded(text: str) -> str:
+    """Return a text without the rounded value behind "≈"; in "C ≈ 3.14", "≈" is "="."""
+    before, about, _ = text.partition("≈")
+    exact = before.strip()
+    if not about or (exact and not _is_name(exact)):
+        return exact
+    return text.replace("≈", "=").lstrip("=")
+
+
+def _is_usual(opener: str, closer: str) -> bool:
+    return (opener, closer) in {("(", ")"), ("[", "]"), ("{", "}"), ("⟨", "⟩")}
 
 
 def _member(reader: _Reader, text: str) -> MathObject | None:
@@ -410,103 +392,34 @@ def _row(text: str, *, in_brackets: bool = False) -> list[str]:
     return [piece for part in parts for piece in top_level(part, commas)]
 
 
-def flat(members: Sequence[MathObject]) -> Iterator[MathObject]:
-    """Yield the members, and in place of "±1" both of its values."""
-    for member in members:
-        if isinstance(member, Collection) and member.opener == "±":
-            yield from member.members
-        else:
-            yield member
-
-
-def in_row(members: Sequence[MathObject]) -> MathObject | None:
-    """Return a list without brackets; in "n = 3, 4, 5" the name belongs to all."""
-    first = members[0]
-    if isinstance(first, Assignment) and all(isinstance(each, Expression | Collection) for each in members[1:]):
-        values = list(flat([first.value, *members[1:]]))
-        return Assignment(first.left, Collection(",", tuple(values)))
-    if isinstance(first, Assignment) and all(
-        isinstance(each, Assignment) and each.base == first.base for each in members
-    ):
-        values = list(flat([each.value for each in members if isinstance(each, Assignment)]))
-        if any(isinstance(each, Family) for each in values):
-            return as_family(Collection(",", tuple(values)), "")
-        return Assignment(first.base, Collection(",", tuple(values)))
-    if all(isinstance(each, Family) for each in members):
-        return as_family(Collection(",", tuple(members)), "")
-    return Collection(",", tuple(flat(members)))
-
-
-def as_family(found: MathObject | None, parameter: str, *, natural: bool = False) -> Family | None:
-    """Return the family of an object with a parameter for whole numbers; None if it does not contain the parameter."""
-    if isinstance(found, Assignment):
-        found = found.value
-    members = list(flat(found.members)) if isinstance(found, Collection) else [found]
-    expressions: list[Expression] = []
-    for member in members:
-        inner = member.value if isinstance(member, Assignment) else member
-        if isinstance(inner, Family):
-            parameter = parameter or inner.parameter
-            expressions.extend(each.renamed(inner.parameter, parameter) for each in inner.members)
-        elif isinstance(inner, Collection):
-            nested = as_family(inner, parameter)
-            expressions.extend(nested.members if nested is not None else ())
-        elif isinstance(inner, Expression):
-            expressions.append(inner)
-        else:
-            return None
-    if not parameter:
-        parameters = {name for each in expressions for name in each.names if _PARAMETER.fullmatch(name)}
-        parameter = parameters.pop() if len(parameters) == 1 else ""
-    if not parameter or not any(parameter in each.names for each in expressions):
-        return None
-    return Family(tuple(expressions), parameter, natural)
-
-
-def as_real_set(found: MathObject | None, *, brackets: bool = False) -> RealSet | None:
-    """Return the set of real numbers that an object is; with `brackets`, "(1, 2)" is an interval."""
-    if isinstance(found, Assignment):
-        found = found.value
-    if isinstance(found, RealSet):
-        return found
-    if isinstance(found, Collection):
-        return found.as_points if found.opener == "{" else found.as_interval if brackets else None
-    return None
-
-
-def _infinite(text: str) -> Expression:
-    found = infinity(text)
-    if found is None:
-        raise ValueError(f"not infinite: {text}")
-    return found
-
-
 def _inequality(parts: Sequence[Expression], signs: Sequence[str]) -> MathObject | None:
+    rising, falling = set(signs) <= {"<", "≤"}, set(signs) <= {">", "≥"}
     if not any(part.names for part in parts):
-        rising = set(signs) <= {"<", "≤"} or set(signs) <= {">", "≥"}
-        return Collection(",", tuple(parts)) if rising and len(parts) > 2 else None
+        return Collection(",", tuple(parts)) if (rising or falling) and len(parts) > 2 else None
     if len(parts) == 2:
-        left, right = parts
-        sign = signs[0]
-        if _is_ray(left, right):
-            return _ray(sign, right)
-        if _is_ray(right, left):
-            return _ray(_FLIPPED[sign], left)
-        return Relation(right, _FLIPPED[sign], left) if sign in ">≥" else Relation(left, sign, right)
-    if len(parts) == 3 and _is_ray(parts[1], parts[0]) and _is_ray(parts[1], parts[2]):
-        if signs[0] in "<≤" and signs[1] in "<≤":
-            return RealSet((Interval(parts[0], signs[0] == "≤", parts[2], signs[1] == "≤"),))
-        if signs[0] in ">≥" and signs[1] in ">≥":
-            return RealSet((Interval(parts[2], signs[1] == "≥", parts[0], signs[0] == "≥"),))
-    return None
+        return _two_sides(parts[0], signs[0], parts[1])
+    if len(parts) != 3 or not (rising or falling):
+        return None
+    low, name, high = parts if rising else parts[::-1]
+    closed = [sign in "≤≥" for sign in (signs if rising else signs[::-1])]
+    between = _is_ray(name, low) and _is_ray(name, high)
+    return RealSet((Interval(low, closed[0], high, closed[1]),), name.text) if between else None
+
+
+def _two_sides(left: Expression, sign: str, right: Expression) -> MathObject | None:
+    if _is_ray(left, right):
+        return _ray(sign, right, left.text)
+    if _is_ray(right, left):
+        return _ray(_FLIPPED[sign], left, right.text)
+    return Relation(right, _FLIPPED[sign], left) if sign in ">≥" else Relation(left, sign, right)
 
 
 def _is_ray(name: Expression, bound: Expression) -> bool:
     return len(name.names) == 1 and name.text == next(iter(name.names)) and not bound.names
 
 
-def _ray(sign: str, bound: Expression) -> RealSet | None:
-    low, high = _infinite("-∞"), _infinite("∞")
+def _ray(sign: str, bound: Expression, name: str) -> RealSet | None:
+    low, high = infinite("-∞"), infinite("∞")
     parts = {
         ">": (Interval(bound, False, high, False),),  # noqa: FBT003
         "≥": (Interval(bound, True, high, False),),  # noqa: FBT003
@@ -514,7 +427,7 @@ def _ray(sign: str, bound: Expression) -> RealSet | None:
         "≤": (Interval(low, False, bound, True),),  # noqa: FBT003
         "≠": (Interval(low, False, bound, False), Interval(bound, False, high, False)),  # noqa: FBT003
     }
-    return RealSet(parts[sign]) if sign in parts else None
+    return RealSet(parts[sign], name) if sign in parts else None
 
 
 _NAME: Final = re.compile(r"[A-Za-z\u0391-\u03c9]'{0,3}(?:_\(?[\w, ]{1,12}\)?)?")
@@ -544,46 +457,6 @@ def _is_left_side(text: str) -> bool:
     if not UNLIKELY_NAMES.isdisjoint(_WORD.findall(text.lower())):
         return False
     return _PROSE.search(text) is None or _TITLE.fullmatch(text) is not None
-
-
-def _phrase(text: str) -> MathObject | None:
-    if text in {"∅", "{}", "{ }"} or _NOTHING.fullmatch(text):
-        return RealSet(())
-    if text == "ℝ" or _EVERYTHING.fullmatch(text):
-        return RealSet((Interval(_infinite("-∞"), False, _infinite("∞"), False),))  # noqa: FBT003
-    if _ENDLESS.fullmatch(text):
-        return Endless()
-    if (found := _INFINITY.fullmatch(text)) is not None:
-        return _infinite("-∞" if found[1] else "∞")
-    if (found := _MULTIPLES.match(text)) is not None:
-        factor = expression(found[1] or found[2]) or _number_in_words(found[1] or "")
-        name = Expression((("=k", 0),), frozenset("k"), "k")
-        if factor is not None and not factor.names:
-            return Family((Expression((*factor.steps, *name.steps, ("*", 0)), name.names, f"{factor.text}k"),), "k")
-    if (found := _PARITY.match(text)) is not None:
-        even = expression("2k" if found[1] else "2k+1")
-        return None if even is None else Family((even,), "k")
-    return None
-
-
-def _number_in_words(text: str) -> Expression | None:
-    words = VOCABULARY["numerals"]["small"].split()
-    word = text.strip().lower()
-    return expression(str(words.index(word))) if word in words else None
-
-
-def _based(text: str) -> Based | None:
-    found = _BASED.match(text)
-    if found is None:
-        return None
-    if found["prefix"]:
-        return Based(found["prefix"][2:].upper(), _PREFIXES[found["prefix"][1].lower()])
-    name = found["index"] or found["base"] or found["word"]
-    base = _BASES.get(name) or int(name)
-    digits = found["digits"].replace(" ", "").upper()
-    if not 2 <= base <= 36 or not digits or any(int(digit, 36) >= base for digit in digits):
-        return None
-    return Based(digits, base) if any(map(str.isdecimal, digits)) or base > 10 else None
 
 
 def _with_two_signs(text: str) -> MathObject | None:
