@@ -21,7 +21,7 @@ from gradewire_server.metrics.values.math_objects import (
     Relation,
     Style,
 )
-from gradewire_server.metrics.values.math_reading import as_family, as_real_set
+from gradewire_server.metrics.values.math_phrases import as_family, as_real_set
 from gradewire_server.metrics.values.math_values import close
 
 _MAX_DEPTH: Final = 6
@@ -34,9 +34,15 @@ _LOWEST: Final = re.compile(
     r"reduced form|vollständig gekürzt|fraction irréductible|fracción irreducible|最简分数",
     re.IGNORECASE,
 )
-_FACTOR: Final = re.compile(r"(?:^|[.,:;] |\b(?:and|then|please|completely|fully) )factor(?:i[sz]e)?\b|factored form|in factors|faktorisiere|factorise[rz]|factoriza|因式分解", re.IGNORECASE)
+_FACTOR: Final = re.compile(
+    r"(?:^|[.,:;] |\b(?:and|then|please|completely|fully) )factor(?:i[sz]e)?\b|factored form|in factors|faktorisiere|"
+    r"factorise[rz]|factoriza|因式分解",
+    re.IGNORECASE,
+)
 _COMPLETELY: Final = re.compile(r"\b(?:completely|fully|as far as possible|vollständig)\b", re.IGNORECASE)
-_EXPAND: Final = re.compile(r"\bexpand|multiply out|expanded form|ausmultipl|développe|desarrolla|expande", re.IGNORECASE)
+_EXPAND: Final = re.compile(
+    r"\bexpand|multiply out|expanded form|ausmultipl|développe|desarrolla|expande", re.IGNORECASE
+)
 _SIMPLE_FRACTION: Final = re.compile(r"-?\(*(\d{1,18})\)?/\(?(\d{1,18})\)*")
 _WHOLE_FRACTION: Final = re.compile(r"\(\((\w+)\)/\((\w+)\)\)")
 _PRODUCT: Final = re.compile(r"\)\(|\)\^|(?<![a-z])\w\(|\)[a-zA-Z]")
@@ -51,55 +57,94 @@ def same(reference: MathObject, answer: MathObject, style: Style, depth: int = 0
     """Return True if an answer's object equals a reference's object."""
     if depth > _MAX_DEPTH:
         return False
+    found: bool | None = None
+    for way in _WAYS:
+        found = way(reference, answer, style, depth)
+        if found is not None:
+            break
+    return bool(found)
+
+
+def _alike(reference: MathObject, answer: MathObject, style: Style, depth: int) -> bool | None:
+    """Compare two objects of one type."""
+    found: bool | None = None
     match reference, answer:
         case Expression(), Expression():
-            return _expressions(reference, answer, style)
-        case Expression(), Relation(sign="="):
-            return answer.left.equals(answer.right) and same(reference, answer.right, style, depth + 1)
-        case (RealSet(), RealSet()) | (Family(), Family()) | (Relation(), Relation()):
-            return bool(answer.equals(reference))  # type: ignore[arg-type]
+            found = _expressions(reference, answer, style)
         case Assignment(), Assignment():
-            return _assignments(reference, answer, style, depth)
+            found = _assignments(reference, answer, style, depth)
         case Collection(), Collection():
-            return _collections(reference, answer, style, depth)
-        case (Based(), _) | (_, Based()):
-            return _based(reference, answer, style)
-        case Assignment(relation=Relation() as ours), Relation():
-            return answer.equals(ours)
-        case Relation(), Assignment(relation=Relation() as theirs):
-            return theirs.equals(reference)
-        case Family(), _:
-            family = as_family(answer, "")
-            return family is not None and family.equals(reference)
-        case Assignment(), _:
-            return same(reference.value, answer, style, depth + 1)
-        case _, Assignment():
-            return same(reference, _bound(answer, reference), style, depth + 1)
-        case _:
-            return _mixed(reference, answer, style, depth)
-
-
-def _mixed(reference: MathObject, answer: MathObject, style: Style, depth: int) -> bool:
-    match reference, answer:
+            found = _collections(reference, answer, style, depth)
+        case (RealSet(), RealSet()) | (Family(), Family()) | (Relation(), Relation()):
+            found = bool(answer.equals(reference))  # type: ignore[arg-type]
         case (Matrix(), Matrix()) if len(reference.rows) > 1 and len(answer.rows) > 1:
-            return answer.equals(reference, exact=style.exact)
-        case (Matrix() | Collection(), Matrix() | Expression()) | (Matrix(), Collection()):
-            return _vectors(reference, answer, style, depth)
-        case (RealSet(), Collection()) | (Collection(), RealSet()):
-            ours, theirs = (as_real_set(each, brackets=not style.point) or _points(each) for each in (answer, reference))
-            return ours is not None and theirs is not None and ours.equals(theirs)
-        case (Expression(), Collection() | Matrix()) if reference.names and reference.names <= set(_UNITS):
-            ours = _entries(answer)
-            theirs = None if ours is None else _components(reference, len(ours))
-            return ours is not None and theirs is not None and _in_order(theirs, ours, style, depth)
-        case Expression(), Collection():
-            return bool(answer.members) and all(same(reference, each, style, depth + 1) for each in answer.members)
-        case (Endless(), Endless()) | (Endless(), Expression(infinite=1)) | (Expression(infinite=1), Endless()):
-            return True
+            found = answer.equals(reference, exact=style.exact)
         case Opaque(), Opaque():
-            return reference.text == answer.text
+            found = reference.text == answer.text
+        case Endless(), Endless():
+            found = True
         case _:
-            return False
+            pass
+    return found
+
+
+def _bases(reference: MathObject, answer: MathObject, style: Style, depth: int) -> bool | None:
+    """Compare numbers of which at least one has a base."""
+    del depth
+    theirs, ours = (each.value if isinstance(each, Assignment) else each for each in (reference, answer))
+    return _based(theirs, ours, style) if isinstance(theirs, Based) or isinstance(ours, Based) else None
+
+
+def _equations(reference: MathObject, answer: MathObject, style: Style, depth: int) -> bool | None:
+    """Compare "y = 2x" with an equation, and an expression with an identity."""
+    found: bool | None = None
+    match reference, answer:
+        case Assignment(relation=Relation() as theirs), Relation():
+            found = answer.equals(theirs)
+        case Relation(), Assignment(relation=Relation() as ours):
+            found = ours.equals(reference)
+        case Expression(), Relation(sign="="):
+            found = answer.left.equals(answer.right) and same(reference, answer.right, style, depth + 1)
+        case _:
+            pass
+    return found
+
+
+def _named_values(reference: MathObject, answer: MathObject, style: Style, depth: int) -> bool | None:
+    """Compare values of which at least one has a name, and families of values."""
+    if isinstance(reference, Family):
+        family = as_family(answer, "")
+        return family is not None and family.equals(reference)
+    if isinstance(reference, Assignment):
+        return same(reference.value, answer, style, depth + 1)
+    return same(reference, _bound(answer, reference), style, depth + 1) if isinstance(answer, Assignment) else None
+
+
+def _mixed(reference: MathObject, answer: MathObject, style: Style, depth: int) -> bool | None:
+    """Compare objects of two types."""
+    found: bool | None = None
+    match reference, answer:
+        case (Matrix() | Collection(), Matrix() | Expression()) | (Matrix(), Collection()):
+            found = _vectors(reference, answer, style, depth)
+        case (RealSet(), Collection()) | (Collection(), RealSet()):
+            ours, theirs = (
+                as_real_set(each, brackets=not style.point) or _points(each) for each in (answer, reference)
+            )
+            found = ours is not None and theirs is not None and ours.equals(theirs)
+        case (Expression(), Collection() | Matrix()) if reference.names and reference.names <= set(_UNITS):
+            entries = _entries(answer)
+            components = None if entries is None else _components(reference, len(entries))
+            found = bool(entries and components) and _in_order(components or (), entries or (), style, depth)
+        case Expression(), Collection():
+            found = bool(answer.members) and all(same(reference, each, style, depth + 1) for each in answer.members)
+        case (Endless(), Expression(infinite=1)) | (Expression(infinite=1), Endless()):
+            found = True
+        case _:
+            pass
+    return found
+
+
+_WAYS: Final = (_alike, _bases, _equations, _named_values, _mixed)
 
 
 def _points(found: MathObject) -> RealSet | None:
@@ -153,22 +198,33 @@ def _collections(reference: Collection, answer: Collection, style: Style, depth:
     theirs, ours = _named(reference), _named(answer)
     if theirs is not None and ours is not None:
         return theirs.keys() == ours.keys() and all(same(theirs[name], ours[name], style, depth + 1) for name in theirs)
-    if theirs is not None:
-        return _in_order(list(theirs.values()), answer.members, style, depth)
-    if ours is not None:
-        return _in_order(reference.members, [ours[name] for name in sorted(ours)], style, depth)
-    brackets = [(each.opener, each.closer) for each in (reference, answer)]
-    if brackets[0] != brackets[1] and not style.point:
+    if theirs is not None or ours is not None:
+        wanted = reference.members if theirs is None else list(theirs.values())
+        said = answer.members if ours is None else [ours[name] for name in sorted(ours)]
+        return _in_order(wanted, said, style, depth)
+    if _brackets_count(reference, answer, style):
         first, second = reference.as_interval, answer.as_interval
-        if first is not None and second is not None and not style.ordered:
-            return second.equals(first)
-    if style.direction and (theirs_ := _entries(reference)) and (ours_ := _entries(answer)):
-        return len(theirs_) == len(ours_) and _are_parallel(theirs_, ours_)
+        return first is not None and second is not None and second.equals(first)
+    if style.direction and (wanted_entries := _entries(reference)) and (said_entries := _entries(answer)):
+        return len(wanted_entries) == len(said_entries) and _are_parallel(wanted_entries, said_entries)
+    return _members(reference, answer, style, depth)
+
+
+def _brackets_count(reference: Collection, answer: Collection, style: Style) -> bool:
+    """Return True if two pairs in different brackets are intervals."""
+    if style.point or style.ordered or (reference.opener, reference.closer) == (answer.opener, answer.closer):
+        return False
+    return reference.as_interval is not None and answer.as_interval is not None
+
+
+def _members(reference: Collection, answer: Collection, style: Style, depth: int) -> bool:
+    """Compare members: in order for a tuple and for a list whose order counts, else as sets."""
     if reference.opener == "{" and answer.opener == "[" and len(answer.members) == 2:
         return False
-    if reference.opener in "(⟨":
-        return answer.opener not in "{±" and _in_order(reference.members, answer.members, style, depth)
-    if style.ordered and reference.opener in ",[":
+    is_tuple = reference.opener in {"(", "⟨"}
+    if is_tuple and answer.opener in {"{", "±"}:
+        return False
+    if is_tuple or (style.ordered and reference.opener in {",", "["}):
         return _in_order(reference.members, answer.members, style, depth)
     return _as_sets(reference.members, answer.members, style, depth)
 
@@ -201,7 +257,9 @@ def _vectors(reference: MathObject, answer: MathObject, style: Style, depth: int
 
 def _are_parallel(reference: Sequence[MathObject], answer: Sequence[MathObject]) -> bool:
     """Return True if one vector is the other, multiplied by a number that is not 0."""
-    theirs, ours = ([each.value if isinstance(each, Expression) else None for each in row] for row in (reference, answer))
+    theirs, ours = (
+        [each.value if isinstance(each, Expression) else None for each in row] for row in (reference, answer)
+    )
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
     if len(pairs) != len(theirs) or not any(a for a, _ in pairs) or not any(b for _, b in pairs):
         return False
@@ -229,13 +287,9 @@ def _components(found: Expression, length: int) -> Sequence[MathObject] | None:
 
 
 def _based(reference: MathObject, answer: MathObject, style: Style) -> bool:
-    ours = answer.value if isinstance(answer, Assignment) else answer
-    theirs = reference.value if isinstance(reference, Assignment) else reference
-    match theirs, ours:
+    match reference, answer:
         case Based(), Based():
-            if style.base:
-                return theirs.base == ours.base and theirs.value == ours.value
-            return theirs.value == ours.value
+            return reference.value == answer.value and (not style.base or reference.base == answer.base)
         case (Based() as number, Expression() as other) | (Expression() as other, Based() as number):
             if style.base == number.base:
                 return other.text.lstrip("0") == number.digits.lstrip("0")

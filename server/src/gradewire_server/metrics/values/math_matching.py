@@ -1,14 +1,14 @@
 """Compare the mathematical object in an answer with a reference that is one: a set, an interval, a matrix, a formula."""
 
 import re
-from fractions import Fraction
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from typing import Final
 
 from gradewire_server.metrics.values.math_equality import forbidden_form, same
-from gradewire_server.metrics.values.math_expressions import Expression, expression
+from gradewire_server.metrics.values.math_expressions import Expression
 from gradewire_server.metrics.values.math_notation import notation
 from gradewire_server.metrics.values.math_objects import (
     Assignment,
@@ -17,11 +17,11 @@ from gradewire_server.metrics.values.math_objects import (
     Family,
     MathObject,
     Matrix,
-    Opaque,
     RealSet,
     Relation,
     Style,
 )
+from gradewire_server.metrics.values.math_parsing import expression
 from gradewire_server.metrics.values.math_reading import read_object
 from gradewire_server.metrics.values.reading import DENIES, Kind, Outcome
 from gradewire_server.metrics.values.tokens import VOCABULARY
@@ -40,45 +40,70 @@ _POINT: Final = re.compile(_WORDS["point"], re.IGNORECASE)
 _ORDER: Final = re.compile(_WORDS["order"], re.IGNORECASE)
 _EXACT: Final = re.compile(r"\bexact(?:ly)?\b", re.IGNORECASE)
 _DIRECTION: Final = re.compile(r"\bdirection|\bparallel to|\bnormal vector|\beigenvector", re.IGNORECASE)
-_BASE: Final = re.compile(r"\b(?:base|basis|Basis)[ -](\d{1,2}|two|eight|ten|sixteen)\b|\b(binary|octal|hex(?:adecimal)?)\b")
+_BASE: Final = re.compile(
+    r"\b(?:base|basis|Basis)[ -](\d{1,2}|two|eight|ten|sixteen)\b|\b(binary|octal|hex(?:adecimal)?)\b"
+)
 _BASES: Final = {"two": 2, "eight": 8, "ten": 10, "sixteen": 16, "binary": 2, "octal": 8, "hex": 16, "hexadecimal": 16}
 _FORMULA_ASKED: Final = re.compile(_WORDS["formula"], re.IGNORECASE)
 _PLACE: Final = re.compile(r"\b(?:latitude|longitude|GPS|Breitengrad|score|odds|date)\b", re.IGNORECASE)
-_MONEY: Final = re.compile(r"[$€£]|\b(?:income|loss|profit|statement|cash|revenue|expense|balance|account)", re.IGNORECASE)
+_MONEY: Final = re.compile(
+    r"[$€£]|\b(?:income|loss|profit|statement|cash|revenue|expense|balance|account)", re.IGNORECASE
+)
 _VARIABLE: Final = re.compile(r"(?<![^\W\d_])[a-zA-Zα-ω](?![^\W\d_])")
 
 _LEAD: Final = re.compile(_WORDS["lead"], re.IGNORECASE)
 _CONNECTOR: Final = re.compile(_WORDS["connector"], re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+(?=[^\W\d_$\\])|\n+|[。！？]")
-_SPAN: Final = re.compile(r"\$\$?([^$]{1,600})\$\$?|\\\(([^\n]{1,600}?)\\\)|\\\[(.{1,600}?)\\\]|`([^`\n]{1,600})`", re.DOTALL)
+_SPAN: Final = re.compile(
+    r"\$\$?([^$]{1,600})\$\$?|\\\(([^\n]{1,600}?)\\\)|\\\[(.{1,600}?)\\\]|`([^`\n]{1,600})`", re.DOTALL
+)
 _BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,3}\{")
 _DERIVED: Final = re.compile(r"⇒|⟹|=>|\\implies|\\Rightarrow|\\therefore|∴|->|→")
 _GROUPED: Final = re.compile(r"\(\d{1,3}(?:,\d{3})+(?:\.\d+)?\)")
-_SCIENTIFIC: Final = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+| ?[*x] ?10)(?:\^\(?[-+]?\d+\)?)?|[-+]?10\^\(?[-+]?\d+\)?")
+_SCIENTIFIC: Final = re.compile(
+    r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+| ?[*x] ?10)(?:\^\(?[-+]?\d+\)?)?|[-+]?10\^\(?[-+]?\d+\)?"
+)
 _PLAIN: Final = re.compile(r"[-+]?\(?\(?\d[\d.,]*\)?(?:(?: ?/ ?|-)\(?\d[\d.]*\)?\)?){0,3}|mix\(\d+,\d+,\d+\)")
-_LATEX: Final = re.compile(r"\\(?:[dtc]?frac|sqrt|[dt]?binom|overline|(?:arc)?(?:sin|cos|tan)h?|sec|csc|cot|ln|log|exp|pi)\b")
-_MATHEMATICAL: Final = re.compile(r"\^|sqrt|root\(|binom|mix\(|overline|[!*+π]|(?<![a-z])(?:a?(?:rc)?(?:sin|cos|tan)h?|sec|csc|cot|ln|log|exp)(?![a-z])")
+_LATEX: Final = re.compile(
+    r"\\(?:[dtc]?frac|sqrt|[dt]?binom|overline|(?:arc)?(?:sin|cos|tan)h?|sec|csc|cot|ln|log|exp|pi)\b"
+)
+_MATHEMATICAL: Final = re.compile(
+    r"\^|sqrt|root\(|binom|mix\(|overline|[!*+π]|(?<![a-z])(?:a?(?:rc)?(?:sin|cos|tan)h?|sec|csc|cot|ln|log|exp)(?![a-z])"
+)
 _ONLY_NAMES: Final = re.compile(r"[^\W\d_]{1,4}(?:[-/][^\W\d_]{1,4})*\+?")
-_UNIT_BEHIND: Final = re.compile(r"(?<=[\d)}π]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z")
+_UNIT_BEHIND: Final = re.compile(
+    r"(?<=[\d)}π]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z"
+)
 _ABOUT: Final = re.compile(r"\s*(?:about|approximately|roughly|around|≈|~|\\approx)", re.IGNORECASE)
-_SPANISH: Final = re.compile(r"[¿ñ]|\b(?:solucion(?:es)?|soluciones|resuelve|halla|encuentra|calcula|los|las|soluzioni|risolvi)\b", re.IGNORECASE)
+_SPANISH: Final = re.compile(
+    r"[¿ñ]|\b(?:solucion(?:es)?|soluciones|resuelve|halla|encuentra|calcula|los|las|soluzioni|risolvi)\b", re.IGNORECASE
+)
 _ONE_LETTER: Final = re.compile(r"(?<=[\w)}$]) ([yeou]) (?=[-−+($\\\d]|[a-z](?:_?\d)? ?=)")
 _SCORES: Final = re.compile(r"\d+[-–:]\d+(?:, ?\d+[-–:]\d+)*")
 _COMPASS: Final = re.compile(r"\d ?[°′″'\"].{0,16}[NSEWO]\b")
 _FOREIGN: Final = re.compile(_WORDS["foreign"], re.IGNORECASE)
 _DECIMAL_COMMA: Final = re.compile(r"([\[\](){}][^\[\](){};]*[\[\](){}])|(?<=\d),(?!\d{3}(?!\d))(?=\d)")
-_BOUND: Final = re.compile(r"(?:at (?:least|most)|not|more|less|fewer|greater|larger|smaller|below|above|under|over) |[<>≤≥]|\\[lg]e")
+_BOUND: Final = re.compile(
+    r"(?:at (?:least|most)|not|more|less|fewer|greater|larger|smaller|below|above|under|over) |[<>≤≥]|\\[lg]e(?:q[a-z]*)?(?![a-z])(?:q[a-z]*)?(?![a-z])"
+)
 _AMBIGUOUS: Final = frozenset({"none", "infinite", "all numbers", "any number", "empty"})
 _UNITS: Final = frozenset(_WORDS["units"].split())
-_HEDGE: Final = re.compile(r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)")
+_HEDGE: Final = re.compile(
+    r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)"
+)
 _TRAILING: Final = re.compile(
     r"(?<=[\w)}\]$])(?: (?!(?:hundred|thousand|million|billion|trillion|percent|dozen|or|and|but|not|nor|more|less|fewer|if|for|when|unless|except|mod|minus|plus|times|to|than|solutions?"
     r"|oder|und|ou|et|is|are)\b)[^\W\d_]{2,16}){1,5}[.!]?\Z"
 )
 _CONCISE: Final = re.compile(r"(?<![\w.])(\d+)\.(\d+) ?\((\d{1,2})\)")
 _CONCLUDES: Final = re.compile(_WORDS["concludes"], re.IGNORECASE)
-_REASON: Final = re.compile(r",? \b(?:since|because|as [a-z]{2,}|weil|da |car|puisque|porque|ya que|because of)\b", re.IGNORECASE)
-_REMARK: Final = re.compile(r"[,;]? \(?(?:which|where|with|i\.e\.|(?:or,? )?equivalently|about|approximately|or about|≈|or approximately)\b|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})", re.IGNORECASE)
+_REASON: Final = re.compile(
+    r",? \b(?:since|because|as [a-z]{2,}|weil|da |car|puisque|porque|ya que|because of)\b", re.IGNORECASE
+)
+_REMARK: Final = re.compile(
+    r"[,;]? \(?(?:which|where|with|i\.e\.|(?:or,? )?equivalently|about|approximately|or about|≈|or approximately)\b|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})",
+    re.IGNORECASE,
+)
 _CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
 _IDENTITY: Final = re.compile(
     r"(?:[A-Z] ?= ?)?(-?\d{0,4}) ?(?:I(?:_\(?[\dn]\)?)?|(?:the |an? )?(?:\d ?[*x] ?\d |\d-by-\d )?(?:identity|unit)(?: matrix)?)"
@@ -157,7 +182,9 @@ def _are_same(reference: str, wanted: MathObject, claim: str, said: MathObject, 
         return not (theirs and ours) or re.sub(r"[ ()]", "", theirs) == re.sub(r"[ ()]", "", ours)
     if bool(theirs) == bool(ours):
         return False
-    bare = [read_object((notation(text) or "").removesuffix(unit)) for text, unit in ((reference, theirs), (claim, ours))]
+    bare = [
+        read_object((notation(text) or "").removesuffix(unit)) for text, unit in ((reference, theirs), (claim, ours))
+    ]
     return bare[0] is not None and bare[1] is not None and same(bare[0], bare[1], style)
 
 
@@ -220,7 +247,9 @@ def _reference(question: str, reference: str) -> MathObject | None:
             return found if _is_expression(text, found, question) else None
         case Collection(members=members):
             if any(isinstance(each, Expression) and each.names and each.text.isalpha() for each in members):
-                return found if found.opener == "{" or (_FORMULA_ASKED.search(question) and found.opener != ",") else None
+                return (
+                    found if found.opener == "{" or (_FORMULA_ASKED.search(question) and found.opener != ",") else None
+                )
             return found
         case _:
             return found
@@ -388,7 +417,9 @@ def _claims(answer: str) -> Iterator[tuple[str, bool]]:
         yield ", ".join(spans), denies is not None
     if spans:
         yield spans[-1], denies is not None
-    elif (spans := [next(group for group in found.groups() if group) for found in _SPAN.finditer(tail)]) and last is not tail:
+    elif (
+        spans := [next(group for group in found.groups() if group) for found in _SPAN.finditer(tail)]
+    ) and last is not tail:
         yield spans[-1], False
 
 
@@ -416,7 +447,9 @@ def _boxes(answer: str) -> Sequence[str]:
         end = _closing(answer, box.end())
         if end < 0:
             continue
-        if found and not re.fullmatch(r"[\s$]*(?:,|and|or|\\text\{ ?(?:and|or) ?\}|und|oder|et|ou|\$)+[\s$]*", answer[last : box.start()]):
+        if found and not re.fullmatch(
+            r"[\s$]*(?:,|and|or|\\text\{ ?(?:and|or) ?\}|und|oder|et|ou|\$)+[\s$]*", answer[last : box.start()]
+        ):
             found.clear()
         found.append(answer[box.end() : end])
         last = end + 1

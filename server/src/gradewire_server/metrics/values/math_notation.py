@@ -6,6 +6,7 @@ r"""Convert mathematical texts, in LaTeX or Unicode, to one plain notation.
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -24,7 +25,7 @@ _VULGAR: Final = re.compile(r"(\d?) ?([\u00bc-\u00be\u2150-\u215e])")
 _SIGNS: Final = str.maketrans({sign: plain for plain, signs in _WORDS["signs"].items() for sign in signs})
 _COMMANDS: Final = {name: plain for plain, names in _WORDS["commands"].items() for name in names.split()}
 _FUNCTIONS: Final = frozenset(_WORDS["functions"].split())
-_GREEK: Final = _WORDS["greek"]
+_GREEK: Final[Mapping[str, str]] = _WORDS["greek"]
 _FRACTIONS: Final = frozenset({"frac", "dfrac", "tfrac", "cfrac"})
 _BINOMIALS: Final = frozenset({"binom", "dbinom", "tbinom"})
 _WRAPPERS: Final = frozenset(_WORDS["wrappers"].split())
@@ -163,35 +164,42 @@ class _Converter:
         self._at += 1
         found = _NAME.match(self._text, self._at)
         if found is None:
-            sign = self._text[self._at : self._at + 1]
-            self._at += 1
-            if sign == "\\":
-                return ";" if rows else " ; "
-            return sign if sign in "{}|%&#_" else "¤" if sign == "$" else " "
+            return self._escaped(rows=rows)
         self._at = found.end()
         name = found[0]
-        if name == "begin":
-            return self._environment()
         if name in _FRACTIONS:
             return self._fraction(pieces)
         if name in _BINOMIALS:
             return f"binom({self._argument()},{self._argument()})"
-        if name == "sqrt":
-            return self._root()
-        if name == "mathbb":
-            letter = self._argument().strip()
-            return _NUMBER_SETS.get(letter, letter)
-        if name in _WRAPPERS:
-            return self._argument()
         if name in {"overline", "dot", "widehat"}:
             return f"overline({self._argument()})"
-        if name in _FUNCTIONS:
-            return f" {name} " if self._text[self._at : self._at + 1] not in {"_", "^"} else f" {name}"
-        if name in _GREEK:
-            return str(_GREEK[name])
-        if name in {"left", "right"} and self._text.startswith(".", self._at):
-            self._at += 1
-        return _COMMANDS.get(name, " ? ")
+        if name in _WRAPPERS:
+            return self._argument()
+        return self._named(name)
+
+    def _escaped(self, *, rows: bool) -> str:
+        r"""Convert a command of one sign, such as "\\{" or the end of a row."""
+        sign = self._text[self._at : self._at + 1]
+        self._at += 1
+        if sign == "\\":
+            return ";" if rows else " ; "
+        return sign if sign in "{}|%&#_" else "¤" if sign == "$" else " "
+
+    def _named(self, name: str) -> str:
+        if name == "begin":
+            found = self._environment()
+        elif name == "sqrt":
+            found = self._root()
+        elif name == "mathbb":
+            letter = self._argument().strip()
+            found = _NUMBER_SETS.get(letter, letter)
+        elif name in _FUNCTIONS:
+            found = f" {name}" if self._text[self._at : self._at + 1] in {"_", "^"} else f" {name} "
+        else:
+            if name in {"left", "right"} and self._text.startswith(".", self._at):
+                self._at += 1
+            found = _GREEK.get(name) or _COMMANDS.get(name, " ? ")
+        return found
 
     def _argument(self) -> str:
         """Convert a command's next argument: a group, a command, or one character."""

@@ -260,7 +260,6 @@ class Relation:
             return False
         return all(close(a, factor * b) for a, b in pairs)
 
-
     def _contains(self, other: "Relation") -> bool:
         """Return True if solutions of another equation, found by the secant method, solve this one."""
         name = max(self.names)

@@ -5,13 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from gradewire_server.metrics.values.math_expressions import UNLIKELY_NAMES, Expression, expression, infinity
+from gradewire_server.metrics.values.math_expressions import Expression
 from gradewire_server.metrics.values.math_objects import (
     Assignment,
-    Based,
     Collection,
-    Endless,
-    Family,
     Interval,
     MathObject,
     Matrix,
@@ -19,6 +16,8 @@ from gradewire_server.metrics.values.math_objects import (
     RealSet,
     Relation,
 )
+from gradewire_server.metrics.values.math_parsing import UNLIKELY_NAMES, expression, infinity
+from gradewire_server.metrics.values.math_phrases import as_family, as_real_set, based, flat, in_row, infinite, phrase
 from gradewire_server.metrics.values.tokens import VOCABULARY
 
 _WORDS: Final = VOCABULARY["mathematics"]["words"]
@@ -32,21 +31,16 @@ _SIGNS: Final = re.compile(r"<=|>=|!=|==|=|<|>|≤|≥|≠|≈")
 _SIGN_NAMES: Final = {"<=": "≤", ">=": "≥", "!=": "≠", "==": "=", "≈": "="}
 _FLIPPED: Final = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}
 _RAYS: Final = frozenset("<>≤≥≠")
-_AND: Final = re.compile(rf" ?(?:[,;]) ?(?:{_WORDS['and']})(?![^\W\d_]) ?| (?:{_WORDS['and']}) |&|(?<=[\d)]) ?[和及与、] ?")
+_AND: Final = re.compile(
+    rf" ?(?:[,;]) ?(?:{_WORDS['and']})(?![^\W\d_]) ?| (?:{_WORDS['and']}) |&|(?<=[\d)]) ?[和及与、] ?"
+)
 _OR: Final = re.compile(rf" ?[,;]? ?(?<![^\W\d_])(?:{_WORDS['or']})(?![^\W\d_]) ?| ?[或] ?")
 _UNION: Final = re.compile(r"∪| U (?=[(\[\]{])|(?<=[)\]\[}])U(?=[(\[\]{])")
 _BUILDER: Final = re.compile(r"\{(.{1,200}?)(?:[|:]| such that )(.{1,200})\}\Z")
 _WITHOUT: Final = re.compile(
     rf"(?:ℝ ?(?:∖|-|\\|without|except(?: for)?) ?|{_WORDS['all_but']} ?)\{{?(.{{1,80}}?)\}}?\Z", re.IGNORECASE
 )
-_NOTHING: Final = re.compile(_WORDS["nothing"], re.IGNORECASE)
-_EVERYTHING: Final = re.compile(_WORDS["everything"], re.IGNORECASE)
-_ENDLESS: Final = re.compile(_WORDS["endless"], re.IGNORECASE)
-_INFINITY: Final = re.compile(_WORDS["infinity"], re.IGNORECASE)
 _WHOLE: Final = re.compile(_WORDS["integer"], re.IGNORECASE)
-_PARAMETER: Final = re.compile(r"[kmnlptℓ]")
-_MULTIPLES: Final = re.compile(rf"(?:{_WORDS['multiples']}) ?(.{{1,20}})\Z|(.{{1,20}}?) ?的(?:所有)?(?:整数)?倍数\Z", re.IGNORECASE)
-_PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\Z", re.IGNORECASE)
 _QUALIFIER: Final = re.compile(_WORDS["qualifier"], re.IGNORECASE)
 _DOMAIN: Final = re.compile(r"\A([A-Za-zα-ω](?:_\(?\w\)?)?) ?∈ ?(?=[\[\](ℝ{∅])")
 _LEADING: Final = re.compile(
@@ -65,17 +59,6 @@ _FORM: Final = re.compile(r"(?:all |the )*(?:integers|numbers) (?:of|in) the for
 _MODULO: Final = re.compile(r"(?:\w ?)?= ?(-?\d{1,9}) ?\(? ?mod ?\(?(\d{1,9})\)?\)?\Z")
 _DIFFERENCE: Final = re.compile(r" ?∖ ?| except(?: at| for)? ")
 _POINT: Final = re.compile(r"\A[A-Z]'? ?(?=\()")
-_BASED: Final = re.compile(
-    r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
-    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|hex|bin)\)?"
-    r"| ?\(?,? ?(?:in )?(?:base|basis|Basis) (?P<base>\d{1,2}|two|eight|ten|sixteen)\)?"
-    r"| ?\(?(?:in )?(?P<word>binary|octal|decimal|hexadecimal|hex)\)?))\Z"
-)
-_BASES: Final = {
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2,
-    "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
-}  # fmt: skip
-_PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
 _OPERATORS: Final = frozenset("∑∏∫")
 _SCALED: Final = re.compile(r"([^=\[\]]{1,80}?) ?\*? ?(matrix\[[^\[\]]*\])")
 _DIAGONAL: Final = re.compile(r"diag ?\(([^()]{1,80}(?:,[^()]{1,80}){1,7})\)")
@@ -142,8 +125,8 @@ class _Reader:
         return found
 
     def _ways(self) -> Iterator[Callable[[str], MathObject | None]]:
-        yield _phrase
-        yield _based
+        yield phrase
+        yield based
         yield self._exception
         yield self._spoken
         yield self._sentence
@@ -262,14 +245,16 @@ class _Reader:
         if len(ends) != len(points) or any(end.value is None or isinstance(end.value, complex) for end in ends):
             return None
         ends.sort(key=lambda end: float(end.value or 0))  # type: ignore[arg-type]
-        bounds = [_infinite("-∞"), *ends, _infinite("∞")]
+        bounds = [infinite("-∞"), *ends, infinite("∞")]
         return RealSet(tuple(Interval(low, False, high, False) for low, high in zip(bounds, bounds[1:], strict=False)))  # noqa: FBT003
 
     @staticmethod
     def _joined(parts: Sequence[MathObject | None]) -> MathObject | None:
         sets = [as_real_set(part, brackets=True) for part in parts]
         if all(isinstance(part, Collection) and part.opener == "{" for part in parts):
-            return Collection("{", tuple(each for part in parts if isinstance(part, Collection) for each in part.members), "}")
+            return Collection(
+                "{", tuple(each for part in parts if isinstance(part, Collection) for each in part.members), "}"
+            )
         if any(each is None for each in sets):
             return None
         return RealSet(tuple(part for each in sets if each is not None for part in each.parts))
@@ -302,7 +287,11 @@ class _Reader:
         whole = text
         before, about, _ = text.partition("≈")
         if about:
-            text = before.strip() if before.strip() and not _is_name(before.strip()) else text.replace("≈", "=").lstrip("=")
+            text = (
+                before.strip()
+                if before.strip() and not _is_name(before.strip())
+                else text.replace("≈", "=").lstrip("=")
+            )
         found = list(_SIGNS.finditer(text))
         if not found and (value := expression(text)) is not None:
             return value if "≈" in whole else None
@@ -400,77 +389,6 @@ def _row(text: str, *, in_brackets: bool = False) -> list[str]:
     return [piece for part in parts for piece in top_level(part, commas)]
 
 
-def flat(members: Sequence[MathObject]) -> Iterator[MathObject]:
-    """Yield the members, and in place of "±1" both of its values."""
-    for member in members:
-        if isinstance(member, Collection) and member.opener == "±":
-            yield from member.members
-        else:
-            yield member
-
-
-def in_row(members: Sequence[MathObject]) -> MathObject | None:
-    """Return a list without brackets; in "n = 3, 4, 5" the name belongs to all."""
-    first = members[0]
-    if isinstance(first, Assignment) and all(isinstance(each, Expression | Collection) for each in members[1:]):
-        values = list(flat([first.value, *members[1:]]))
-        return Assignment(first.left, Collection(",", tuple(values)))
-    if isinstance(first, Assignment) and all(
-        isinstance(each, Assignment) and each.base == first.base for each in members
-    ):
-        values = list(flat([each.value for each in members if isinstance(each, Assignment)]))
-        if any(isinstance(each, Family) for each in values):
-            return as_family(Collection(",", tuple(values)), "")
-        return Assignment(first.base, Collection(",", tuple(values)))
-    if all(isinstance(each, Family) for each in members):
-        return as_family(Collection(",", tuple(members)), "")
-    return Collection(",", tuple(flat(members)))
-
-
-def as_family(found: MathObject | None, parameter: str, *, natural: bool = False) -> Family | None:
-    """Return the family of an object with a parameter for whole numbers; None if it does not contain the parameter."""
-    if isinstance(found, Assignment):
-        found = found.value
-    members = list(flat(found.members)) if isinstance(found, Collection) else [found]
-    expressions: list[Expression] = []
-    for member in members:
-        inner = member.value if isinstance(member, Assignment) else member
-        if isinstance(inner, Family):
-            parameter = parameter or inner.parameter
-            expressions.extend(each.renamed(inner.parameter, parameter) for each in inner.members)
-        elif isinstance(inner, Collection):
-            nested = as_family(inner, parameter)
-            expressions.extend(nested.members if nested is not None else ())
-        elif isinstance(inner, Expression):
-            expressions.append(inner)
-        else:
-            return None
-    if not parameter:
-        parameters = {name for each in expressions for name in each.names if _PARAMETER.fullmatch(name)}
-        parameter = parameters.pop() if len(parameters) == 1 else ""
-    if not parameter or not any(parameter in each.names for each in expressions):
-        return None
-    return Family(tuple(expressions), parameter, natural)
-
-
-def as_real_set(found: MathObject | None, *, brackets: bool = False) -> RealSet | None:
-    """Return the set of real numbers that an object is; with `brackets`, "(1, 2)" is an interval."""
-    if isinstance(found, Assignment):
-        found = found.value
-    if isinstance(found, RealSet):
-        return found
-    if isinstance(found, Collection):
-        return found.as_points if found.opener == "{" else found.as_interval if brackets else None
-    return None
-
-
-def _infinite(text: str) -> Expression:
-    found = infinity(text)
-    if found is None:
-        raise ValueError(f"not infinite: {text}")
-    return found
-
-
 def _inequality(parts: Sequence[Expression], signs: Sequence[str]) -> MathObject | None:
     if not any(part.names for part in parts):
         rising = set(signs) <= {"<", "≤"} or set(signs) <= {">", "≥"}
@@ -496,7 +414,7 @@ def _is_ray(name: Expression, bound: Expression) -> bool:
 
 
 def _ray(sign: str, bound: Expression) -> RealSet | None:
-    low, high = _infinite("-∞"), _infinite("∞")
+    low, high = infinite("-∞"), infinite("∞")
     parts = {
         ">": (Interval(bound, False, high, False),),  # noqa: FBT003
         "≥": (Interval(bound, True, high, False),),  # noqa: FBT003
@@ -534,46 +452,6 @@ def _is_left_side(text: str) -> bool:
     if not UNLIKELY_NAMES.isdisjoint(_WORD.findall(text.lower())):
         return False
     return _PROSE.search(text) is None or _TITLE.fullmatch(text) is not None
-
-
-def _phrase(text: str) -> MathObject | None:
-    if text in {"∅", "{}", "{ }"} or _NOTHING.fullmatch(text):
-        return RealSet(())
-    if text == "ℝ" or _EVERYTHING.fullmatch(text):
-        return RealSet((Interval(_infinite("-∞"), False, _infinite("∞"), False),))  # noqa: FBT003
-    if _ENDLESS.fullmatch(text):
-        return Endless()
-    if (found := _INFINITY.fullmatch(text)) is not None:
-        return _infinite("-∞" if found[1] else "∞")
-    if (found := _MULTIPLES.match(text)) is not None:
-        factor = expression(found[1] or found[2]) or _number_in_words(found[1] or "")
-        name = Expression((("=k", 0),), frozenset("k"), "k")
-        if factor is not None and not factor.names:
-            return Family((Expression((*factor.steps, *name.steps, ("*", 0)), name.names, f"{factor.text}k"),), "k")
-    if (found := _PARITY.match(text)) is not None:
-        even = expression("2k" if found[1] else "2k+1")
-        return None if even is None else Family((even,), "k")
-    return None
-
-
-def _number_in_words(text: str) -> Expression | None:
-    words = VOCABULARY["numerals"]["small"].split()
-    word = text.strip().lower()
-    return expression(str(words.index(word))) if word in words else None
-
-
-def _based(text: str) -> Based | None:
-    found = _BASED.match(text)
-    if found is None:
-        return None
-    if found["prefix"]:
-        return Based(found["prefix"][2:].upper(), _PREFIXES[found["prefix"][1].lower()])
-    name = found["index"] or found["base"] or found["word"]
-    base = _BASES.get(name) or int(name)
-    digits = found["digits"].replace(" ", "").upper()
-    if not 2 <= base <= 36 or not digits or any(int(digit, 36) >= base for digit in digits):
-        return None
-    return Based(digits, base) if any(map(str.isdecimal, digits)) or base > 10 else None
 
 
 def _with_two_signs(text: str) -> MathObject | None:

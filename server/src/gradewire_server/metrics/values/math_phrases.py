@@ -1,0 +1,152 @@
+"""Read mathematical objects in words, numbers in a base, rows of objects, and families of values."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from gradewire_server.metrics.values.math_expressions import Expression
+from gradewire_server.metrics.values.math_objects import (
+    Assignment,
+    Based,
+    Collection,
+    Endless,
+    Family,
+    Interval,
+    MathObject,
+    RealSet,
+)
+from gradewire_server.metrics.values.math_parsing import expression, infinity
+from gradewire_server.metrics.values.tokens import VOCABULARY
+
+_WORDS: Final = VOCABULARY["mathematics"]["words"]
+_NOTHING: Final = re.compile(_WORDS["nothing"], re.IGNORECASE)
+_EVERYTHING: Final = re.compile(_WORDS["everything"], re.IGNORECASE)
+_ENDLESS: Final = re.compile(_WORDS["endless"], re.IGNORECASE)
+_INFINITY: Final = re.compile(_WORDS["infinity"], re.IGNORECASE)
+_PARAMETER: Final = re.compile(r"[kmnlptℓ]")
+_MULTIPLES: Final = re.compile(
+    rf"(?:{_WORDS['multiples']}) ?(.{{1,20}})\Z|(.{{1,20}}?) ?的(?:所有)?(?:整数)?倍数\Z", re.IGNORECASE
+)
+_PARITY: Final = re.compile(r"(?:the |all )*(?:(even)|odd) (?:integers|numbers)\Z", re.IGNORECASE)
+_BASED: Final = re.compile(
+    r"(?:(?P<prefix>0[xX][0-9a-fA-F]{1,32}|0[bB][01]{1,64}|0[oO][0-7]{1,32})"
+    r"|\(?(?P<digits>[0-9A-Fa-f ]{1,64}?)\)?(?:_\(?(?P<index>\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|hex|bin)\)?"
+    r"| ?\(?,? ?(?:in )?(?:base|basis|Basis) (?P<base>\d{1,2}|two|eight|ten|sixteen)\)?"
+    r"| ?\(?(?:in )?(?P<word>binary|octal|decimal|hexadecimal|hex)\)?))\Z"
+)
+_BASES: Final = {
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12, "sixteen": 16, "hex": 16, "bin": 2,
+    "binary": 2, "octal": 8, "decimal": 10, "hexadecimal": 16,
+}  # fmt: skip
+_PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
+
+
+def phrase(text: str) -> MathObject | None:
+    if text in {"∅", "{}", "{ }"} or _NOTHING.fullmatch(text):
+        return RealSet(())
+    if text == "ℝ" or _EVERYTHING.fullmatch(text):
+        return RealSet((Interval(infinite("-∞"), False, infinite("∞"), False),))  # noqa: FBT003
+    if _ENDLESS.fullmatch(text):
+        return Endless()
+    if (found := _INFINITY.fullmatch(text)) is not None:
+        return infinite("-∞" if found[1] else "∞")
+    if (found := _MULTIPLES.match(text)) is not None:
+        factor = expression(found[1] or found[2]) or _number_in_words(found[1] or "")
+        name = Expression((("=k", 0),), frozenset("k"), "k")
+        if factor is not None and not factor.names:
+            return Family((Expression((*factor.steps, *name.steps, ("*", 0)), name.names, f"{factor.text}k"),), "k")
+    if (found := _PARITY.match(text)) is not None:
+        even = expression("2k" if found[1] else "2k+1")
+        return None if even is None else Family((even,), "k")
+    return None
+
+
+def _number_in_words(text: str) -> Expression | None:
+    words = VOCABULARY["numerals"]["small"].split()
+    word = text.strip().lower()
+    return expression(str(words.index(word))) if word in words else None
+
+
+def based(text: str) -> Based | None:
+    found = _BASED.match(text)
+    if found is None:
+        return None
+    if found["prefix"]:
+        return Based(found["prefix"][2:].upper(), _PREFIXES[found["prefix"][1].lower()])
+    name = found["index"] or found["base"] or found["word"]
+    base = _BASES.get(name) or int(name)
+    digits = found["digits"].replace(" ", "").upper()
+    if not 2 <= base <= 36 or not digits or any(int(digit, 36) >= base for digit in digits):
+        return None
+    return Based(digits, base) if any(map(str.isdecimal, digits)) or base > 10 else None
+
+
+def flat(members: Sequence[MathObject]) -> Iterator[MathObject]:
+    """Yield the members, and in place of "±1" both of its values."""
+    for member in members:
+        if isinstance(member, Collection) and member.opener == "±":
+            yield from member.members
+        else:
+            yield member
+
+
+def in_row(members: Sequence[MathObject]) -> MathObject | None:
+    """Return a list without brackets; in "n = 3, 4, 5" the name belongs to all."""
+    first = members[0]
+    if isinstance(first, Assignment) and all(isinstance(each, Expression | Collection) for each in members[1:]):
+        values = list(flat([first.value, *members[1:]]))
+        return Assignment(first.left, Collection(",", tuple(values)))
+    if isinstance(first, Assignment) and all(
+        isinstance(each, Assignment) and each.base == first.base for each in members
+    ):
+        values = list(flat([each.value for each in members if isinstance(each, Assignment)]))
+        if any(isinstance(each, Family) for each in values):
+            return as_family(Collection(",", tuple(values)), "")
+        return Assignment(first.base, Collection(",", tuple(values)))
+    if all(isinstance(each, Family) for each in members):
+        return as_family(Collection(",", tuple(members)), "")
+    return Collection(",", tuple(flat(members)))
+
+
+def as_family(found: MathObject | None, parameter: str, *, natural: bool = False) -> Family | None:
+    """Return the family of an object with a parameter for whole numbers; None if it does not contain the parameter."""
+    if isinstance(found, Assignment):
+        found = found.value
+    members = list(flat(found.members)) if isinstance(found, Collection) else [found]
+    expressions: list[Expression] = []
+    for member in members:
+        inner = member.value if isinstance(member, Assignment) else member
+        if isinstance(inner, Family):
+            parameter = parameter or inner.parameter
+            expressions.extend(each.renamed(inner.parameter, parameter) for each in inner.members)
+        elif isinstance(inner, Collection):
+            nested = as_family(inner, parameter)
+            expressions.extend(nested.members if nested is not None else ())
+        elif isinstance(inner, Expression):
+            expressions.append(inner)
+        else:
+            return None
+    if not parameter:
+        parameters = {name for each in expressions for name in each.names if _PARAMETER.fullmatch(name)}
+        parameter = parameters.pop() if len(parameters) == 1 else ""
+    if not parameter or not any(parameter in each.names for each in expressions):
+        return None
+    return Family(tuple(expressions), parameter, natural)
+
+
+def as_real_set(found: MathObject | None, *, brackets: bool = False) -> RealSet | None:
+    """Return the set of real numbers that an object is; with `brackets`, "(1, 2)" is an interval."""
+    if isinstance(found, Assignment):
+        found = found.value
+    if isinstance(found, RealSet):
+        return found
+    if isinstance(found, Collection):
+        return found.as_points if found.opener == "{" else found.as_interval if brackets else None
+    return None
+
+
+def infinite(text: str) -> Expression:
+    found = infinity(text)
+    if found is None:
+        raise ValueError(f"not infinite: {text}")
+    return found
