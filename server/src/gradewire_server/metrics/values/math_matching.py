@@ -1,12 +1,23 @@
-"""Compare the mathematical object in an answer with a reference that is one: a set, an interval, a matrix, a formula."""
+"""Compare the mathematical object in an answer, such as a set or a formula, with a reference that is one."""
 
 import re
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+from gradewire_server.metrics.values.math_claims import (
+    BOX,
+    LEAD,
+    MAX_CLAIM,
+    UNITS,
+    claims_of,
+    localized,
+    read,
+    said_in,
+    unit_of,
+    with_and,
+)
 from gradewire_server.metrics.values.math_equality import forbidden_form, same
 from gradewire_server.metrics.values.math_expressions import Expression
 from gradewire_server.metrics.values.math_notation import notation
@@ -23,16 +34,12 @@ from gradewire_server.metrics.values.math_objects import (
 )
 from gradewire_server.metrics.values.math_parsing import expression
 from gradewire_server.metrics.values.math_reading import read_object
-from gradewire_server.metrics.values.reading import DENIES, Kind, Outcome
+from gradewire_server.metrics.values.reading import Kind, Outcome
 from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import SYMBOLS
 
 _WORDS: Final = VOCABULARY["mathematics"]["questions"]
-_MAX_REFERENCE: Final = 600
-_MAX_ANSWER: Final = 1_500
 _MAX_HEDGE: Final = 200
-_MAX_TAILS: Final = 12
-_MAX_BOXES: Final = 16
 _MAX_CLAIMS: Final = 20
 
 _INTERVAL: Final = re.compile(_WORDS["interval"], re.IGNORECASE)
@@ -51,14 +58,6 @@ _MONEY: Final = re.compile(
 )
 _VARIABLE: Final = re.compile(r"(?<![^\W\d_])[a-zA-Zα-ω](?![^\W\d_])")
 
-_LEAD: Final = re.compile(_WORDS["lead"], re.IGNORECASE)
-_CONNECTOR: Final = re.compile(_WORDS["connector"], re.IGNORECASE)
-_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+(?=[^\W\d_$\\])|\n+|[。！？]")
-_SPAN: Final = re.compile(
-    r"\$\$?([^$]{1,600})\$\$?|\\\(([^\n]{1,600}?)\\\)|\\\[(.{1,600}?)\\\]|`([^`\n]{1,600})`", re.DOTALL
-)
-_BOX: Final = re.compile(r"\\(?:boxed|fbox)\s{0,3}\{")
-_DERIVED: Final = re.compile(r"⇒|⟹|=>|\\implies|\\Rightarrow|\\therefore|∴|->|→")
 _GROUPED: Final = re.compile(r"\(\d{1,3}(?:,\d{3})+(?:\.\d+)?\)")
 _SCIENTIFIC: Final = re.compile(
     r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+| ?[*x] ?10)(?:\^\(?[-+]?\d+\)?)?|[-+]?10\^\(?[-+]?\d+\)?"
@@ -71,44 +70,23 @@ _MATHEMATICAL: Final = re.compile(
     r"\^|sqrt|root\(|binom|mix\(|overline|[!*+π]|(?<![a-z])(?:a?(?:rc)?(?:sin|cos|tan)h?|sec|csc|cot|ln|log|exp)(?![a-z])"
 )
 _ONLY_NAMES: Final = re.compile(r"[^\W\d_]{1,4}(?:[-/][^\W\d_]{1,4})*\+?")
-_UNIT_BEHIND: Final = re.compile(
-    r"(?<=[\d)}π]) ?(?:%|°|[^\W\d_]{1,12}(?:\^\(?-?\d\)?)?(?:[/*][^\W\d_]{1,6}(?:\^\(?-?\d\)?)?)?)\Z"
-)
 _ABOUT: Final = re.compile(r"\s*(?:about|approximately|roughly|around|≈|~|\\approx)", re.IGNORECASE)
-_SPANISH: Final = re.compile(
-    r"[¿ñ]|\b(?:solucion(?:es)?|soluciones|resuelve|halla|encuentra|calcula|los|las|soluzioni|risolvi)\b", re.IGNORECASE
-)
-_ONE_LETTER: Final = re.compile(r"(?<=[\w)}$]) ([yeou]) (?=[-−+($\\\d]|[a-z](?:_?\d)? ?=)")
-_SCORES: Final = re.compile(r"\d+[-–:]\d+(?:, ?\d+[-–:]\d+)*")
+_SCORES: Final = re.compile(r"\d+[-–:]\d+(?:, ?\d+[-–:]\d+)*\Z")
 _COMPASS: Final = re.compile(r"\d ?[°′″'\"].{0,16}[NSEWO]\b")
-_FOREIGN: Final = re.compile(_WORDS["foreign"], re.IGNORECASE)
-_DECIMAL_COMMA: Final = re.compile(r"([\[\](){}][^\[\](){};]*[\[\](){}])|(?<=\d),(?!\d{3}(?!\d))(?=\d)")
 _BOUND: Final = re.compile(
-    r"(?:at (?:least|most)|not|more|less|fewer|greater|larger|smaller|below|above|under|over) |[<>≤≥]|\\[lg]e(?:q[a-z]*)?(?![a-z])(?:q[a-z]*)?(?![a-z])"
+    r"(?:at (?:least|most)|not|more|less|fewer|greater|larger|smaller|below|above|under|over) |[<>≤≥]"
+    r"|\\[lg]e(?:q[a-z]*)?(?![a-z])"
 )
 _AMBIGUOUS: Final = frozenset({"none", "infinite", "all numbers", "any number", "empty"})
-_UNITS: Final = frozenset(_WORDS["units"].split())
 _HEDGE: Final = re.compile(
-    r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)"
-)
-_TRAILING: Final = re.compile(
-    r"(?<=[\w)}\]$])(?: (?!(?:hundred|thousand|million|billion|trillion|percent|dozen|or|and|but|not|nor|more|less|fewer|if|for|when|unless|except|mod|minus|plus|times|to|than|solutions?"
-    r"|oder|und|ou|et|is|are)\b)[^\W\d_]{2,16}){1,5}[.!]?\Z"
+    r"(?<![\w.=/*+^-])(-?\d+(?:\.\d+)?) (?:or|oder|ou) (-?\d+(?:\.\d+)?)"
+    r"(?![\w*/^=+]|\.\d| ?[-+*/^=]| more| less| fewer)"
 )
 _CONCISE: Final = re.compile(r"(?<![\w.])(\d+)\.(\d+) ?\((\d{1,2})\)")
-_CONCLUDES: Final = re.compile(_WORDS["concludes"], re.IGNORECASE)
-_REASON: Final = re.compile(
-    r",? \b(?:since|because|as [a-z]{2,}|weil|da |car|puisque|porque|ya que|because of)\b", re.IGNORECASE
-)
-_REMARK: Final = re.compile(
-    r"[,;]? \(?(?:which|where|with|i\.e\.|(?:or,? )?equivalently|about|approximately|or about|≈|or approximately)\b|[,;:] (?=\d+ [^\W\d_]{3}|[^\W\d_]{4})",
-    re.IGNORECASE,
-)
-_CLAIMS: Final = re.compile(r"[=≈<>∈]|\b(?:is|are|get|gives)\b")
 _IDENTITY: Final = re.compile(
-    r"(?:[A-Z] ?= ?)?(-?\d{0,4}) ?(?:I(?:_\(?[\dn]\)?)?|(?:the |an? )?(?:\d ?[*x] ?\d |\d-by-\d )?(?:identity|unit)(?: matrix)?)"
+    r"(?:[A-Z] ?= ?)?(-?\d{0,4}) ?(?:I(?:_\(?[\dn]\)?)?"
+    r"|(?:the |an? )?(?:\d ?[*x] ?\d |\d-by-\d )?(?:identity|unit)(?: matrix)?)"
 )
-_OTHERWISE: Final = re.compile(r"\b(?:otherwise|else|sonst|sinon)\b", re.IGNORECASE)
 _TINY: Final = 1e-4
 _HUGE: Final = 1e9
 _KINDS: Final = {
@@ -128,33 +106,40 @@ def compare_objects(question: str, reference: str, answer: str) -> tuple[Kind, O
         The object's kind and the outcome: FOUND, CONTRADICTED if the answer claims another object or denies this one,
         MISSING if it claims none. None if the reference is not such an object: a plain number, an amount, a text.
     """
-    if len(reference) > _MAX_REFERENCE:
+    if len(reference) > MAX_CLAIM:
         return None
-    reference, answer = (_localized(question, _with_and(question, text)) for text in (reference, answer))
+    reference, answer = (localized(question, with_and(question, text)) for text in (reference, answer))
     wanted = _reference(question, reference)
-    if wanted is None:
-        return _hedged(reference, answer)
-    kind = _KINDS.get(type(wanted), Kind.EXPRESSION)
-    if isinstance(wanted, Expression) and wanted.single and (hedged := _hedged(reference, answer)) is not None:
+    if (wanted is None or _is_single(wanted)) and (hedged := _hedged(reference, answer)) is not None:
         return hedged
-    found = False
-    for claim, denied in islice(_claims(answer), _MAX_CLAIMS):
-        outcome = _outcome(question, reference, wanted, claim)
-        if outcome is None:
+    if wanted is None:
+        return None
+    kind = _KINDS.get(type(wanted), Kind.EXPRESSION)
+    outcome = Outcome.MISSING
+    for claim, denied in islice(claims_of(answer), _MAX_CLAIMS):
+        found = _outcome(question, reference, wanted, claim)
+        if found is None:
             continue
-        if outcome is Outcome.FOUND or denied:
-            return kind, Outcome.CONTRADICTED if denied else outcome
-        found = True
-        if not isinstance(_said(claim), Expression):
+        outcome = Outcome.CONTRADICTED if denied else found
+        if denied or found is Outcome.FOUND or not isinstance(said_in(claim), Expression):
             break
+    return None if _is_left_to_quantities(reference, wanted, answer, outcome) else (kind, outcome)
+
+
+def _is_single(wanted: MathObject) -> bool:
+    return isinstance(wanted, Expression) and wanted.single
+
+
+def _is_left_to_quantities(reference: str, wanted: MathObject, answer: str, outcome: Outcome) -> bool:
+    """Return True if quantities know more than formulas: how to convert, to round and to read "one quarter"."""
+    if not isinstance(wanted, Expression) or outcome is Outcome.FOUND:
+        return False
     written = notation(reference) or ""
-    if not found and isinstance(wanted, Expression) and _PLAIN.fullmatch(written):
-        return None  # "\\frac{1}{4}" may be "one quarter" or 25 %
-    if isinstance(wanted, Expression) and _unit(notation(reference) or ""):
-        return None  # quantities convert and round
-    if isinstance(wanted, Expression) and not _is_mathematical(reference, wanted):
-        return (kind, Outcome.CONTRADICTED) if found and "." not in reference and _is_sure(answer) else None
-    return kind, Outcome.CONTRADICTED if found else Outcome.MISSING
+    if unit_of(written) or (outcome is Outcome.MISSING and _PLAIN.fullmatch(written)):
+        return True
+    if _is_mathematical(reference, wanted):
+        return False
+    return outcome is Outcome.MISSING or "." in reference or not _is_sure(answer)
 
 
 def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> Outcome | None:
@@ -165,7 +150,9 @@ def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> O
     # "24!" may be an exclamation, unless the reference is a factorial.
     exclaimed = claim.endswith("!") and "!" not in reference
     for text in (claim, claim.rstrip(" !")) if exclaimed else (claim,):
-        said = _digits(text, wanted, style) or _uncertain(text, wanted) or _identity(text, wanted) or _said(text)
+        if isinstance(wanted, RealSet) and _has_other_name(wanted, said_in(text)):
+            continue
+        said = _digits(text, wanted, style) or _uncertain(text, wanted) or _identity(text, wanted) or said_in(text)
         if said is None or (plain and not _replaces_number(text, wanted, said, exclaimed=exclaimed)):
             continue
         if _are_same(reference, wanted, text, said, style) and not forbidden_form(question, wanted, said, text):
@@ -175,9 +162,14 @@ def _outcome(question: str, reference: str, wanted: MathObject, claim: str) -> O
     return outcome
 
 
+def _has_other_name(wanted: RealSet, said: MathObject | None) -> bool:
+    """Return True if two inequalities are about two variables."""
+    return isinstance(said, RealSet) and bool(said.name and wanted.name) and said.name != wanted.name
+
+
 def _are_same(reference: str, wanted: MathObject, claim: str, said: MathObject, style: Style) -> bool:
     """Return True if a claim equals the reference; a unit may be missing on one side, but must not differ."""
-    theirs, ours = (_unit(notation(text) or "") for text in (reference, claim))
+    theirs, ours = (unit_of(notation(text) or "") for text in (reference, claim))
     if same(wanted, said, style):
         return not (theirs and ours) or re.sub(r"[ ()]", "", theirs) == re.sub(r"[ ()]", "", ours)
     if bool(theirs) == bool(ours):
@@ -186,20 +178,6 @@ def _are_same(reference: str, wanted: MathObject, claim: str, said: MathObject, 
         read_object((notation(text) or "").removesuffix(unit)) for text, unit in ((reference, theirs), (claim, ours))
     ]
     return bare[0] is not None and bare[1] is not None and same(bare[0], bare[1], style)
-
-
-def _with_and(question: str, answer: str) -> str:
-    """Return an answer with "and" and "or" in place of the one-letter words of Spanish and Italian."""
-    if not _SPANISH.search(question) and not _SPANISH.search(answer[:_MAX_REFERENCE]):
-        return answer
-    return _ONE_LETTER.sub(lambda found: " or " if found[1] in "ou" else " and ", answer)
-
-
-def _localized(question: str, text: str) -> str:
-    """Return a text with decimal points in place of decimal commas, if the question is not in English."""
-    if "," not in text or not _FOREIGN.search(question[:2_048]):
-        return text
-    return _DECIMAL_COMMA.sub(lambda found: found[1] or ".", text)
 
 
 def _hedged(reference: str, answer: str) -> tuple[Kind, Outcome] | None:
@@ -229,61 +207,38 @@ def style_of(question: str) -> Style:
 
 def _reference(question: str, reference: str) -> MathObject | None:
     """Return the object that a reference is as a whole, or None for a plain text, an amount or a name."""
-    text = _LEAD.sub("", reference.strip())
-    if text.count("$") % 2 or _SCORES.fullmatch(text) or _COMPASS.search(text):
-        return None
-    if text.lower().strip(" .") in _AMBIGUOUS or _BOUND.match(text) or _ABOUT.match(reference):
-        return None
-    if _GROUPED.fullmatch(text) and _MONEY.search(question):
-        return None
-    if _PLACE.search(question) and "\\" not in text:
-        return None
+    text = LEAD.sub("", reference.strip())
     written = notation(text) or ""
-    if (unit := _unit(written)) and _is_plain(written.removesuffix(unit)):
+    unit = unit_of(written)
+    if (
+        _is_other(text, question)
+        or _ABOUT.match(reference)
+        or (unit and (_PLAIN.fullmatch(bare := written.removesuffix(unit).strip()) or _SCIENTIFIC.fullmatch(bare)))
+    ):
         return None
-    found = _read(text)
-    match found:
-        case Expression():
-            return found if _is_expression(text, found, question) else None
-        case Collection(members=members):
-            if any(isinstance(each, Expression) and each.names and each.text.isalpha() for each in members):
-                return (
-                    found if found.opener == "{" or (_FORMULA_ASKED.search(question) and found.opener != ",") else None
-                )
-            return found
-        case _:
-            return found
-
-
-def _read(text: str) -> MathObject | None:
-    written = notation(text)
-    if written is None:
-        return None
-    if "±" in written and (unit := _unit(written)):
-        return read_object(written[: -len(unit)].replace(f"{unit} ±", " ±"))
-    found = read_object(written)
-    if found is None and (unit := _unit(written)):
-        return read_object(written[: -len(unit)])
+    found = read(text)
+    if isinstance(found, Expression):
+        return found if _is_expression(text, found, question) else None
+    if isinstance(found, Collection) and any(_is_bare_name(each) for each in found.members):
+        is_math = found.opener == "{" or (found.opener != "," and _FORMULA_ASKED.search(question) is not None)
+        return found if is_math else None
     return found
 
 
-def _unit(written: str) -> str:
-    """Return the unit at the end of a text in plain notation, or ""."""
-    found = _UNIT_BEHIND.search(written)
-    return found[0] if found and re.split(r"[\^/*]", found[0].strip())[0] in _UNITS else ""
+def _is_other(text: str, question: str) -> bool:
+    """Return True for an amount of money, a score, a place, a bound without a variable, and an ambiguous word."""
+    return (
+        bool(text.count("$") % 2)
+        or text.lower().strip(" .") in _AMBIGUOUS
+        or any(pattern.match(text) for pattern in (_SCORES, _BOUND))
+        or _COMPASS.search(text) is not None
+        or (_GROUPED.fullmatch(text) is not None and _MONEY.search(question) is not None)
+        or (_PLACE.search(question) is not None and "\\" not in text)
+    )
 
 
-def _said(claim: str) -> MathObject | None:
-    """Return the object in a claim, perhaps without a remark or the words behind it."""
-    if (found := _read(claim)) is not None:
-        return found
-    remark = _REMARK.search(claim)
-    if remark is not None and remark.start() and _CLAIMS.search(claim, remark.end()) is None:
-        found = _read(claim[: remark.start()])
-        if found is not None:
-            return found
-    bare = _TRAILING.sub("", claim)
-    return _read(bare) if bare != claim else None
+def _is_bare_name(member: MathObject) -> bool:
+    return isinstance(member, Expression) and bool(member.names) and member.text.isalpha()
 
 
 def _identity(claim: str, wanted: MathObject) -> Matrix | None:
@@ -302,7 +257,7 @@ def _uncertain(claim: str, wanted: MathObject) -> MathObject | None:
     if found is None:
         return None
     whole, places, width = found.groups()
-    return _read(f"{whole}.{places} ± {Fraction(int(width), 10 ** len(places))}")
+    return read(f"{whole}.{places} ± {Fraction(int(width), 10 ** len(places))}")
 
 
 def _digits(claim: str, wanted: MathObject, style: Style) -> Based | None:
@@ -350,7 +305,7 @@ def _is_amount(written: str) -> bool:
         return False
     rest = re.sub(r"[\^(]+-?\d\)?|[)*]", " ", written[number.end() :])
     names = re.split(r"[ /]+", rest.strip())
-    return bool(names[0]) and all(name in _UNITS or name in SYMBOLS for name in names if name)
+    return bool(names[0]) and all(name in UNITS or name in SYMBOLS for name in names if name)
 
 
 def _is_mathematical(reference: str, wanted: Expression) -> bool:
@@ -388,82 +343,4 @@ def _replaces_number(claim: str, wanted: Expression, said: MathObject, *, exclai
 
 def _is_sure(answer: str) -> bool:
     """Return True if an answer is a formula as a whole, or has a box."""
-    return _BOX.search(answer) is not None or _read(_LEAD.sub("", answer.strip())) is not None
-
-
-def _claims(answer: str) -> Iterator[tuple[str, bool]]:
-    """Yield the texts that may be the final claim, the likeliest first, and True if the answer denies them."""
-    tail = answer[-_MAX_ANSWER:].strip()
-    boxes = _boxes(answer)
-    if boxes:
-        yield ", ".join(boxes) if len(boxes) > 1 else boxes[0], False
-        if len(boxes) > 1:
-            yield boxes[-1], False
-        return
-    if len(tail) <= _MAX_REFERENCE:
-        yield _LEAD.sub("", tail), False
-    sentences = [each for each in _SENTENCE.split(tail) if each and re.search(r"\w|[∅∞ℝ]", each)]
-    last = sentences[-1] if sentences else tail
-    if _OTHERWISE.search(last):
-        return
-    denies = DENIES.search(last)
-    conclusions = [found.end() for found in _CONCLUDES.finditer(last)]
-    if conclusions:
-        yield _LEAD.sub("", last[conclusions[-1] :].strip()), False
-    for text in _tails(last):
-        yield text, denies is not None and denies.start() < last.find(text[:20])
-    spans = [next(group for group in found.groups() if group) for found in _SPAN.finditer(last)]
-    if len(spans) > 1:
-        yield ", ".join(spans), denies is not None
-    if spans:
-        yield spans[-1], denies is not None
-    elif (
-        spans := [next(group for group in found.groups() if group) for found in _SPAN.finditer(tail)]
-    ) and last is not tail:
-        yield spans[-1], False
-
-
-def _tails(sentence: str) -> Iterator[str]:
-    """Yield the ends of a sentence behind words such as "is" or "at", the longest first."""
-    sentence = sentence.strip()
-    sentence = sentence if sentence.endswith(("...", "!")) else sentence.rstrip(" .")
-    pieces = _DERIVED.split(sentence)
-    if len(pieces) > 1:
-        yield pieces[-1]
-        sentence = pieces[-1]
-    if (reason := _REASON.search(sentence)) is not None and reason.start() > 0:
-        sentence = sentence[: reason.start()]
-    yield _LEAD.sub("", sentence)
-    ends = [found.end() for found in _CONNECTOR.finditer(sentence)]
-    for end in ends[-_MAX_TAILS:]:
-        yield sentence[end:]
-
-
-def _boxes(answer: str) -> Sequence[str]:
-    r"""Return the contents of "\boxed{…}" in the last line that has any."""
-    found: list[str] = []
-    begin = last = max(0, len(answer) - 2 * _MAX_ANSWER)
-    for box in list(_BOX.finditer(answer, begin))[-_MAX_BOXES:]:
-        end = _closing(answer, box.end())
-        if end < 0:
-            continue
-        if found and not re.fullmatch(
-            r"[\s$]*(?:,|and|or|\\text\{ ?(?:and|or) ?\}|und|oder|et|ou|\$)+[\s$]*", answer[last : box.start()]
-        ):
-            found.clear()
-        found.append(answer[box.end() : end])
-        last = end + 1
-    return found
-
-
-def _closing(text: str, start: int) -> int:
-    """Return the position of the brace that closes a group, within _MAX_ANSWER characters; otherwise -1."""
-    depth = 1
-    for at in range(start, min(len(text), start + _MAX_ANSWER)):
-        if text[at] == "{" and text[at - 1] != "\\":
-            depth += 1
-        elif text[at] == "}" and text[at - 1] != "\\":
-            depth -= 1
-            if not depth:
-                return at
-    return -1
+    return BOX.search(answer) is not None or read(LEAD.sub("", answer.strip())) is not None

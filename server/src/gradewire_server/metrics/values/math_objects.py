@@ -1,7 +1,7 @@
 """Mathematical objects, and when two of them are equal."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -60,9 +60,14 @@ _Ends: TypeAlias = tuple[float, bool, float, bool]
 
 @dataclass(frozen=True)
 class RealSet:
-    """A union of intervals; no intervals are the empty set."""
+    """A union of intervals; no intervals are the empty set.
+
+    Attributes:
+        name: The variable of an inequality, or "".
+    """
 
     parts: tuple[Interval, ...]
+    name: str = field(default="", compare=False)
 
     @cached_property
     def merged(self) -> tuple[_Ends, ...] | None:
@@ -95,7 +100,7 @@ class RealSet:
                 low, low_closed = _inner((first.low, first.low_closed), (second.low, second.low_closed), 1)
                 high, high_closed = _inner((first.high, first.high_closed), (second.high, second.high_closed), -1)
                 found.append(Interval(low, low_closed, high, high_closed))
-        return RealSet(tuple(found))
+        return RealSet(tuple(found), self.name or other.name)
 
 
 def _inner(first: tuple[Expression, bool], second: tuple[Expression, bool], sign: int) -> tuple[Expression, bool]:

@@ -42,23 +42,32 @@ _PREFIXES: Final = {"x": 16, "b": 2, "o": 8}
 
 
 def phrase(text: str) -> MathObject | None:
+    """Return the object that words name: "no solution", "all real numbers", "infinity", "multiples of 3"; or None."""
+    found: MathObject | None = None
     if text in {"∅", "{}", "{ }"} or _NOTHING.fullmatch(text):
-        return RealSet(())
-    if text == "ℝ" or _EVERYTHING.fullmatch(text):
-        return RealSet((Interval(infinite("-∞"), False, infinite("∞"), False),))  # noqa: FBT003
-    if _ENDLESS.fullmatch(text):
-        return Endless()
-    if (found := _INFINITY.fullmatch(text)) is not None:
-        return infinite("-∞" if found[1] else "∞")
+        found = RealSet(())
+    elif text == "ℝ" or _EVERYTHING.fullmatch(text):
+        found = RealSet((Interval(infinite("-∞"), False, infinite("∞"), False),))  # noqa: FBT003
+    elif _ENDLESS.fullmatch(text):
+        found = Endless()
+    elif (sign := _INFINITY.fullmatch(text)) is not None:
+        found = infinite("-∞" if sign[1] else "∞")
+    else:
+        found = _multiples(text)
+    return found
+
+
+def _multiples(text: str) -> Family | None:
+    """Return the family that "multiples of 3", "even integers" and the like name."""
+    member: Expression | None = None
     if (found := _MULTIPLES.match(text)) is not None:
         factor = expression(found[1] or found[2]) or _number_in_words(found[1] or "")
-        name = Expression((("=k", 0),), frozenset("k"), "k")
-        if factor is not None and not factor.names:
-            return Family((Expression((*factor.steps, *name.steps, ("*", 0)), name.names, f"{factor.text}k"),), "k")
-    if (found := _PARITY.match(text)) is not None:
-        even = expression("2k" if found[1] else "2k+1")
-        return None if even is None else Family((even,), "k")
-    return None
+        name = expression("k")
+        if factor is not None and name is not None and not factor.names:
+            member = factor.times(name)
+    elif (found := _PARITY.match(text)) is not None:
+        member = expression("2k" if found[1] else "2k+1")
+    return None if member is None else Family((member,), "k")
 
 
 def _number_in_words(text: str) -> Expression | None:
@@ -68,6 +77,7 @@ def _number_in_words(text: str) -> Expression | None:
 
 
 def based(text: str) -> Based | None:
+    """Return the number with a base that a text is: "1010_2", "0xFF", "202 (base 7)"; or None."""
     found = _BASED.match(text)
     if found is None:
         return None
@@ -146,6 +156,7 @@ def as_real_set(found: MathObject | None, *, brackets: bool = False) -> RealSet 
 
 
 def infinite(text: str) -> Expression:
+    """Return infinity with the sign of "∞" or "-∞"; raise ValueError for any other text."""
     found = infinity(text)
     if found is None:
         raise ValueError(f"not infinite: {text}")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from gradewire_server.metrics.values.math_expressions import Expression
@@ -246,7 +247,7 @@ class _Reader:
             return None
         ends.sort(key=lambda end: float(end.value or 0))  # type: ignore[arg-type]
         bounds = [infinite("-∞"), *ends, infinite("∞")]
-        return RealSet(tuple(Interval(low, False, high, False) for low, high in zip(bounds, bounds[1:], strict=False)))  # noqa: FBT003
+        return RealSet(tuple(Interval(low, False, high, False) for low, high in pairwise(bounds)))  # noqa: FBT003
 
     @staticmethod
     def _joined(parts: Sequence[MathObject | None]) -> MathObject | None:
@@ -270,35 +271,21 @@ class _Reader:
         if len(known) != len(members):
             return None
         sets = [member for member in known if isinstance(member, RealSet)]
-        if len(sets) == len(known):
-            if len(alternatives) == len(pieces):
-                return self._joined(known)
-            both = sets[0]
-            for each in sets[1:]:
-                met = both.intersection(each)
-                if met is None or len(alternatives) > 1:
-                    return None
-                both = met
-            return both
-        return in_row(known)
+        if len(sets) < len(known) or len({each.name for each in sets}) > 1:
+            return in_row(known)
+        if len(alternatives) == len(pieces):
+            return self._joined(known)
+        return _intersection(sets) if len(alternatives) == 1 else None
 
     def _relation(self, text: str) -> MathObject | None:
         """Read an assignment, an equation, an inequality or a chain of them; leave out what is about equal."""
         whole = text
-        before, about, _ = text.partition("≈")
-        if about:
-            text = (
-                before.strip()
-                if before.strip() and not _is_name(before.strip())
-                else text.replace("≈", "=").lstrip("=")
-            )
+        text = _without_rounded(text)
         found = list(_SIGNS.finditer(text))
-        if not found and (value := expression(text)) is not None:
-            return value if "≈" in whole else None
-        if not found or len(found) > _MAX_MEMBERS:
-            return None
+        if not found and "≈" in whole:
+            return expression(text)
         sides = top_level(text, _SIGNS)
-        if len(sides) != len(found) + 1:
+        if not 0 < len(found) <= _MAX_MEMBERS or len(sides) != len(found) + 1:
             return None
         if found[0][0] in {"≠", "!="} and "±" in sides[-1] and len(sides) == 2:
             return self.read(" and ".join(text.replace("±", sign) for sign in ("", "-")))
@@ -307,9 +294,7 @@ class _Reader:
             return self._equation([side.strip() for side in sides])
         parts = [infinity(side) or expression(side.strip()) for side in sides]
         known = [part for part in parts if part is not None]
-        if len(known) != len(sides):
-            return None
-        return _inequality(known, signs)
+        return _inequality(known, signs) if len(known) == len(sides) else None
 
     def _equation(self, sides: Sequence[str]) -> MathObject | None:
         left, right = sides[0], sides[-1]
@@ -336,25 +321,43 @@ class _Reader:
         inside = text[1:-1].strip()
         if not inside:
             return RealSet(()) if opener == "{" else None
-        if opener in "(" and closer == ")" and (one := self._single(inside)) is not None:
+        if (opener, closer) == ("(", ")") and (one := self._single(inside)) is not None:
             return one
         pieces = _row(inside, in_brackets=True)
-        if len(pieces) > _MAX_MEMBERS or (len(pieces) == 1 and opener not in "{"):
+        if len(pieces) > _MAX_MEMBERS or (len(pieces) == 1 and opener != "{"):
             return None
-        members = [_member(self, piece) for piece in pieces]
-        known = [member for member in members if member is not None]
-        if len(known) != len(members):
+        known = [member for member in (_member(self, piece) for piece in pieces) if member is not None]
+        found = Collection({"<": "⟨"}.get(opener, opener), tuple(flat(known)), {">": "⟩"}.get(closer, closer))
+        if len(known) < len(pieces):
             return None
-        opener, closer = {"<": "⟨"}.get(opener, opener), {">": "⟩"}.get(closer, closer)
-        found = Collection(opener, tuple(flat(known)), closer)
-        mixed = (opener, closer) not in {("(", ")"), ("[", "]"), ("{", "}"), ("⟨", "⟩")}
-        infinite = opener in "([" and any(isinstance(each, Expression) and each.infinite for each in known)
-        return found.as_interval if mixed or (infinite and len(known) == 2) else found
+        infinite = any(isinstance(each, Expression) and each.infinite for each in known)
+        is_interval = opener in "([" and infinite and len(known) == 2
+        return found if _is_usual(found.opener, found.closer) and not is_interval else found.as_interval
 
     def _single(self, inside: str) -> MathObject | None:
         """Read an object in superfluous parentheses, unless it is a part of an expression."""
         found = self.read(inside) if _SIGNS.search(inside) and "," not in inside else None
         return found if isinstance(found, Relation | RealSet | Assignment) else None
+
+
+def _intersection(sets: Sequence[RealSet]) -> RealSet | None:
+    both: RealSet | None = sets[0]
+    for each in sets[1:]:
+        both = None if both is None else both.intersection(each)
+    return both
+
+
+def _without_rounded(text: str) -> str:
+    """Return a text without the rounded value behind "≈"; in "C ≈ 3.14", "≈" is "="."""
+    before, about, _ = text.partition("≈")
+    exact = before.strip()
+    if not about or (exact and not _is_name(exact)):
+        return exact
+    return text.replace("≈", "=").lstrip("=")
+
+
+def _is_usual(opener: str, closer: str) -> bool:
+    return (opener, closer) in {("(", ")"), ("[", "]"), ("{", "}"), ("⟨", "⟩")}
 
 
 def _member(reader: _Reader, text: str) -> MathObject | None:
@@ -390,30 +393,32 @@ def _row(text: str, *, in_brackets: bool = False) -> list[str]:
 
 
 def _inequality(parts: Sequence[Expression], signs: Sequence[str]) -> MathObject | None:
+    rising, falling = set(signs) <= {"<", "≤"}, set(signs) <= {">", "≥"}
     if not any(part.names for part in parts):
-        rising = set(signs) <= {"<", "≤"} or set(signs) <= {">", "≥"}
-        return Collection(",", tuple(parts)) if rising and len(parts) > 2 else None
+        return Collection(",", tuple(parts)) if (rising or falling) and len(parts) > 2 else None
     if len(parts) == 2:
-        left, right = parts
-        sign = signs[0]
-        if _is_ray(left, right):
-            return _ray(sign, right)
-        if _is_ray(right, left):
-            return _ray(_FLIPPED[sign], left)
-        return Relation(right, _FLIPPED[sign], left) if sign in ">≥" else Relation(left, sign, right)
-    if len(parts) == 3 and _is_ray(parts[1], parts[0]) and _is_ray(parts[1], parts[2]):
-        if signs[0] in "<≤" and signs[1] in "<≤":
-            return RealSet((Interval(parts[0], signs[0] == "≤", parts[2], signs[1] == "≤"),))
-        if signs[0] in ">≥" and signs[1] in ">≥":
-            return RealSet((Interval(parts[2], signs[1] == "≥", parts[0], signs[0] == "≥"),))
-    return None
+        return _two_sides(parts[0], signs[0], parts[1])
+    if len(parts) != 3 or not (rising or falling):
+        return None
+    low, name, high = parts if rising else parts[::-1]
+    closed = [sign in "≤≥" for sign in (signs if rising else signs[::-1])]
+    between = _is_ray(name, low) and _is_ray(name, high)
+    return RealSet((Interval(low, closed[0], high, closed[1]),), name.text) if between else None
+
+
+def _two_sides(left: Expression, sign: str, right: Expression) -> MathObject | None:
+    if _is_ray(left, right):
+        return _ray(sign, right, left.text)
+    if _is_ray(right, left):
+        return _ray(_FLIPPED[sign], left, right.text)
+    return Relation(right, _FLIPPED[sign], left) if sign in ">≥" else Relation(left, sign, right)
 
 
 def _is_ray(name: Expression, bound: Expression) -> bool:
     return len(name.names) == 1 and name.text == next(iter(name.names)) and not bound.names
 
 
-def _ray(sign: str, bound: Expression) -> RealSet | None:
+def _ray(sign: str, bound: Expression, name: str) -> RealSet | None:
     low, high = infinite("-∞"), infinite("∞")
     parts = {
         ">": (Interval(bound, False, high, False),),  # noqa: FBT003
@@ -422,7 +427,7 @@ def _ray(sign: str, bound: Expression) -> RealSet | None:
         "≤": (Interval(low, False, bound, True),),  # noqa: FBT003
         "≠": (Interval(low, False, bound, False), Interval(bound, False, high, False)),  # noqa: FBT003
     }
-    return RealSet(parts[sign]) if sign in parts else None
+    return RealSet(parts[sign], name) if sign in parts else None
 
 
 _NAME: Final = re.compile(r"[A-Za-z\u0391-\u03c9]'{0,3}(?:_\(?[\w, ]{1,12}\)?)?")
