@@ -22,11 +22,9 @@ from gradewire_server.metrics.correctness.mentions import mention_features, stat
 from gradewire_server.metrics.correctness.outcomes import outcome_reversed
 from gradewire_server.metrics.correctness.refusals import refusal_features
 from gradewire_server.metrics.correctness.relations import relation_features
-from gradewire_server.metrics.correctness.results import result_conflict
 from gradewire_server.metrics.correctness.sentences import asking
 from gradewire_server.metrics.correctness.subjects import subject_features
 from gradewire_server.metrics.correctness.symbols import name_altered, symbol_altered
-from gradewire_server.metrics.correctness.value_readings import value_doubts
 from gradewire_server.metrics.correctness.words import (
     MAX_CHARACTERS,
     MAX_REFERENCE_CHARACTERS,
@@ -43,13 +41,15 @@ from gradewire_server.metrics.correctness.words import (
     share,
     spelling_features,
 )
-from gradewire_server.metrics.matching.value_match import vetoes_text_match
+from gradewire_server.metrics.matching.value_match import match_references, vetoes_text_match
 from gradewire_server.metrics.smile.formula import PRESET_WEIGHT, SmileParameters, grade
 from gradewire_server.metrics.smile.texts import full_texts
 from gradewire_server.metrics.smile.whole_answer import gather_to_the_end
 from gradewire_server.metrics.values.identifiers import identifier_conflict
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.notations import rewritten
+from gradewire_server.metrics.values.results import result_conflict
+from gradewire_server.metrics.values.value_readings import value_doubts
 
 RULED_OUT: Final = 0.4
 """Maximum p(right) for an answer that a rule calls wrong."""
@@ -211,7 +211,7 @@ class Values:
         said = rewritten(question.raw, answer.raw)
         matcher = ValueMatcher(question.raw, said)
         texts = [rewritten(question.raw, reference.raw) for reference in references[:_MAX_COMPARED_REFERENCES]]
-        found = {position: matcher.match(text) for position, text in enumerate(texts)}
+        found = dict(enumerate(match_references(matcher, question.raw, said, texts)))
         matches = {position: match for position, match in found.items() if match.wanted}
         readings = {
             **value_doubts(matcher, question.raw, said, texts),

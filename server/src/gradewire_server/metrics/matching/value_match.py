@@ -14,17 +14,18 @@ from gradewire_proto.parts import ValueMatchParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, Status
 from gradewire_server.domain.metric import MetricInfo
 from gradewire_server.metrics.common import AnswerParameters, FailureError, TextMetric, cut_warning, final_answer_of
-from gradewire_server.metrics.correctness.results import result_conflict
-from gradewire_server.metrics.correctness.value_readings import value_doubts
 from gradewire_server.metrics.matching.containment import EasyMatch, LexicalMatch
 from gradewire_server.metrics.matching.exact_match import ExactMatch
+from gradewire_server.metrics.mathematics.matching import compare_objects
 from gradewire_server.metrics.values.identifiers import identifier_conflict
 from gradewire_server.metrics.values.matching import ValueMatch, ValueMatcher
 from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.quantities import Quantity
-from gradewire_server.metrics.values.reading import Value
+from gradewire_server.metrics.values.reading import Kind, Outcome, Value
+from gradewire_server.metrics.values.results import result_conflict
 from gradewire_server.metrics.values.special import compare_special
 from gradewire_server.metrics.values.tokens import MAX_CHARACTERS
+from gradewire_server.metrics.values.value_readings import value_doubts
 
 _MAX_REFERENCES: Final = 64
 _MAX_WANTED: Final = 128
@@ -34,6 +35,8 @@ _MARKED: Final = frozenset({"boxed", "tagged", "json", "phrase", "correction"})
 _CLEAR: Final = 0.8
 """Minimum confidence in a final answer, from which on values elsewhere in the prediction do not count."""
 _EXCLAMATION: Final = re.compile(r"(\d)!(?=\s|$)")
+_INDIAN: Final = re.compile(r"(?<![\d,])\d{1,2}(?:,\d{2}){1,4},\d{3}(?![\d,])")
+"""A number of thousands in lakhs and crores: "3,45,000"."""
 _NO_VALUES: Final = Failure(
     Status.INVALID_INPUT,
     "references: contain no value to compare (a date, a quantity, an ordinal, a formula). Use a metric that compares "
@@ -138,24 +141,40 @@ def _marked_answer(item: Item) -> Item | None:
 def _matches(item: Item) -> tuple[list[ValueMatch], bool]:
     """Match the prediction with each reference. Also return True if references were skipped."""
     question, said = item.question, rewritten(item.question, item.prediction)
+    references = [rewritten(question, reference) for reference in item.references[:_MAX_REFERENCES]]
     matcher = ValueMatcher(question, said)
-    matches: list[ValueMatch] = []
-    compared: list[str] = []
-    wanted = 0
-    for reference in item.references[:_MAX_REFERENCES]:
-        if wanted >= _MAX_WANTED:
-            break
-        written = rewritten(question, reference)
-        special = compare_special(question, written, said)
-        if special is not None:
-            matches.append(ValueMatch((special,), settled=True))
-        else:
-            matches.append(matcher.match(written))
-        wanted += matches[-1].wanted
-        compared.append(written)
+    matches = match_references(matcher, question, said, references)
+    compared = references[: len(matches)]
     if not any(match.settled for match in matches) and _means_another(matcher, question, said, compared):
         matches = [match.contradicting() for match in matches]
     return matches, len(matches) < len(item.references)
+
+
+def match_references(
+    matcher: ValueMatcher, question: str, answer: str, references: Sequence[str]
+) -> list[ValueMatch]:
+    """Match an answer with references, until they have _MAX_WANTED values together.
+
+    A reference that is one special value or one mathematical object as a whole is compared as such. All texts are
+    `rewritten`, and `matcher` is for the question and the answer.
+    """
+    matches: list[ValueMatch] = []
+    wanted = 0
+    for reference in references:
+        if wanted >= _MAX_WANTED:
+            break
+        whole = compare_special(question, reference, answer) or _object(matcher, question, reference, answer)
+        matches.append(matcher.match(reference) if whole is None else ValueMatch((whole,), settled=True))
+        wanted += matches[-1].wanted
+    return matches
+
+
+def _object(matcher: ValueMatcher, question: str, reference: str, answer: str) -> tuple[Kind, Outcome] | None:
+    if _INDIAN.search(reference):  # not a list
+        return None
+    found = compare_objects(question, reference, answer)
+    # A number that is not there as a formula may be there in words.
+    return None if found == (Kind.EXPRESSION, Outcome.MISSING) and matcher.wanted(reference) else found
 
 
 def _means_another(matcher: ValueMatcher, question: str, said: str, references: Sequence[str]) -> bool:

@@ -10,7 +10,6 @@ from gradewire_server.metrics.values.dates import Date, DatePrecision
 from gradewire_server.metrics.values.formulas import Relation
 from gradewire_server.metrics.values.identifiers import asked_number
 from gradewire_server.metrics.values.lists import in_order, ordered_list
-from gradewire_server.metrics.values.math_matching import compare_objects
 from gradewire_server.metrics.values.notations import rewritten
 from gradewire_server.metrics.values.numerals import SCALES
 from gradewire_server.metrics.values.ordinals import Ordinal
@@ -54,7 +53,6 @@ MAX_WANTED: Final = 16
 
 _NO_NOUNS: Final = frozenset({"is", "was", "has", "does", "as", "this", "others", "its", "his", "us", "times"})
 _PEOPLE: Final = frozenset({"women", "men", "people", "children", "persons"})
-_INDIAN: Final = re.compile(r"(?<![\d,])\d{1,2}(?:,\d{2}){1,4},\d{3}(?![\d,])")
 _PARTED: Final = re.compile(r"(?<![\d.,]\d{3})(?<=\d), (?=\d{3}(?!\d))")
 _WORST: Final = (Outcome.FOUND, Outcome.MISSING, Outcome.CONTRADICTED)
 
@@ -227,6 +225,7 @@ class ValueMatch:
         coarser: The number of missing dates for which the answer has a less precise date, such as only the year.
         extra: The number of values that are in the answer, but in neither the question nor the reference. Only kinds
             that the reference contains are counted.
+        settled: True if the reference is one value as a whole, whose sense needs no further reading.
     """
 
     outcomes: tuple[tuple[Kind, Outcome], ...] = ()
@@ -332,10 +331,6 @@ class ValueMatcher:
 
     def match(self, reference: str) -> ValueMatch:
         """Compare the answer with a reference's first MAX_WANTED values."""
-        found = _INDIAN.search(reference) is None and compare_objects(self._question, reference, self._answer)
-        # A number that is not there as a formula may be there in words.
-        if found and (found != (Kind.EXPRESSION, Outcome.MISSING) or not self.wanted(reference)):
-            return ValueMatch((found,), settled=True)
         ordered = ordered_list(plain(reference), self._question[:MAX_QUESTION])
         if ordered is not None:
             kept = in_order(ordered, plain(self._answer))

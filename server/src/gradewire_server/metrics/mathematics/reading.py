@@ -6,8 +6,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from gradewire_server.metrics.values.math_expressions import Expression
-from gradewire_server.metrics.values.math_objects import (
+from gradewire_server.metrics.mathematics.expressions import Expression
+from gradewire_server.metrics.mathematics.objects import (
     Assignment,
     Collection,
     Interval,
@@ -17,8 +17,8 @@ from gradewire_server.metrics.values.math_objects import (
     RealSet,
     Relation,
 )
-from gradewire_server.metrics.values.math_parsing import UNLIKELY_NAMES, expression, infinity
-from gradewire_server.metrics.values.math_phrases import as_family, as_real_set, based, flat, in_row, infinite, phrase
+from gradewire_server.metrics.mathematics.parsing import UNLIKELY_NAMES, expression, infinity
+from gradewire_server.metrics.mathematics.phrases import as_family, as_real_set, based, flat, in_row, infinite, phrase
 from gradewire_server.metrics.values.tokens import VOCABULARY
 
 _WORDS: Final = VOCABULARY["mathematics"]["words"]

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gradewire_server.metrics.values.math_notation import notation
-from gradewire_server.metrics.values.math_objects import MathObject
-from gradewire_server.metrics.values.math_reading import read_object
+from gradewire_server.metrics.mathematics.notation import notation
+from gradewire_server.metrics.mathematics.objects import MathObject
+from gradewire_server.metrics.mathematics.reading import read_object
 from gradewire_server.metrics.values.reading import DENIES
 from gradewire_server.metrics.values.tokens import VOCABULARY
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gradewire_server.metrics.values.math_expressions import Expression
-from gradewire_server.metrics.values.math_objects import (
+from gradewire_server.metrics.mathematics.expressions import Expression
+from gradewire_server.metrics.mathematics.objects import (
     Assignment,
     Based,
     Collection,
@@ -15,7 +15,7 @@ from gradewire_server.metrics.values.math_objects import (
     MathObject,
     RealSet,
 )
-from gradewire_server.metrics.values.math_parsing import expression, infinity
+from gradewire_server.metrics.mathematics.parsing import expression, infinity
 from gradewire_server.metrics.values.tokens import VOCABULARY
 
 _WORDS: Final = VOCABULARY["mathematics"]["words"]

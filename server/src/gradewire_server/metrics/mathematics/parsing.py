@@ -6,8 +6,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from gradewire_server.metrics.values.math_expressions import Expression
-from gradewire_server.metrics.values.math_values import ARGUMENTS, Step
+from gradewire_server.metrics.mathematics.expressions import Expression
+from gradewire_server.metrics.mathematics.values import ARGUMENTS, Step
 from gradewire_server.metrics.values.tokens import VOCABULARY
 
 _MAX_TOKENS: Final = 160

@@ -7,12 +7,11 @@ from math import isclose, log10, nan
 from typing import Final
 
 from gradewire_proto.final_answer.words import expression
-from gradewire_server.metrics.correctness.words import VOCABULARY
 from gradewire_server.metrics.values.dates import Date, DatePrecision, Time
 from gradewire_server.metrics.values.matching import ValueMatcher, as_quantity, coarser
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import Value, written_form
-from gradewire_server.metrics.values.tokens import plain, tokens_of
+from gradewire_server.metrics.values.tokens import VOCABULARY, plain, tokens_of
 from gradewire_server.metrics.values.units import Unit, unit_at
 
 _WORDS: Final = VOCABULARY["value_readings"]

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from gradewire_server.metrics.correctness.value_readings import value_doubts
 from gradewire_server.metrics.values.matching import ValueMatcher
+from gradewire_server.metrics.values.value_readings import value_doubts
 
 
 def doubts(question: str, answer: str, *references: str) -> dict[str, float]:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from gradewire_server.metrics.values.math_claims import (
+from gradewire_server.metrics.mathematics.claims import (
     BOX,
     LEAD,
     MAX_CLAIM,
@@ -18,10 +18,10 @@ from gradewire_server.metrics.values.math_claims import (
     unit_of,
     with_and,
 )
-from gradewire_server.metrics.values.math_equality import forbidden_form, same
-from gradewire_server.metrics.values.math_expressions import Expression
-from gradewire_server.metrics.values.math_notation import notation
-from gradewire_server.metrics.values.math_objects import (
+from gradewire_server.metrics.mathematics.equality import forbidden_form, same
+from gradewire_server.metrics.mathematics.expressions import Expression
+from gradewire_server.metrics.mathematics.notation import notation
+from gradewire_server.metrics.mathematics.objects import (
     Assignment,
     Based,
     Collection,
@@ -32,8 +32,8 @@ from gradewire_server.metrics.values.math_objects import (
     Relation,
     Style,
 )
-from gradewire_server.metrics.values.math_parsing import expression
-from gradewire_server.metrics.values.math_reading import read_object
+from gradewire_server.metrics.mathematics.parsing import expression
+from gradewire_server.metrics.mathematics.reading import read_object
 from gradewire_server.metrics.values.reading import Kind, Outcome
 from gradewire_server.metrics.values.tokens import VOCABULARY
 from gradewire_server.metrics.values.units import SYMBOLS

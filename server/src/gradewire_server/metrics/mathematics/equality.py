@@ -6,9 +6,9 @@ from fractions import Fraction
 from math import gcd
 from typing import Final
 
-from gradewire_server.metrics.values.math_expressions import Expression
-from gradewire_server.metrics.values.math_notation import notation
-from gradewire_server.metrics.values.math_objects import (
+from gradewire_server.metrics.mathematics.expressions import Expression
+from gradewire_server.metrics.mathematics.notation import notation
+from gradewire_server.metrics.mathematics.objects import (
     Assignment,
     Based,
     Collection,
@@ -21,8 +21,8 @@ from gradewire_server.metrics.values.math_objects import (
     Relation,
     Style,
 )
-from gradewire_server.metrics.values.math_phrases import as_family, as_real_set
-from gradewire_server.metrics.values.math_values import close
+from gradewire_server.metrics.mathematics.phrases import as_family, as_real_set
+from gradewire_server.metrics.mathematics.values import close
 
 _MAX_DEPTH: Final = 6
 _CONSTANTS: Final = frozenset("cKkDA")

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from gradewire_server.metrics.correctness.results import result_conflict, result_of
 from gradewire_server.metrics.values.matching import ValueMatcher
+from gradewire_server.metrics.values.results import result_conflict, result_of
 
 
 def conflict(question: str, answer: str, *references: str) -> float:

@@ -6,11 +6,11 @@ from math import isclose, nan
 from typing import Final
 
 from gradewire_proto.final_answer.words import expression
-from gradewire_server.metrics.correctness.words import VOCABULARY
 from gradewire_server.metrics.values.dates import Date
 from gradewire_server.metrics.values.matching import ValueMatcher, as_quantity, says
 from gradewire_server.metrics.values.quantities import Quantity
 from gradewire_server.metrics.values.reading import Value, written_form
+from gradewire_server.metrics.values.tokens import VOCABULARY
 
 _WORDS: Final = VOCABULARY["results"]
 _MAX_CHARACTERS: Final = 4_096

@@ -1,0 +1,1 @@
+"""Parse mathematical objects (sets, intervals, matrices, formulas), and compare them by meaning."""
