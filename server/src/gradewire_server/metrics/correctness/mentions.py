@@ -25,6 +25,7 @@ from gradewire_server.metrics.correctness.words import (
     parts_of,
     plain,
 )
+from gradewire_server.metrics.values.tokens import VOCABULARY as VALUE_WORDS
 
 _MOST_REFERENCES: Final = 8
 _MOST_MENTIONS: Final = 8
@@ -85,7 +86,7 @@ _AFTER: Final = {
     "quoted": re.compile(rf"[\"']?\s({_any('places')})"),
 }
 _BOUND: Final = re.compile(r"\b(?:at least|at most|up to|over|under|mindestens|höchstens|au moins|al menos)\s+$")
-_ASKS_FOR_BOUND: Final = re.compile(expression(VOCABULARY["value_readings"]["asks_for_bound"].split()))
+_ASKS_FOR_BOUND: Final = re.compile(expression(VALUE_WORDS["value_readings"]["asks_for_bound"].split()))
 _SAID_BEFORE: Final = re.compile(rf"({_any('speakers')})[^.!?]{{0,20}}(?:{_any('speaks')})[^.!?]{{0,30}}$")
 _FROM: Final = re.compile(r"\b(?:from|von|aus|de)\s+(?:the\s+)?$")
 _TO: Final = re.compile(r"\s*,?\s*(?:to|nach|a|vers)\s")
