@@ -10,7 +10,7 @@ from gradewire_server.metrics.matching.exact_match import SquadParameters
 from gradewire_server.metrics.registry import REGISTRY
 
 NEED_REFERENCES = {"cider", "vqa_accuracy", "soft_vqa_accuracy"}
-RIGHT, WRONG = MetricResult(1.0, correct=True), MetricResult(0.0, correct=False)
+WITHOUT_VERDICT = {"token_f1", "rouge_l", "bleu", "meteor", "sbert", "sfve", "bertscore"}
 GRADING = pytest.mark.parametrize("name", sorted(REGISTRY.keys() - NEED_REFERENCES))
 
 
@@ -28,9 +28,17 @@ def grade(name: str, prediction: str, parameters: dict[str, Any] | None = None, 
 
 @GRADING
 def test_an_abstention_is_right_and_anything_else_is_wrong(name: str) -> None:
-    assert grade(name, "The passage does not say.") == grade(name, "") == grade(name, "\u200b ") == RIGHT
-    assert grade(name, "Paris") == grade(name, "nobody") == grade(name, "no") == WRONG
-    assert grade(name, "It does not say, but probably Paris") == WRONG
+    right, wrong = MetricResult(1.0, correct=True), MetricResult(0.0, correct=False)
+    if name in WITHOUT_VERDICT:  # a share of right answers would count only some of the items
+        right, wrong = MetricResult(1.0), MetricResult(0.0)
+    assert grade(name, "The passage does not say.") == grade(name, "") == grade(name, "\u200b ") == right
+    assert grade(name, "Paris") == grade(name, "nobody") == grade(name, "no") == wrong
+    assert grade(name, "It does not say, but probably Paris") == wrong
+
+
+@pytest.mark.parametrize("name", ["sbert", "sfve", "bertscore"])
+def test_a_threshold_gives_a_verdict(name: str) -> None:
+    assert grade(name, "unknown", {"threshold": 0.5}) == MetricResult(1.0, correct=True)
 
 
 @GRADING
@@ -58,9 +66,9 @@ def test_blank_is_the_official_definition(name: str, prediction: str, right: flo
 @pytest.mark.parametrize("name", ["exact_match", "token_f1", "rouge_l"])
 def test_with_answer_final_only_the_final_answer_counts(name: str) -> None:
     final = {"answer": "final"}
-    assert grade(name, "It could be Lyon.\n<answer>unknown</answer>", final) == RIGHT
-    assert grade(name, "The text does not say.\n<answer>Paris</answer>", final) == WRONG
-    assert grade(name, "\\boxed{\u200b}", final) == grade(name, " ", final) == RIGHT
+    assert grade(name, "It could be Lyon.\n<answer>unknown</answer>", final).score == 1
+    assert grade(name, "The text does not say.\n<answer>Paris</answer>", final).score == 0
+    assert grade(name, "\\boxed{\u200b}", final).score == grade(name, " ", final).score == 1
     assert grade(name, "<think>It could be", final).status is Status.EMPTY_PREDICTION
 
 

@@ -165,7 +165,7 @@ def scoring(run: Callable[Concatenate[M, Item, A], Program]) -> Callable[Concate
     """Decorate a metric's `score` method: check the item unless it is a pair, and turn a FailureError into a result.
 
     An answer to a question without an answer is graded here, so that all metrics agree and need no model: the score is
-    1 if the answer abstains, otherwise 0.
+    1 if the answer abstains, otherwise 0. The verdict is the same, if the metric has one for other items.
     """
 
     @wraps(run)
@@ -173,7 +173,7 @@ def scoring(run: Callable[Concatenate[M, Item, A], Program]) -> Callable[Concate
         try:
             if not item.answerable:
                 stop_at(_check_unanswerable(item, metric.info))
-                return _graded_abstention(item, args[0] if args else kwargs["parameters"])
+                return _graded_abstention(item, metric.info, args[0] if args else kwargs["parameters"])
             stop_at(None if isinstance(item, Pair) else check_item(item))
             return (yield from run(metric, item, *args, **kwargs))
         except FailureError as error:
@@ -182,7 +182,7 @@ def scoring(run: Callable[Concatenate[M, Item, A], Program]) -> Callable[Concate
     return program
 
 
-def _graded_abstention(item: Item, parameters: object) -> MetricResult:
+def _graded_abstention(item: Item, metric: MetricInfo, parameters: object) -> MetricResult:
     if getattr(parameters, "features_only", False):
         raise FailureError(Failure(Status.INVALID_INPUT, "answerable: a question without an answer has no features"))
     if is_blank(item.prediction):
@@ -191,7 +191,8 @@ def _graded_abstention(item: Item, parameters: object) -> MetricResult:
         right = parameters.is_abstention(graded_text(item, parameters.answer))
     else:
         right = abstains(item.prediction)
-    return MetricResult(float(right), correct=right)
+    has_verdict = metric.has_verdict or getattr(parameters, "threshold", None) is not None
+    return MetricResult(float(right), correct=right if has_verdict else None)
 
 
 def preparing(

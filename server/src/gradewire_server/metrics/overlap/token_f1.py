@@ -36,6 +36,7 @@ class TokenF1(TextMetric[SquadParameters]):
         name="token_f1",
         version=1,
         description="SQuAD's F1: words in common with the best reference, after SQuAD normalisation, in any order.",
+        has_verdict=False,
         citation="Rajpurkar et al. 2016, SQuAD: 100,000+ Questions for Machine Comprehension of Text, EMNLP",
     )
     parameters_type = SquadParameters
