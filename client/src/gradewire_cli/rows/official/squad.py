@@ -64,13 +64,14 @@ def _predictions(path: str) -> Iterator[tuple[str, Any]]:
         yield from document.items()
         return
     for entry in document if isinstance(document, list) else [None]:
-        text = next((entry[name] for name in _PREDICTIONS if name in entry), None) if isinstance(entry, dict) else None
-        if text is None or not isinstance(entry.get("id"), str):
+        fields: Mapping[str, Any] = entry if isinstance(entry, dict) else {}
+        text = next((fields[name] for name in _PREDICTIONS if name in fields), None)
+        if text is None or not isinstance(fields.get("id"), str):
             raise InputError(
                 f"{path}: unknown format. The file must contain an object with a prediction by question ID, or a list "
                 f'of objects with "id" and "prediction_text"'
             )
-        yield entry["id"], text
+        yield fields["id"], text
 
 
 def _questions(path: str) -> dict[str, dict[str, Any]]:

@@ -4,12 +4,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from gradewire_server.metrics.text.folding import seen, without_dress
 
 _MOST_CHARACTERS: Final = 1_000
-"""Most characters of an abstention. Longer answers hardly ever only abstain, and a hostile text takes up to 20 ms."""
+"""Most characters of an abstention. Longer answers hardly ever only abstain, and a hostile text takes up to 4 ms."""
 _MIN_QUESTION_WORDS: Final = 4
 
 _LISTS: Final[dict[str, Any]] = tomllib.loads((files(__package__) / "abstentions.toml").read_text("utf-8"))
@@ -17,15 +18,15 @@ _CHINESE: Final[dict[str, Any]] = _LISTS["chinese"]
 
 
 def _words(listed: str) -> str:
-    return rf"\b(?:{'|'.join(word.replace('*', '[a-z]*') for word in listed.split())})\b"
+    return rf"(?<![^ ])(?:{'|'.join(word.replace('*', '[a-z]*') for word in listed.split())})\b"
 
 
 def _phrases(listed: str) -> frozenset[str]:
     return frozenset(" ".join(phrase.split()) for phrase in listed.split("|"))
 
 
-def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    joined = "|".join(patterns)
+def _any_of(patterns: Iterable[str], at: str = "") -> re.Pattern[str]:
+    joined = f"{at}(?:{'|'.join(patterns)})"
     for _ in range(2):  # a macro may contain another
         for name, pattern in _LISTS["macros"].items():
             joined = joined.replace(name, pattern)
@@ -34,7 +35,6 @@ def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
 
 _DOCUMENTS: Final = re.compile(f"{_words(_LISTS['documents'])}|{_CHINESE['documents']}")
 _NEGATIONS: Final = re.compile(_words(_LISTS["negations"]))
-_MARKS: Final = re.compile(rf"{_NEGATIONS.pattern}|\b(?:{'|'.join(_LISTS['marks'].split())})|[{_CHINESE['marks']}]")
 _REPORTS: Final = re.compile(_words(_LISTS["reports"]))
 _AFFIRMS: Final = re.compile("|".join(_LISTS["affirms"]))
 _GUESSES: Final = re.compile(
@@ -43,7 +43,7 @@ _GUESSES: Final = re.compile(
 _PHRASES: Final = _phrases(_LISTS["phrases"])
 _FILLERS: Final = _phrases(_LISTS["fillers"])
 _CHINESE_FILLERS: Final = re.compile(_CHINESE["fillers"])
-_CLAIMS: Final = _any_of(rf"(?:\b|^)(?:{pattern})" for language in _LISTS["claims"].values() for pattern in language)
+_CLAIMS: Final = _any_of(chain(*_LISTS["claims"].values()), at=r"(?<![^ ])")
 _CHINESE_CLAIMS: Final = _any_of(_CHINESE["abstains"])
 _NEUTRAL: Final = _any_of((*_LISTS["neutral"]["all"], _CHINESE["reasons"]))
 _CONSEQUENCES: Final = _any_of((*_LISTS["consequences"]["all"], _CHINESE["consequences"]))
@@ -87,10 +87,7 @@ def abstains(answer: str) -> bool:
     if len(answer) > _MOST_CHARACTERS:
         return False
     said = _plain(answer)
-    if _bare(said) in _PHRASES:
-        return True
-    # Like most answers, a text without such a word states something.
-    return _MARKS.search(said) is not None and _only_abstains(list(_clauses(said)))
+    return _bare(said) in _PHRASES or _only_abstains(list(_clauses(said)))
 
 
 def _only_abstains(clauses: Sequence[_Clause]) -> bool:
@@ -151,7 +148,7 @@ def _kind(words: str, *, asks: bool, about_document: bool, in_document: bool) ->
 
 def _denies(words: str) -> bool:
     """Return True if a clause says that a document does not state something."""
-    if _AFFIRMS.search(words) or _PERSONS.match(words):
+    if _PERSONS.match(words) or (_AFFIRMS.search(words) and not _NEGATIONS.match(words)):
         return False
     listed = words.split()
     negations, reports = (
