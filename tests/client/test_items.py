@@ -271,3 +271,27 @@ def test_other_usual_names(references: str, prediction: str) -> None:
     named = {**item, "references": ["r"], "prediction": "p", "group": "g"}
     expected = types_pb2.Item(references=["r"], prediction="p", synthetic_answers=["c"], group="g")
     assert encode_item(0, named, max_bytes=1000) == expected
+
+
+@pytest.mark.parametrize("answerable", [False, np.bool_(0), "false", "No", 0, 0.0])
+@pytest.mark.parametrize(
+    "references", [None, [], (), "", [""], math.nan, np.array([]), {"text": [], "answer_start": []}]
+)
+def test_a_question_without_an_answer_needs_no_references(answerable: object, references: object) -> None:
+    expected = types_pb2.Item(prediction="a", answerable=False)
+    row = {"prediction": "a", "answerable": answerable}
+    assert encode_item(0, row, max_bytes=1000) == expected
+    assert encode_item(0, {**row, "references": references}, max_bytes=1000) == expected
+
+
+def test_whether_there_is_an_answer_is_only_sent_if_given() -> None:
+    assert not encode_item(0, ItemItems(**GOOD), max_bytes=1000).HasField("answerable")  # type: ignore[union-attr]
+    assert encode_item(0, ItemItems(references=[], prediction="", answerable=False), max_bytes=1000) == types_pb2.Item(
+        answerable=False
+    )
+    assert encode_item(0, {**GOOD, "answerable": None}, max_bytes=1000) == types_pb2.Item(**GOOD)
+    assert encode_item(0, {**GOOD, "answerable": "true"}, max_bytes=1000) == types_pb2.Item(**GOOD, answerable=True)
+    kept = encode_item(0, {**GOOD, "answerable": False}, max_bytes=1000)
+    assert kept == types_pb2.Item(**GOOD, answerable=False), "the server says that these contradict each other"
+    assert problem({**GOOD, "answerable": "unsure"}).message == ("items[7].answerable is 'unsure': give true or false")
+    assert "references is missing" in problem({"prediction": "a", "answerable": True}).message

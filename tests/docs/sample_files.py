@@ -112,14 +112,18 @@ def _ave() -> list[dict[str, Any]]:
 
 
 def _official() -> dict[str, Any]:
-    """Files as VQA v2 has them."""
+    """Files as VQA v2 and SQuAD 2 have them."""
     answers = [{"answer": "a cat", "answer_confidence": "yes", "answer_id": place} for place in range(1, 11)]
     asked = {"question_id": 7, "image_id": 3}
     types = {"question_type": "what is", "answer_type": "other", "multiple_choice_answer": "a cat"}
+    has_answer = {"id": "a", "question": "What is on the mat?", "answers": [{"text": "a cat"}]}
+    no_answer = {"id": "b", "question": "Who owns the mat?", "answers": [], "is_impossible": True}
     return {
         "questions": {"questions": [{**asked, "question": "What is on the mat?"}]},
         "annotations": {"annotations": [{**asked, **types, "answers": answers}]},
         "results": [{"question_id": 7, "answer": "a cat"}],
+        "dev-v2.0": {"data": [{"title": "Cats", "paragraphs": [{"qas": [has_answer, no_answer]}]}]},
+        "predictions": {"a": "a cat", "b": ""},
     }
 
 

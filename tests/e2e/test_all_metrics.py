@@ -249,7 +249,7 @@ def check_parts(result: MetricScore, references: int, where: str) -> None:  # no
             total = parts.precision + parts.recall
             f1 = 2 * parts.precision * parts.recall / total if total else 0.0
             assert parts.f1 == pytest.approx(f1, abs=1e-5), where
-            assert result.score == getattr(parts, metric.measure), where
+            assert result.score == getattr(parts, getattr(metric, "measure", "f1")), where
             if isinstance(parts, BertscoreParts):
                 expected = None if metric.threshold is None else parts.f1 >= metric.threshold
                 assert (result.correct, bool(parts.corpus)) == (expected, metric.idf != "none"), where
@@ -331,3 +331,62 @@ def test_the_command_scores_a_file_with_all_of_them(server: ServerProcess, toget
     # cider takes the file for its corpus, which leaves out what cannot be read just as a request does.
     assert rows[0]["cider"]["line"].startswith("cider/1?answer=whole&corpus=prepared&reference_set=")
     assert f"--metrics '{rows[0]['smile']['line']}," in done.stderr
+
+
+# By id: question's answers, prediction, SQuAD 2's exact match and F1. The figures are computed by hand.
+SQUAD: dict[str, tuple[list[str], str, float, float]] = {
+    "a1": (["Ada", "Ada Lovelace"], "the Ada.", 1, 1),
+    "a2": (["in 1815"], "1815", 0, 2 / 3),
+    "a3": (["London"], "", 0, 0),
+    "a4": (["an engineer"], "unanswerable", 0, 0),
+    "n1": ([], "", 1, 1),
+    "n2": ([], "The passage does not say.", 0, 0),
+    "n3": ([], "red", 0, 0),
+}
+
+
+def test_official_figures_of_squad_overall_and_with_and_without_an_answer(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    questions = [
+        {"id": name, "question": "Who?", "answers": [{"text": each} for each in answers], "is_impossible": not answers}
+        for name, (answers, *_) in SQUAD.items()
+    ]
+    files = tmp_path / "dev.json", tmp_path / "predictions.json", tmp_path / "summary.json"
+    files[0].write_text(json.dumps({"data": [{"title": "Ada", "paragraphs": [{"context": "…", "qas": questions}]}]}))
+    files[1].write_text(json.dumps({name: prediction for name, (_, prediction, *_) in SQUAD.items()}))
+    labels = ["exact_match?abstention=blank", "token_f1?abstention=blank", "exact_match"]
+    options = ["--from", "squad", "--questions", files[0], "--summary-json", files[2], "--server", server.address]
+    done = CliRunner().invoke(
+        gradewire_command, list(map(str, ["score", files[1], *options, "--metrics", ",".join(labels)]))
+    )
+    assert done.exit_code == 0, done.output
+    summary = json.loads(files[2].read_text())
+    groups = summary["by"]["answer_type"]
+
+    def figures(label: str) -> list[float]:
+        of_all = summary["metrics"][label]["mean_empty_as_wrong"]
+        return [of_all, *(groups[name][label]["mean_empty_as_wrong"] for name in ("has answer", "no answer"))]
+
+    assert figures(labels[0]) == pytest.approx([2 / 7, 1 / 4, 1 / 3])
+    assert figures(labels[1]) == pytest.approx([(1 + 2 / 3 + 1) / 7, (1 + 2 / 3) / 4, 1 / 3])
+    assert figures(labels[2]) == pytest.approx([3 / 7, 1 / 4, 2 / 3])  # n2 abstains in words
+
+
+def test_a_table_with_questions_without_an_answer_is_graded_by_all_metrics(client: Client, metrics: list[str]) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [
+        {"question": "Who?", "references": ["Ada"], "prediction": "Ada", "answerable": True},
+        {"question": "Who else?", "references": None, "prediction": "No idea.", "answerable": False},
+        {"question": "And then?", "references": math.nan, "prediction": "Bob", "answerable": False},
+    ]
+    found = [client.score(pandas.DataFrame(rows), part) for part in (metrics[:16], metrics[16:])]
+    for label, right, wrong in (
+        (label, *(item.scores[label] for item in part[1:])) for part in found for label in part.labels
+    ):
+        if label.partition("?")[0] in {"cider", "vqa_accuracy", "soft_vqa_accuracy"} or "features_only" in label:
+            assert right.status is wrong.status is Status.INVALID_INPUT
+            assert right.message.startswith("answerable: ")
+        elif right.status is not Status.MODEL_UNAVAILABLE:
+            assert (right.score, wrong.score) == (1.0, 0.0), label
+            assert right.correct in {True, None}

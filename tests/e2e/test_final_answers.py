@@ -63,7 +63,7 @@ def test_a_completion_gets_what_its_final_answer_alone_gets(
         whole = scoring.score(rows([*COMPLETIONS]), ["exact_match", "exact_match?answer=final"])
         assert [*whole.labels] == ["exact_match", "exact_match?answer=final"]
         assert {item.scores["exact_match"].score for item in whole} == {0.0}
-        assert whole.provenance["exact_match"].line == "exact_match/1?answer=whole"
+        assert whole.provenance["exact_match"].line == "exact_match/1?abstention=recognised&answer=whole"
 
 
 def test_a_stream_and_the_line_of_a_result_give_the_same(server: ServerProcess) -> None:
@@ -97,7 +97,7 @@ def test_the_command_names_it_in_rows_and_in_what_gives_the_same_again(server: S
     assert done.exit_code == 0, done.output
     (*found, unanswered) = [json.loads(line)["scores"].popitem()[1] for line in out.read_text().splitlines()]
     assert [each["score"] for each in found] == [1.0] * 5
-    assert found[0]["line"] == "exact_match/1?answer=final"
+    assert found[0]["line"] == "exact_match/1?abstention=recognised&answer=final"
     assert unanswered["status"] == "EMPTY_PREDICTION"
     assert "because the completion ends during the thinking" in unanswered["message"]
-    assert "--metrics 'exact_match/1?answer=final'" in done.stderr
+    assert "--metrics 'exact_match/1?abstention=recognised&answer=final'" in done.stderr

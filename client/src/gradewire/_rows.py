@@ -232,6 +232,13 @@ def truth_of(value: Any) -> bool | None:
     return found
 
 
+def default_references(values: dict[str, Any]) -> None:
+    """Replace missing or blank references with an empty list in the values of a question that has no answer."""
+    references = values.get("references") or ()
+    if values.get("answerable") is False and not any(text and text.strip() for text in references):
+        values["references"] = []
+
+
 def choices_of(value: Any) -> Any:
     """Return the texts of choices that are an object with the letters A, B, C as keys; return other values as is."""
     value = plain(value)

@@ -17,6 +17,7 @@ from gradewire._rows import (
     UnreadableValueError,
     as_texts,
     column_of,
+    default_references,
     field_values,
     is_missing,
     is_table,
@@ -236,10 +237,11 @@ def encode_row(form: RowFormat[M], index: int, row: object, *, max_bytes: int, i
         pictures = image_messages(row.get("images")) if images else ()
     except UnreadableValueError as error:
         return ItemProblem(_printable(values.get("id", "")), f"{position}.images{_printable(error)}")
-    message = _message_of(form, values)
+    message = None if "answerable" in values else _message_of(form, values)
     if message is None:
         try:
             values = as_texts(values)
+            default_references(values)
         except UnreadableValueError as error:
             return ItemProblem(_printable(values.get("id", "")), f"{position}.{_printable(error)}")
         message = _message_of(form, values)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from gradewire._rows import Table, UnreadableValueError, as_texts, field_values
+from gradewire._rows import TRUTH_FIELDS, Table, UnreadableValueError, as_texts, field_values
 from gradewire.items import holds_bytes
 from gradewire.results import CacheHits, Provenance, Status
 from gradewire_proto.v1 import references_pb2
@@ -14,6 +14,8 @@ from gradewire_proto.wire_rules import MAX_MARKS, has_long_run, name_set
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceEntry:
     """The references of one question. A mapping with the same keys works too; unknown keys are ignored.
+
+    A mapping with `answerable` False needs no preparation and is left out.
 
     Attributes:
         references: One or more right answers.
@@ -83,7 +85,7 @@ class PrepareReport:
     Attributes:
         reference_set: The set's name, for `score(…, synthetic="prepared", reference_set=…)`. The name is a digest (32
             hex digits) of all entries in order.
-        entries: Number of entries.
+        entries: Number of entries, including questions without an answer.
         failures: Entries that could not be prepared.
         cache_hits: Number of texts by the source of their results. A second call with equal entries computes nothing.
         synthetic_answers_stored: Number of synthetic answers in the set, including answers stored earlier.
@@ -115,16 +117,21 @@ class PrepareReport:
         return f"{self.reference_set}@{self.corpus_digest}" if self.corpus_digest else self.reference_set
 
 
-def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | EntryFailure:
-    """Return an entry's message, or the reason why the entry cannot be sent."""
+def encode_entry(index: int, entry: object) -> references_pb2.ReferenceEntry | EntryFailure | None:
+    """Return an entry's message, or the reason why the entry cannot be sent.
+
+    Return None for a question without an answer, which has nothing to prepare.
+    """
     if isinstance(entry, ReferenceEntry):
         entry = {field.name: getattr(entry, field.name) for field in fields(ReferenceEntry)}
     elif not isinstance(entry, Mapping):
         return _invalid(index, f" is a {type(entry).__name__}: give a mapping or a gradewire.ReferenceEntry")
     try:
-        values = as_texts(field_values(entry, ReferenceEntry.__slots__))
+        values = as_texts(field_values(entry, (*ReferenceEntry.__slots__, *TRUTH_FIELDS)))
     except UnreadableValueError as error:
         return _invalid(index, f".{error}")
+    if values.pop("answerable", True) is False:
+        return None
     if "references" not in values:
         return _invalid(index, ".references is missing: give a list of strings")
     try:
@@ -150,7 +157,7 @@ def _text_problem(values: Mapping[str, Any], message: references_pb2.ReferenceEn
 def name_entries(entries: Sequence[ReferenceEntryLike]) -> str:
     """Return the name of `prepare`'s set for these entries. Ignore entries that `prepare` rejects."""
     messages = (encode_entry(index, entry) for index, entry in enumerate(entries))
-    return name_set(message for message in messages if not isinstance(message, EntryFailure))
+    return name_set(message for message in messages if isinstance(message, references_pb2.ReferenceEntry))
 
 
 def _invalid(index: int, problem: str) -> EntryFailure:

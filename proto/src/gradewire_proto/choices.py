@@ -3,6 +3,7 @@
 from enum import StrEnum, auto
 
 __all__ = [
+    "Abstention",
     "AutoJudge",
     "BinaryQuestions",
     "CompareDecision",
@@ -50,6 +51,13 @@ class GradedAnswer(StrEnum):
 
     WHOLE = auto()
     FINAL = auto()
+
+
+class Abstention(StrEnum):
+    """Answers that abstain, for questions with `Item.answerable` false."""
+
+    RECOGNISED = auto()
+    BLANK = auto()
 
 
 class Corpus(StrEnum):

@@ -145,6 +145,14 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "whole",
             "whole, final",
         ),
+        ParameterInfo(
+            "abstention",
+            "Right answers to a question without an answer. recognised: blank answers, and answers that say that "
+            "the question cannot be answered; blank: only answers that are empty after SQuAD normalisation, as in"
+            " SQuAD 2's evaluation.",
+            "recognised",
+            "recognised, blank",
+        ),
     ),
     "easy_match": (
         ParameterInfo(
@@ -174,6 +182,24 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "STATUS_EMPTY_PREDICTION.",
             "whole",
             "whole, final",
+        ),
+    ),
+    "token_f1": (
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
+        ),
+        ParameterInfo(
+            "abstention",
+            "Right answers to a question without an answer. recognised: blank answers, and answers that say that "
+            "the question cannot be answered; blank: only answers that are empty after SQuAD normalisation, as in"
+            " SQuAD 2's evaluation.",
+            "recognised",
+            "recognised, blank",
         ),
     ),
     "vqa_accuracy": (

@@ -88,11 +88,13 @@ class VqaParts:
 
 @dataclass(frozen=True, slots=True)
 class RougeLParts:
-    """The longest common subsequence of the prediction and the best reference.
+    """Words that the prediction and the best reference have in common.
+
+    For rouge_l, these are the words of the longest common subsequence.
 
     Attributes:
-        precision: Share of the prediction's words in the subsequence.
-        recall: Share of the reference's words in the subsequence.
+        precision: Share of the prediction's words that are common.
+        recall: Share of the reference's words that are common.
         f1: Harmonic mean of precision and recall.
     """
 

@@ -108,6 +108,16 @@ def test_the_references_of_the_file_are_prepared_first(
                 assert spec.cider.corpus == types_pb2.CORPUS_PREPARED
 
 
+def test_questions_without_an_answer_are_not_counted(command: Command, tmp_path: Path) -> None:
+    rows = [{**row, "references": [f"reference {index}"]} for index, row in enumerate(rows_of(6))]
+    rows[1] |= {"references": [], "answerable": False}
+    stub = Recorder()
+    done = command("score", write_rows(tmp_path / "rows.jsonl", rows), "--metrics", "bertscore?idf=prepared", stub=stub)
+    assert done.exit_code == 0, done.output
+    assert [len(request.entries) for request in stub.prepared] == [5]
+    assert sum(len(request.items) for request in stub.scored) == 6
+
+
 def test_a_set_that_is_named_is_not_made_again(command: Command, tmp_path: Path) -> None:
     stub = Recorder()
     file = write_rows(tmp_path / "rows.jsonl", rows_of(10))

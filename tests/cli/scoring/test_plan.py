@@ -185,6 +185,13 @@ def test_all_keeps_cider_over_a_named_set(command: Command, tmp_path: Path) -> N
     assert "left out of all: cider" not in done.stderr
 
 
+def test_metrics_over_references_are_left_out_if_some_questions_have_no_answer() -> None:
+    rows = [*({**row, "references": row["references"] * 2} for row in ROWS), {"references": [], "answerable": False}]
+    assert set(metrics_not_for(rows[:3])) == set()
+    assert set(metrics_not_for(rows)) == {"cider", "vqa_accuracy", "soft_vqa_accuracy"}
+    assert metrics_not_for(rows)["cider"].startswith("some questions have no answer")
+
+
 ITEMS = st.fixed_dictionaries(
     {"references": st.lists(st.sampled_from(["a", "b", "in 1969"]), max_size=3)},
     optional={"question": st.sampled_from(["", " ", "q", "p", None])},

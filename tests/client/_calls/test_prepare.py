@@ -130,3 +130,13 @@ def test_a_server_that_knows_no_immutable_sets_is_told_apart() -> None:
         pytest.raises(gradewire.InvalidRequest, match="this server does not support immutable sets"),
     ):
         client.prepare([{"references": ["a"]}], "smile", immutable=True)
+
+
+def test_questions_without_an_answer_are_left_out(client: Client, small_server: SmallServer) -> None:
+    mixed = [{"references": [], "answerable": False}, *entries(2), {"question": "Who?", "answerable": "false"}]
+    report = client.prepare(mixed)
+    assert (report.entries, report.failures) == (4, ())
+    assert [len(request.entries) for request in small_server.script.requests] == [2]
+    assert report.reference_set == client.prepare(entries(2)).reference_set
+    with pytest.raises(gradewire.InvalidRequest, match="no question has an answer"):
+        client.prepare(mixed[:1])

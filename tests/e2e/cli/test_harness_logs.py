@@ -88,7 +88,7 @@ def test_a_dry_run_reckons(name: str) -> None:
 def test_the_summary_names_the_command_that_does_the_same(score: Any, name: str) -> None:
     done, _, _ = score(LOGS / RUNS[name][0], "--from", name)
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("reproduce: "))
-    assert f"--from {name} --metrics 'exact_match/1?answer=whole'" in line
+    assert f"--from {name} --metrics 'exact_match/1?abstention=recognised&answer=whole'" in line
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -175,7 +175,7 @@ def test_columns_that_no_file_has_are_refused() -> None:
     [
         (("--from", "inspect", "--filter", "strict"), "--filter works only with --from lm-eval"),
         (("--filter", "strict"), "--filter works only with --from lm-eval"),
-        (("--from", "lm-eval", "--questions", "q.json"), "need --from vqa"),
+        (("--from", "lm-eval", "--questions", "q.json"), "--questions needs --from vqa or --from squad"),
         (("--from", "lm-eval"), "no file named samples_*.jsonl"),
         (("--from", "vlmevalkit"), "is a folder. With --from vlmevalkit, name the folder's files"),
         (("--from", "none"), "'none' is not one of"),

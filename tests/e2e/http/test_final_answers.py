@@ -25,7 +25,7 @@ def post(server: ServerProcess, answer: str | int) -> httpx2.Response:
 def test_completions_are_graded_by_their_final_answers(http_server: ServerProcess) -> None:
     reply = post(http_server, "GRADED_ANSWER_FINAL").json()
     lines = [each["line"] for each in reply["provenance"]]
-    assert lines == ["exact_match/1?answer=final", "easy_match/1?answer=final"]
+    assert lines == ["exact_match/1?abstention=recognised&answer=final", "easy_match/1?answer=final"]
     found = [[result.get("score") for result in item["results"]] for item in reply["items"]]
     assert found == [[1, 1], [1, 1], [0, 0], [None, None]]
     unanswered = reply["items"][-1]["results"][0]
@@ -35,7 +35,10 @@ def test_completions_are_graded_by_their_final_answers(http_server: ServerProces
 
 def test_by_default_the_whole_text_is_graded(http_server: ServerProcess) -> None:
     reply = post(http_server, "GRADED_ANSWER_UNSPECIFIED").json()
-    assert [each["line"] for each in reply["provenance"]] == ["exact_match/1?answer=whole", "easy_match/1?answer=whole"]
+    assert [each["line"] for each in reply["provenance"]] == [
+        "exact_match/1?abstention=recognised&answer=whole",
+        "easy_match/1?answer=whole",
+    ]
     found = [[result["score"] for result in item["results"]] for item in reply["items"]]
     assert found == [[0, 0], [0, 1], [0, 0], [0, 1]]
 

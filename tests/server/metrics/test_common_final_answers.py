@@ -24,6 +24,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "easy_match": {},
     "lexical_match": {},
     "value_match": {},
+    "token_f1": {},
     "vqa_accuracy": {"normalise": "always"},
     "soft_vqa_accuracy": {"verdict_cut": 0.6},
     "rouge_l": {"stem": True},

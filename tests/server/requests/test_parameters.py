@@ -97,9 +97,9 @@ def test_lines_by_hand() -> None:
         "smile:v1/1?model=all-MiniLM-L6-v2@0a1b2c3d4e5f&sentence_weight=0.3&synthetic=none"
     )
     exact = REGISTRY["exact_match"]
-    assert write_line(exact, exact.parameters_type(), "") == "exact_match/1?answer=whole"
+    assert write_line(exact, exact.parameters_type(), "") == "exact_match/1?abstention=recognised&answer=whole"
     final = read_parameters(types_pb2.ExactMatchParameters(answer=types_pb2.GRADED_ANSWER_FINAL), exact, "p", model="")
-    assert write_line(exact, final, "") == "exact_match/1?answer=final"
+    assert write_line(exact, final, "") == "exact_match/1?abstention=recognised&answer=final"
     bertscore = REGISTRY["bertscore"]
     message = types_pb2.BertscoreParameters(layer=5, idf=types_pb2.CORPUS_PREPARED, with_question=True, threshold=0.5)
     parameters = read_parameters(message, bertscore, "p", model="all-MiniLM-L6-v2")

@@ -29,7 +29,7 @@ class Preparation:
     """A running `prepare` call. An exception in `progress` ends the call.
 
     Raises:
-        InvalidRequest: There are no entries.
+        InvalidRequest: There are no entries, or none of them has references.
     """
 
     def __init__(
@@ -52,9 +52,12 @@ class Preparation:
             message = encode_entry(index, entry)
             if isinstance(message, EntryFailure):
                 self._failures.append(message)
-            else:
+            elif message is not None:
                 self._messages.append((index, message))
-        self._so_far = PrepareProgress(len(self._failures), len(entries), CacheHits(), synthetic_answers_stored=0)
+        if not self._messages and not self._failures:
+            raise InvalidRequest("entries: no question has an answer, so there is nothing to prepare")
+        done = len(entries) - len(self._messages)
+        self._so_far = PrepareProgress(done, len(entries), CacheHits(), synthetic_answers_stored=0)
         self._answers: dict[int, tuple[str | None, ...]] = {}
         self._provenance: dict[str, Provenance] = {}
         self._generation: Provenance | None = None

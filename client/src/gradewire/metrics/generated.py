@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from gradewire.metrics.base import Metric
 
 __all__ = [
+    "Abstention",
     "Auto",
     "AutoJudge",
     "Bertscore",
@@ -43,6 +44,7 @@ __all__ = [
     "SmilePreset",
     "SoftVqaAccuracy",
     "SyntheticMode",
+    "TokenF1",
     "ValueMatch",
     "VerdictStyle",
     "VqaAccuracy",
@@ -53,6 +55,7 @@ __all__ = [
 SmilePreset = Literal["v1", "fast", "one_pass", "whole", "paper", "reference_code"]
 SyntheticMode = Literal["none", "inline", "prepared"]
 GradedAnswer = Literal["whole", "final"]
+Abstention = Literal["recognised", "blank"]
 Corpus = Literal["none", "request", "prepared"]
 Measure = Literal["f1", "precision", "recall"]
 VqaConsensus = Literal["leave_one_out", "direct", "single"]
@@ -184,10 +187,14 @@ class ExactMatch(Metric):
         answer: Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, which
             the server finds as rewards do. A completion without a final answer is EMPTY_PREDICTION. Allowed: whole,
             final. Default: whole.
+        abstention: Right answers to a question without an answer. recognised: blank answers, and answers that say that
+            the question cannot be answered; blank: only answers that are empty after SQuAD normalisation, as in SQuAD
+            2's evaluation. Allowed: recognised, blank. Default: recognised.
     """
 
     name: ClassVar[Literal["exact_match"]] = "exact_match"
     answer: GradedAnswer | None = None
+    abstention: Abstention | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +239,23 @@ class ValueMatch(Metric):
     name: ClassVar[Literal["value_match"]] = "value_match"
     needs_values: ClassVar[bool] = True
     answer: GradedAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenF1(Metric):
+    """Token F1: harmonic mean of precision and recall of the words that the prediction shares with the best reference,
+    after SQuAD normalisation.
+
+    Range: 0 to 1.
+
+    Attributes:
+        answer: Same as in `ExactMatch`.
+        abstention: Same as in `ExactMatch`.
+    """
+
+    name: ClassVar[Literal["token_f1"]] = "token_f1"
+    answer: GradedAnswer | None = None
+    abstention: Abstention | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -636,6 +660,7 @@ METRICS: tuple[type[Metric], ...] = (
     EasyMatch,
     LexicalMatch,
     ValueMatch,
+    TokenF1,
     VqaAccuracy,
     SoftVqaAccuracy,
     RougeL,

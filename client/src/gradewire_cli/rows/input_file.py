@@ -17,18 +17,19 @@ from gradewire_cli.problems import InputError, redacted_url
 from gradewire_cli.rows.cells import read_label_map
 from gradewire_cli.rows.files import STDIN, check_encoding, display_names, is_url, matching_urls
 from gradewire_cli.rows.formats import FORMATS, TEXT_CELLS, Reading, Record, count_rows, format_of, printable, read_file
-from gradewire_cli.rows.official import human_labels, inspect_ai, lm_eval, lmms_eval, vlmevalkit, vqa
+from gradewire_cli.rows.official import human_labels, inspect_ai, lm_eval, lmms_eval, squad, vlmevalkit, vqa
 from gradewire_cli.rows.official.harness import OfficialFiles
 from gradewire_cli.rows.row import OTHER_FORMAT, Row, RowOptions, RowSource, check_columns, open_rows
 
 _VQA: Final = "vqa"
+_SQUAD: Final = "squad"
 _LOGS: Final[dict[str, OfficialFiles]] = {
     files.name: files
     for files in (*(each.FILES for each in (lm_eval, lmms_eval, vlmevalkit, inspect_ai)), *human_labels.FILES)
 }
 
 official_options = stacked(
-    option("--from", "official", type=click.Choice((_VQA, *_LOGS))),
+    option("--from", "official", type=click.Choice((_VQA, _SQUAD, *_LOGS))),
     option("--questions"),
     option("--annotations"),
     option("--filter", "sample_filter"),
@@ -48,15 +49,21 @@ def official_files(options: Mapping[str, Any]) -> OfficialFiles | None:
     for each in ("input_format", "encoding", "delimiter"):
         if name and options.get(each):
             raise click.UsageError(f"--from {name} sets how files are read. Leave out --{each.replace('_', '-')}")
-    if name != _VQA:
-        if questions or annotations:
-            raise click.UsageError(f"--questions and --annotations need --from {_VQA}")
+    if annotations and name != _VQA:
+        raise click.UsageError(f"--annotations needs --from {_VQA}")
+    if name not in {_VQA, _SQUAD}:
+        if questions:
+            raise click.UsageError(f"--questions needs --from {_VQA} or --from {_SQUAD}")
         files = _LOGS.get(str(name))
         if files is None or not filter_:
             return files
         return replace(files, records=partial(files.records, filter_=filter_), options={"--filter": filter_})
     if not questions:
-        raise click.UsageError(f"--from {_VQA} needs --questions FILE with the data set's questions")
+        raise click.UsageError(f"--from {name} needs --questions FILE with the data set's questions")
+    if name == _SQUAD:
+        records = partial(squad.squad_records, questions=questions)
+        companions = {"--questions": questions}
+        return OfficialFiles(_SQUAD, records, squad.TYPE_COLUMNS, several=False, companions=companions)
     return OfficialFiles(
         _VQA,
         partial(vqa.vqa_records, questions=questions, annotations=annotations or ""),

@@ -14,6 +14,7 @@ from gradewire._rows import (
     TRUTH_FIELDS,
     UnreadableValueError,
     choices_of,
+    default_references,
     is_missing,
     plain,
     truth_of,
@@ -186,6 +187,8 @@ def _row(record: Record, fields: Mapping[str, Any], options: RowOptions, reading
             value = fields[column]
         if value is not None:
             values[name] = value
+    if not problem:
+        default_references(values)
     own_id = text("id")
     identifier = own_id or str(record.index)
     kept = {name: fields.get(name) for name in (fields if options.kept_columns is None else options.kept_columns)}
@@ -414,7 +417,9 @@ def check_columns(path: str, columns: Sequence[str], options: RowOptions) -> Non
             way_out = f". Use --map {name}=COLUMN" if name in GROUPING_FIELDS else ""
             raise InputError(f"{looked}. {listed}{way_out}")
     for name in () if options.any_file else options.needed:
-        names = options.names(name) + (options.names("labels") if name == "label" else ())
+        # Questions without an answer need no references.
+        others = {"label": "labels", "references": "answerable"}.get(name)
+        names = options.names(name) + (options.names(others) if others else ())
         if set(names).isdisjoint(columns) and not (name == "label" and annotators):
             looked = f"{path}: no column for {name} (looked for {', '.join(names)})"
             raise InputError(f"{looked}. {listed}. Use --map {name}=COLUMN")

@@ -57,6 +57,8 @@ class FileReferences:
             if row.item is None:
                 found.problems.append(row.problem)
                 continue
+            if row.item.get("answerable") is False:
+                continue  # a question without an answer has nothing to prepare
             entry = {name: row.item[name] for name in _FIELDS if name in row.item}
             key = json.dumps(entry, sort_keys=True, default=repr)
             if key not in seen:

@@ -38,6 +38,7 @@ _UNREAD_CORPUS = (
 )
 _UNREAD_VALUES = "needs values in all references, but standard input cannot be checked. Name the metric to use it"
 _ALL_ALIKE = "all rows have the same references, so all n-grams weigh the same"
+_UNANSWERABLE = "some questions have no answer. Name the metric to compute it for the other rows"
 
 scoring_options = stacked(input_options, metric_options, judge_options, cascade_options, connection_options)
 
@@ -181,11 +182,13 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     has_question, fewest, has_digits = False, sys.maxsize, True
     first_list, lists_differ = "", False
     for item in items:
-        if references := item.get("references"):
+        references = item.get("references") or ()
+        if references or item.get("answerable") is False:
             has_question = has_question or bool(str(item.get("question") or "").strip())
             fewest = min(fewest, len(references))
-            has_digits = has_digits and any(sign.isdigit() for text in references for sign in str(text))
-            this_list = json.dumps(sorted(set(map(str, references))))
+            digits = (sign.isdigit() for text in references for sign in str(text))
+            has_digits = has_digits and (not references or any(digits))
+            this_list = json.dumps(sorted(set(map(str, references)))) if references else first_list
             first_list = first_list or this_list
             lists_differ = lists_differ or this_list != first_list
     if not first_list:
@@ -194,11 +197,11 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     for name, kind in METRIC_TYPES.items():
         if kind.asks_judge():
             continue  # `all` includes no judges
-        if kind.needs_corpus and not lists_differ:
-            missing[name] = _ALL_ALIKE
+        if kind.needs_corpus and not (lists_differ and fewest):
+            missing[name] = _ALL_ALIKE if fewest else _UNANSWERABLE
         elif kind.needs_question and not has_question:
             missing[name] = "no row has a question"
-        elif fewest < kind.least_references:
+        elif max(fewest, 1) < kind.least_references:
             missing[name] = (
                 f"some rows have fewer than {kind.least_references} references, but the metric compares annotators. "
                 "Name the metric to compute it for the other rows"

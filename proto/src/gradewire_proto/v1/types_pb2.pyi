@@ -215,6 +215,32 @@ GRADED_ANSWER_FINAL: GradedAnswer.ValueType  # 2
 """The final answer, which the server finds in the prediction as rewards do."""
 Global___GradedAnswer: _TypeAlias = GradedAnswer  # noqa: Y015
 
+class _Abstention:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AbstentionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Abstention.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ABSTENTION_UNSPECIFIED: _Abstention.ValueType  # 0
+    ABSTENTION_RECOGNISED: _Abstention.ValueType  # 1
+    """Blank answers, and answers that say in English, German, French, Spanish or Chinese that the question cannot be
+    answered. The default.
+    """
+    ABSTENTION_BLANK: _Abstention.ValueType  # 2
+    """Answers that are empty after SQuAD normalisation, as in SQuAD 2's evaluation."""
+
+class Abstention(_Abstention, metaclass=_AbstentionEnumTypeWrapper):
+    """Answers that abstain, for questions with `Item.answerable` false."""
+
+ABSTENTION_UNSPECIFIED: Abstention.ValueType  # 0
+ABSTENTION_RECOGNISED: Abstention.ValueType  # 1
+"""Blank answers, and answers that say in English, German, French, Spanish or Chinese that the question cannot be
+answered. The default.
+"""
+ABSTENTION_BLANK: Abstention.ValueType  # 2
+"""Answers that are empty after SQuAD normalisation, as in SQuAD 2's evaluation."""
+Global___Abstention: _TypeAlias = Abstention  # noqa: Y015
+
 class _Corpus:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -788,6 +814,7 @@ class MetricSpec(_message.Message):
     EASY_MATCH_FIELD_NUMBER: _builtins.int
     LEXICAL_MATCH_FIELD_NUMBER: _builtins.int
     VALUE_MATCH_FIELD_NUMBER: _builtins.int
+    TOKEN_F1_FIELD_NUMBER: _builtins.int
     VQA_ACCURACY_FIELD_NUMBER: _builtins.int
     SOFT_VQA_ACCURACY_FIELD_NUMBER: _builtins.int
     ROUGE_L_FIELD_NUMBER: _builtins.int
@@ -818,6 +845,8 @@ class MetricSpec(_message.Message):
     def lexical_match(self) -> Global___LexicalMatchParameters: ...
     @_builtins.property
     def value_match(self) -> Global___ValueMatchParameters: ...
+    @_builtins.property
+    def token_f1(self) -> Global___TokenF1Parameters: ...
     @_builtins.property
     def vqa_accuracy(self) -> Global___VqaAccuracyParameters: ...
     @_builtins.property
@@ -857,6 +886,7 @@ class MetricSpec(_message.Message):
         easy_match: Global___EasyMatchParameters | None = ...,
         lexical_match: Global___LexicalMatchParameters | None = ...,
         value_match: Global___ValueMatchParameters | None = ...,
+        token_f1: Global___TokenF1Parameters | None = ...,
         vqa_accuracy: Global___VqaAccuracyParameters | None = ...,
         soft_vqa_accuracy: Global___SoftVqaAccuracyParameters | None = ...,
         rouge_l: Global___RougeLParameters | None = ...,
@@ -872,11 +902,11 @@ class MetricSpec(_message.Message):
         auto: Global___AutoParameters | None = ...,
         compare: Global___CompareParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "correctness", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "token_f1", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "correctness", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -957,23 +987,59 @@ class ExactMatchParameters(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ANSWER_FIELD_NUMBER: _builtins.int
+    ABSTENTION_FIELD_NUMBER: _builtins.int
     answer: Global___GradedAnswer.ValueType
     """Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, which the server
     finds as rewards do. A completion without a final answer is STATUS_EMPTY_PREDICTION.
     Default: whole.
     """
+    abstention: Global___Abstention.ValueType
+    """Right answers to a question without an answer. recognised: blank answers, and answers that say that the question
+    cannot be answered; blank: only answers that are empty after SQuAD normalisation, as in SQuAD 2's evaluation.
+    Default: recognised.
+    """
     def __init__(
         self,
         *,
         answer: Global___GradedAnswer.ValueType = ...,
+        abstention: Global___Abstention.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abstention", b"abstention", "answer", b"answer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExactMatchParameters: _TypeAlias = ExactMatchParameters  # noqa: Y015
+
+@_typing.final
+class TokenF1Parameters(_message.Message):
+    """Token F1: harmonic mean of precision and recall of the words that the prediction shares with the best reference, after
+    SQuAD normalisation.
+    Range: 0 to 1.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWER_FIELD_NUMBER: _builtins.int
+    ABSTENTION_FIELD_NUMBER: _builtins.int
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
+    abstention: Global___Abstention.ValueType
+    """Same as ExactMatchParameters.abstention."""
+    def __init__(
+        self,
+        *,
+        answer: Global___GradedAnswer.ValueType = ...,
+        abstention: Global___Abstention.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abstention", b"abstention", "answer", b"answer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenF1Parameters: _TypeAlias = TokenF1Parameters  # noqa: Y015
 
 @_typing.final
 class EasyMatchParameters(_message.Message):
@@ -2317,7 +2383,10 @@ Global___ValueMatchParts: _TypeAlias = ValueMatchParts  # noqa: Y015
 
 @_typing.final
 class RougeLParts(_message.Message):
-    """The longest common subsequence of the prediction and the best reference."""
+    """Words that the prediction and the best reference have in common. For rouge_l, these are the words of the longest
+    common subsequence.
+    Metrics: rouge_l, token_f1.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2325,9 +2394,9 @@ class RougeLParts(_message.Message):
     RECALL_FIELD_NUMBER: _builtins.int
     F1_FIELD_NUMBER: _builtins.int
     precision: _builtins.float
-    """Share of the prediction's words in the subsequence."""
+    """Share of the prediction's words that are common."""
     recall: _builtins.float
-    """Share of the reference's words in the subsequence."""
+    """Share of the reference's words that are common."""
     f1: _builtins.float
     """Harmonic mean of precision and recall."""
     def __init__(

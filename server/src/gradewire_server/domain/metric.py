@@ -135,6 +135,8 @@ class MetricInfo:
     needs_grader: bool = False  # the parameter `model` names a grader
     grader_parameter: str = ""  # the parameter that names an optional grader, in addition to an encoder
     built_on: tuple["MetricInfo", ...] = ()  # metrics whose programs and fits this metric uses
+    has_verdict: bool = True  # False if only a threshold gives a verdict, or nothing
+    grades_abstentions: bool = True  # False if answers to questions without an answer are INVALID_INPUT
     advice: str = ""  # a comparison of the metric with cheaper metrics
 
     @property

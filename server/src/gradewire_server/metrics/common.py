@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import lru_cache, wraps
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 from unicodedata import category
 
 import numpy as np
@@ -27,13 +27,21 @@ from gradewire_server.domain.items import (
     Status,
     quoted,
 )
-from gradewire_server.domain.metric import ModelMetadata, ParameterError, Parameters, calibration_for
+from gradewire_server.domain.metric import MetricInfo, ModelMetadata, ParameterError, Parameters, calibration_for
 from gradewire_server.domain.needs import Embed, Need, Preparation, Program, Rounds, Tier, Vectors, ask
+from gradewire_server.metrics.text.abstentions import abstains
 from gradewire_server.metrics.text.folding import BLANK_PATTERN, FILLERS
 
 T = TypeVar("T")
+M = TypeVar("M", bound="_HasInfo")
 P = TypeVar("P", bound="AnswerParameters")
 A = ParamSpec("A")
+
+
+class _HasInfo(Protocol):
+    @property
+    def info(self) -> MetricInfo: ...
+
 
 TIE = 1e-6
 """The difference below which two values count as equal, because matrix products round."""
@@ -77,7 +85,8 @@ def has_letter_or_digit(text: str) -> bool:
 def check_references(references: tuple[str, ...]) -> Failure | None:
     """Return INVALID_INPUT if references are missing or a reference is blank."""
     if not references:
-        return Failure(Status.INVALID_INPUT, "references: give at least one right answer")
+        message = "references: give at least one right answer, or set answerable=false if the question has no answer"
+        return Failure(Status.INVALID_INPUT, message)
     for index, reference in enumerate(references):
         if is_blank(reference):
             return Failure(Status.INVALID_INPUT, f"references[{index}]: is blank. Remove or replace this reference")
@@ -90,6 +99,21 @@ def check_item(item: Item) -> Failure | None:
     if failure is None and is_blank(item.prediction):
         return _empty_prediction("is blank")
     return failure
+
+
+def _check_unanswerable(item: Item, metric: MetricInfo) -> Failure | None:
+    """Return INVALID_INPUT if the item has right answers, or if the metric cannot grade abstentions."""
+    if not metric.grades_abstentions:
+        message = (
+            f"answerable: {metric.name} needs references and cannot grade answers to a question without an answer. "
+            "Use exact_match, token_f1, smile or another metric"
+        )
+        return Failure(Status.INVALID_INPUT, message)
+    for name in ("references", "synthetic_answers"):
+        if getattr(item, name):
+            message = f"{name}: must be empty if answerable=false. Leave out {name}, or leave out answerable"
+            return Failure(Status.INVALID_INPUT, message)
+    return None
 
 
 def _empty_prediction(why: str) -> Failure:
@@ -137,18 +161,38 @@ def expect(asked: Rounds[T | Failure]) -> Rounds[T]:
     return answer
 
 
-def scoring(run: Callable[Concatenate[T, Item, A], Program]) -> Callable[Concatenate[T, Item, A], Program]:
-    """Decorate a metric's `score` method: check the item unless it is a pair, and turn a FailureError into a result."""
+def scoring(run: Callable[Concatenate[M, Item, A], Program]) -> Callable[Concatenate[M, Item, A], Program]:
+    """Decorate a metric's `score` method: check the item unless it is a pair, and turn a FailureError into a result.
+
+    An answer to a question without an answer is graded here, so that all metrics agree and need no model: the score is
+    1 if the answer abstains, otherwise 0. The verdict is the same, if the metric has one for other items.
+    """
 
     @wraps(run)
-    def program(metric: T, item: Item, /, *args: A.args, **kwargs: A.kwargs) -> Program:
+    def program(metric: M, item: Item, /, *args: A.args, **kwargs: A.kwargs) -> Program:
         try:
+            if not item.answerable:
+                stop_at(_check_unanswerable(item, metric.info))
+                return _graded_abstention(item, metric.info, args[0] if args else kwargs["parameters"])
             stop_at(None if isinstance(item, Pair) else check_item(item))
             return (yield from run(metric, item, *args, **kwargs))
         except FailureError as error:
             return error.result
 
     return program
+
+
+def _graded_abstention(item: Item, metric: MetricInfo, parameters: object) -> MetricResult:
+    if getattr(parameters, "features_only", False):
+        raise FailureError(Failure(Status.INVALID_INPUT, "answerable: a question without an answer has no features"))
+    if is_blank(item.prediction):
+        right = True
+    elif isinstance(parameters, AnswerParameters):
+        right = parameters.is_abstention(graded_text(item, parameters.answer))
+    else:
+        right = abstains(item.prediction)
+    has_verdict = metric.has_verdict or getattr(parameters, "threshold", None) is not None
+    return MetricResult(float(right), correct=right if has_verdict else None)
 
 
 def preparing(
@@ -267,6 +311,10 @@ class AnswerParameters(Parameters):
     def __post_init__(self) -> None:
         take_choices(self)
 
+    def is_abstention(self, text: str) -> bool:
+        """Return True if a text is a right answer to a question without an answer."""
+        return is_blank(text) or abstains(text)
+
 
 @lru_cache(maxsize=16)
 def final_answer_of(completion: str) -> final_answer.FinalAnswer:
@@ -279,20 +327,31 @@ def with_graded_answer(item: Item, answer: GradedAnswer) -> Item:
     """Return the item with only the part of its prediction that the metric grades.
 
     Raises:
-        FailureError: The final answer is to be graded, but the prediction has none.
+        FailureError: The final answer is to be graded, but the prediction has none, or a blank one.
     """
     if answer is GradedAnswer.WHOLE:
         return item
+    text = graded_text(item, answer)
+    if is_blank(text):
+        raise FailureError(_empty_prediction("has a blank final answer"))
+    return replace(item, prediction=text)
+
+
+def graded_text(item: Item, answer: GradedAnswer) -> str:
+    """Return the part of the prediction that the metric grades, which may be blank.
+
+    Raises:
+        FailureError: The final answer is to be graded, but the prediction has none.
+    """
+    if answer is GradedAnswer.WHOLE:
+        return item.prediction
     final = final_answer_of(item.prediction[-final_answer.MAX_READ_CHARACTERS :])
     if final.position == "nothing":
         raise FailureError(_empty_prediction(f"has no final answer, because {final.reason}"))
     try:
-        text = nfc(final.text)  # JSON's escapes can stand for text that is not NFC
+        return nfc(final.text)  # JSON's escapes can stand for text that is not NFC
     except TooManyMarksError as error:
         raise FailureError(Failure(Status.INVALID_INPUT, f"prediction: the final answer has {error}")) from None
-    if is_blank(text):
-        raise FailureError(_empty_prediction("has a blank final answer"))
-    return replace(item, prediction=text)
 
 
 class NothingToPrepare:
@@ -307,6 +366,8 @@ class NothingToPrepare:
 
 class TextMetric(NothingToPrepare, ABC, Generic[P]):
     """The base class of metrics that need neither an encoder nor a judge."""
+
+    info: MetricInfo
 
     @scoring
     def score(self, item: Item, parameters: P, metadata: ModelMetadata) -> Program:

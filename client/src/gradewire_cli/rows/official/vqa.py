@@ -34,7 +34,7 @@ def vqa_records(path: str, questions: str, annotations: str) -> Iterator[Record]
         InputError: A file is missing, not JSON, or in an unknown format; or no question has an annotation.
     """
     asked, unusable = _questions(questions, annotations)
-    results = _entries(path, _loaded(path))
+    results = _entries(path, json_document(path))
     first: dict[str, int] = {}
     for index, entry in enumerate(results):
         place = f"{path} result {index + 1}"
@@ -72,7 +72,7 @@ def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], 
     """Return each question's fields, and the reasons why questions cannot be scored, both by question ID."""
     asked: dict[str, dict[str, Any]] = {}
     unusable: dict[str, str] = {}
-    for entry in _entries(path, _loaded(path)):
+    for entry in _entries(path, json_document(path)):
         fields = entry if isinstance(entry, dict) else {}
         identifier = _first(fields, _IDS)
         if not identifier or not isinstance(fields.get("question"), str):
@@ -102,7 +102,7 @@ def _questions(path: str, annotations: str) -> tuple[dict[str, dict[str, Any]], 
 
 def _annotate_all(questions: Mapping[str, dict[str, Any]], path: str, unusable: dict[str, str]) -> None:
     annotated: set[str] = set()
-    for entry in _entries(path, _loaded(path)):
+    for entry in _entries(path, json_document(path)):
         fields = entry if isinstance(entry, dict) else {}
         identifier = _first(fields, _IDS)
         if identifier not in questions:
@@ -142,7 +142,8 @@ def _annotation(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _loaded(path: str) -> Any:
+def json_document(path: str) -> Any:
+    """Return a file's JSON document; raise InputError if the file cannot be read."""
     with open_bytes(path) as stream:
         content = stream.read()
     try:

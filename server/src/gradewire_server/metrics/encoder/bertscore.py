@@ -150,6 +150,7 @@ class Bertscore:
         version=1,
         description="Similarity of tokens in prediction and reference, each matched with its closest counterpart.",
         minimum=-1.0,
+        has_verdict=False,
         citation="Zhang, Kishore, Wu, Weinberger and Artzi 2020, BERTScore: Evaluating Text Generation with BERT, ICLR",
         needs_model=True,
     )

@@ -40,6 +40,7 @@ class Sbert:
         version=1,
         description="Largest cosine between the sentence vectors of the prediction and a reference.",
         minimum=-1.0,
+        has_verdict=False,
         citation="Reimers and Gurevych 2019, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks, EMNLP",
         needs_model=True,
     )

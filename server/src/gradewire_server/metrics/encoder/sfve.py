@@ -71,6 +71,7 @@ class Sfve:
         description="Largest cosine between the sentence vectors of prediction and reference, each with the question "
         "before it.",
         minimum=-1.0,
+        has_verdict=False,
         citation="Ji, Si, Lin et al. 2024, Towards Flexible Evaluation for Generative Visual Question Answering, MM",
         needs_model=True,
     )

@@ -140,6 +140,7 @@ class VqaAccuracy(TextMetric[VqaAccuracyParameters]):
         name="vqa_accuracy",
         version=2,
         description="Share of annotators who gave this answer, by the VQA challenge's rule; all references count.",
+        grades_abstentions=False,
         citation="Antol et al. 2015, VQA: Visual Question Answering, ICCV; the challenge's evaluation program",
     )
     parameters_type = VqaAccuracyParameters
@@ -181,6 +182,7 @@ class SoftVqaAccuracy(VqaAccuracy):
         name="soft_vqa_accuracy",
         version=2,
         description="VQA accuracy with 1 minus the character error rate instead of equality; all references count.",
+        grades_abstentions=False,
         citation="Hu et al. 2022, PromptCap: Prompt-Guided Task-Aware Image Captioning",
     )
 

@@ -87,6 +87,7 @@ class Bleu(TextMetric[BleuParameters]):
         name="bleu",
         version=1,
         description="Sentence BLEU over all references: 13a tokens, smoothing exp, effective order; sacrebleu / 100.",
+        has_verdict=False,
         citation="Papineni et al. 2002, BLEU, ACL; Post 2018, A Call for Clarity in Reporting BLEU Scores, WMT",
     )
     parameters_type = BleuParameters

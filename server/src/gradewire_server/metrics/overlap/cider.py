@@ -112,6 +112,7 @@ class Cider(NothingToPrepare):
         version=1,
         description="CIDEr-D over all references: shared 1- to 4-grams, weighted by their rarity in a corpus.",
         maximum=10.0,
+        grades_abstentions=False,
         citation="Vedantam, Zitnick and Parikh 2015, CIDEr: Consensus-based Image Description Evaluation, CVPR",
     )
     parameters_type = CiderParameters

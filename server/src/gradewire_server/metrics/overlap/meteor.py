@@ -191,6 +191,7 @@ class Meteor(NothingToPrepare):
         name="meteor",
         version=1,
         description="METEOR: words matched exactly, by Porter stem or by WordNet synonym; reordering is penalised.",
+        has_verdict=False,
         citation="Banerjee and Lavie 2005, METEOR, ACL workshop; Lavie and Agarwal 2007, WMT",
         needs_synonyms=True,
     )

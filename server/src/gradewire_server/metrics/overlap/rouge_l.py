@@ -56,6 +56,7 @@ class RougeL(TextMetric[RougeLParameters]):
         name="rouge_l",
         version=1,
         description="Longest common subsequence of words with the closest reference, as precision, recall and F1.",
+        has_verdict=False,
         citation="Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries, ACL workshop",
     )
     parameters_type = RougeLParameters
