@@ -4,7 +4,7 @@ The rules are this project's own; docs/reference/metrics.md describes them.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -41,6 +41,11 @@ class Graded:
     wanted: Wanted
     right: bool
     reference: int
+
+    @property
+    def result(self) -> MetricResult:
+        """The result of choice_match, without warnings."""
+        return MetricResult(float(self.right), matched_reference=self.reference, parts=self.parts, correct=self.right)
 
     @property
     def parts(self) -> ChoiceMatchParts:
@@ -85,13 +90,8 @@ class ChoiceMatch(TextMetric[AnswerParameters]):
             raise FailureError(graded)
         if not graded.right and graded.wanted.unnamed:
             raise FailureError(_unnamed(item, options, graded.wanted.unnamed[0]))
-        return MetricResult(
-            score=float(graded.right),
-            correct=graded.right,
-            warnings=cut_warning(len(item.prediction) > MAX_ANSWER, len(item.references) > MAX_REFERENCES),
-            matched_reference=graded.reference,
-            parts=graded.parts,
-        )
+        cut = cut_warning(len(item.prediction) > MAX_ANSWER, len(item.references) > MAX_REFERENCES)
+        return replace(graded.result, warnings=cut)
 
 
 def grade_choice(item: Item, options: Options) -> Graded | Failure:

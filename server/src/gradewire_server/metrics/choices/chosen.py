@@ -140,8 +140,10 @@ class _Reader:
             if len(equal) == 1:
                 return Choice((equal[0],), "text")
             return _NONE
-        likeliest = self.texts.likeliest(text)
-        return _NONE if likeliest is None else Choice((likeliest,), "text")
+        last = text.rstrip(" \n.!?。！？").replace("。", ". ").rsplit(". ", 1)[-1]
+        likeliest = [self.texts.likeliest(said) for said in dict.fromkeys((last, text))]
+        option = next((each for each in likeliest if each is not None), None)
+        return _NONE if option is None else Choice((option,), "text")
 
     def _retractions(self, text: str, mentions: Sequence[Mention]) -> list[tuple[int, bool]]:
         """Return the places behind words that take back what was said, the last first, and True for clear ones."""

@@ -126,7 +126,9 @@ def _by_conclusion(context: Context) -> int | None:
             return CHOSEN
         if _ends_with(head, "conclude"):
             return CONCLUDED if ended else STATED
-    return CONCLUDED if ended and last_of(clause, "conclude") is not None else None
+    if ended and last_of(clause, "conclude") is not None:
+        return CONCLUDED
+    return STATED if context.closes and ended and context.before.rstrip().endswith(("=", "≈")) else None
 
 
 def _by_position(context: Context) -> int | None:

@@ -13,6 +13,8 @@ from importlib.resources import files
 from typing import Final
 from unicodedata import normalize
 
+from rapidfuzz.distance import Prefix
+
 from gradewire_proto.final_answer.words import expression
 from gradewire_server.metrics.text.normalise import lemmatizer
 from gradewire_server.metrics.values.numerals import SMALL, TENS
@@ -239,19 +241,16 @@ class Texts:
             if len(holders) == 1:
                 return holders[0]
         shares = [self._share(option, words, denied=denied) for option in range(len(self.tokens))]
-        best = max(shares, default=0.0)
-        if best < _LEAST_SHARE or sum(share > best - _LEAST_LEAD for share in shares) != 1:
-            return None
-        return shares.index(best)
+        best, second = (sorted((0.0, 0.0, *shares))[-place] for place in (1, 2))
+        clear = best >= _LEAST_SHARE and best - second >= _LEAST_LEAD
+        return shares.index(best) if clear or (best >= _LEAST_SHARE_ALONE and not second) else None
 
     def _share(self, option: int, words: set[str], *, denied: bool) -> float:
         own = [token for token in self.tokens[option] if token.exact not in _SMALL_WORDS]
         if not own or denied != any(token.exact in _DENIALS for token in self.tokens[option]):
             return 0.0
         weights = [1 / self._holders(token) for token in own]
-        return sum(
-            weight for token, weight in zip(own, weights, strict=True) if not words.isdisjoint(token.keys)
-        ) / sum(weights)
+        return sum(weight for token, weight in zip(own, weights, strict=True) if _is_said(token, words)) / sum(weights)
 
     def _holders(self, token: Token) -> int:
         return sum(any(not token.keys.isdisjoint(other.keys) for other in tokens) for tokens in self.tokens)
@@ -265,7 +264,27 @@ def texts_of(texts: tuple[str, ...]) -> Texts:
 
 _LEAST_SHARE: Final = 0.6
 _LEAST_LEAD: Final = 0.25
+_LEAST_SHARE_ALONE: Final = 0.5
+"""Minimum share if no other option shares a word with the answer."""
+_LEAST_PREFIX: Final = 4
+_LEAST_ALIKE: Final = 0.6
 _MOST_OF_PART: Final = 3
+
+
+def _is_said(token: Token, words: set[str]) -> bool:
+    """Return True if one of some words is a form of a token: "saltando" of "salta"."""
+    if not words.isdisjoint(token.keys):
+        return True
+    word = token.exact
+    return (
+        len(word) >= _LEAST_PREFIX
+        and word.isalpha()
+        and any(
+            Prefix.similarity(word, other) >= max(_LEAST_PREFIX, _LEAST_ALIKE * max(len(word), len(other)))
+            for other in words
+            if other[:_LEAST_PREFIX] == word[:_LEAST_PREFIX]
+        )
+    )
 
 
 _NAMES_LIKE_WORDS: Final = frozenset(" ".join(_WORDS["names"]).split())

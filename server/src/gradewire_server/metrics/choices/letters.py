@@ -30,7 +30,8 @@ _MARK: Final = re.compile(r"\s?(?:[.:：、)\]]|[-–—](?=\s))")
 _ENDED: Final = re.compile(r"\s{0,3}(?:$|[.,;:!?)\]}，。；：！？、\n/|—–]|-\s|\.\.\.|…)")
 _OPTION_BEFORE: Final = re.compile(
     r"(?:option|options|choice|choices|letter|letters|answer|answers|alternative|antwort|buchstabe|möglichkeit|réponse|lettre|choix|proposition|"
-    r"opción|respuesta|letra|alternativa|选项|答案|选|选择|statement|candidate)\s?(?:is|ist|est|es|是|为|:|=)?\s?[:：]?\s?[(\[\"'“]?\s?\Z",
+    r"opción|respuesta|letra|alternativa|选项|答案|选|选择|statement|candidate)\s?(?:is|ist|est|es|是|为|:|=)?\s?[:：]?\s?"
+    r"(?:(?:the|die|der|la|le|el)\s)?[(\[\"'“]?\s?\Z",
     re.IGNORECASE,
 )
 _STATED_BEFORE: Final = re.compile(
@@ -54,6 +55,7 @@ _SPANISH: Final = frozenset(["la", "las", "los", "el", "un", "una", "unos", "una
 _VOWELS: Final = frozenset("aeioyu")
 _VERBS: Final = frozenset(VOCABULARY["letters"]["verbs"])
 _COPULA_BEFORE: Final = re.compile(r"[:：是为选]\s?\Z|\bis\s\Z")
+_IDIOM: Final = re.compile(r"\s(?:und O|bis Z|to Z|à Z|a la Z)(?!\w)")
 _IS: Final = re.compile(r"\s(?:is|fits)\b")
 _NAMED: Final = 3
 _CLOSED: Final = 2
@@ -168,6 +170,8 @@ class _Label:
         if self._ended or self._named:
             return label != "I" or self._named or self._first or not after.startswith((", ", " -", " –", " —"))
         if label == "A":
+            if _IDIOM.match(after) is not None:
+                return False
             return _may_follow_letter(after) if self._foreign else _is_verb(after)
         if label == "I":
             return _IS.match(after) is not None

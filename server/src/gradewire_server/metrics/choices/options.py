@@ -185,7 +185,13 @@ class _Run(NamedTuple):
     on_lines: bool
 
 
+_SECOND: Final = re.compile(rf"(?<![{LETTER}])[Bb](?![{LETTER}'])|(?<!\d)2(?!\d)|②")
+"""The second label, without which there are no options."""
+
+
 def _listed(text: str) -> _Found | None:
+    if _SECOND.search(text) is None:
+        return None
     runs = [run for layout in _LAYOUTS for run in _runs(text, layout)]
     found = [(run, options) for run in runs if (options := _options(text, run)) is not None]
     if not found:
