@@ -54,6 +54,9 @@ _ONLY_NUMBERS: Final = re.compile(r"\d{1,2}(?:\s{0,2}(?:,|;|&|、|and|und|et|y|�
 _SPANISH: Final = frozenset(["la", "las", "los", "el", "un", "una", "unos", "unas", "qué", "mí", "veces"])
 _VOWELS: Final = frozenset("aeioyu")
 _VERBS: Final = frozenset(VOCABULARY["letters"]["verbs"])
+_CALLED_OPTION: Final = re.compile(
+    r"(?:option|choice|letter|statement|buchstabe|choix|opción|选项)\s?[(\[\"'“]?\s?\Z", re.IGNORECASE
+)
 _COPULA_BEFORE: Final = re.compile(r"[:：是为选]\s?\Z|\bis\s\Z")
 _IDIOM: Final = re.compile(r"\s(?:und O|bis Z|to Z|à Z|a la Z)(?!\w)")
 _IS: Final = re.compile(r"\s(?:is|fits)\b")
@@ -167,14 +170,14 @@ class _Label:
         label, after = self._label, self._after
         if any(self._options.texts) and not self._foreign and _ARTICLE_BEFORE.search(self._before) is not None:
             return False
+        if label == "I" and _WORD_AFTER.match(after) is not None and _CALLED_OPTION.search(self._before) is None:
+            return _IS.match(after) is not None
         if self._ended or self._named:
             return label != "I" or self._named or self._first or not after.startswith((", ", " -", " –", " —"))
         if label == "A":
             if _IDIOM.match(after) is not None:
                 return False
             return _may_follow_letter(after) if self._foreign else _is_verb(after)
-        if label == "I":
-            return _IS.match(after) is not None
         return not (self._foreign and self._first and label in "EYOU" and _WORD_AFTER.match(after) is not None)
 
 

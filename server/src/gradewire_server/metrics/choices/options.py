@@ -116,6 +116,10 @@ _RANGE: Final = re.compile(
 _OPTION_WORD: Final = re.compile(expression(VOCABULARY["question"]["letter_words"]), re.IGNORECASE)
 
 
+_SECOND: Final = re.compile(rf"(?<![{LETTER}])[BbＢｂ](?![{LETTER}'])|(?<!\d)[2２](?!\d)|②")
+"""The second label, without which there are no options."""
+
+
 @lru_cache(maxsize=64)
 def find_options(question: str, choices: tuple[str, ...] = ()) -> Options | None:
     """Return a question's options: those of `choices`, otherwise those that the question lists; None without options.
@@ -124,9 +128,13 @@ def find_options(question: str, choices: tuple[str, ...] = ()) -> Options | None
         question: The question, possibly empty.
         choices: The options' texts in the order of their letters, with or without labels of their own.
     """
+    if len(choices) < 2 and _SECOND.search(question, max(0, len(question) - MAX_QUESTION)) is None:
+        return None
     text = cleaned(question[-MAX_QUESTION:])
-    several = pattern("question", "several").search(text) is not None
     found = _listed(text)
+    if found is None and len(choices) < 2:
+        return None
+    several = pattern("question", "several").search(text) is not None
     if len(choices) > 1:
         texts = _without_labels([choice.strip()[:MAX_TEXT] for choice in choices[:MAX_OPTIONS]])
         if found is not None and len(found.texts) == len(texts):
@@ -185,13 +193,7 @@ class _Run(NamedTuple):
     on_lines: bool
 
 
-_SECOND: Final = re.compile(rf"(?<![{LETTER}])[Bb](?![{LETTER}'])|(?<!\d)2(?!\d)|②")
-"""The second label, without which there are no options."""
-
-
 def _listed(text: str) -> _Found | None:
-    if _SECOND.search(text) is None:
-        return None
     runs = [run for layout in _LAYOUTS for run in _runs(text, layout)]
     found = [(run, options) for run in runs if (options := _options(text, run)) is not None]
     if not found:
