@@ -70,7 +70,7 @@ def _named(reference: str, options: Options, texts: Texts) -> frozenset[int]:
     if len(parts) > 1 and None not in places and len(set(places)) == len(places):
         return frozenset(place for place in places if place is not None)
     listed = [_one(part, options, texts) for part in re.split(r"\s*[;,，；\n]\s*", text) if part]
-    if len(listed) > 1 and options.several and None not in listed:
+    if len(listed) > 1 and None not in listed:
         return frozenset(place for place in listed if place is not None)
     return frozenset()
 
