@@ -202,6 +202,16 @@ PARAMETERS: Mapping[str, tuple[ParameterInfo, ...]] = {
             "recognised, blank",
         ),
     ),
+    "choice_match": (
+        ParameterInfo(
+            "answer",
+            "Part of the prediction to grade. whole: all of it; final: only the final answer of a completion, "
+            "which the server finds as rewards do. A completion without a final answer is "
+            "STATUS_EMPTY_PREDICTION.",
+            "whole",
+            "whole, final",
+        ),
+    ),
     "vqa_accuracy": (
         ParameterInfo(
             "consensus",

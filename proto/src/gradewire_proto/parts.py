@@ -9,6 +9,7 @@ __all__ = [
     "AutoParts",
     "BertscoreParts",
     "BleuParts",
+    "ChoiceMatchParts",
     "CiderParts",
     "CorrectnessParts",
     "GraderParts",
@@ -213,7 +214,11 @@ class CorrectnessParts:
         uncertain_reason: Reason why the verdict is uncertain; empty if the verdict is certain. "band": the probability
             lies inside the band. "unlike": the probability lies only inside the wider band for items unlike the fit's
             rows. "rule": a rule calls the answer wrong, but the other features call it right. "mention": the answer
-            mentions a reference, but may not state it.
+            mentions a reference, but may not state it. "choice": the answer chooses no option, or several, of a
+            multiple-choice question.
+        choice: Choice in a multiple-choice question, which replaces the fit's probability: "right", "wrong", or "none",
+            "several" or "conflict" as in ChoiceMatchParts.reason; empty if no options are found or the references name
+            none of them.
     """
 
     smile: float
@@ -228,6 +233,7 @@ class CorrectnessParts:
     fit: str = ""
     distance: float | None = None
     uncertain_reason: str = ""
+    choice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +243,13 @@ class AutoParts:
     For the judge's full result, request the judge's metric too.
 
     Attributes:
-        decided_by: Step that decided: "exact_match", "correctness" or "judge"; "nobody" if the judge failed. After a
-            failure, the result has the judge's status.
+        decided_by: Step that decided: "choice_match", "exact_match", "correctness" or "judge"; "nobody" if the judge
+            failed. After a failure, the result has the judge's status.
         reason: "certain": the probability is outside the band. "sample": the probability is outside the band, but the
             answer is in the sample that also goes to the judge. "band": the probability is inside the band, so the
             judge decides. "refused": the probability is inside the band, but the judge does not decide, because inside
             the band its verdicts on the fit's rows were no better than the probability's.
-        probability: Probability of correctness; absent if exact_match decided.
+        probability: Probability of correctness; absent if choice_match or exact_match decided.
         band_lower: Lower end of the band. Probabilities above band_lower and below band_upper are inside the band. A
             band from 0 to 1 contains all probabilities, including both ends.
         band_upper: Upper end of the band of probabilities.
@@ -293,6 +299,27 @@ class ValueMatchParts:
 
 
 @dataclass(frozen=True, slots=True)
+class ChoiceMatchParts:
+    """The options of a multiple-choice question, and the answer's choice.
+
+    Attributes:
+        options: Number of options; 0 if only a letter is known as the reference.
+        chosen: Letters or numbers of the options that the prediction chooses, in order.
+        wanted: Letters or numbers of the options that the matched reference names.
+        by: How the prediction names its choice: "letter", "text", "both" or "elimination"; empty without a choice.
+        reason: Reason why there is no single choice; empty if there is one. "none": nothing is chosen. "several": more
+            than one option is chosen, and the question asks for one. "conflict": the letter and the text are those of
+            two options.
+    """
+
+    options: int
+    chosen: tuple[str, ...]
+    wanted: tuple[str, ...]
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class GraderParts:
     """A grader's result for the reference that gave the score.
 
@@ -320,6 +347,7 @@ Parts: TypeAlias = (
     | CorrectnessParts
     | AutoParts
     | ValueMatchParts
+    | ChoiceMatchParts
     | GraderParts
 )
 
@@ -336,6 +364,7 @@ PART_TYPES: Mapping[str, type[Parts]] = MappingProxyType(
         "correctness": CorrectnessParts,
         "auto": AutoParts,
         "value_match": ValueMatchParts,
+        "choice_match": ChoiceMatchParts,
         "grader": GraderParts,
     }
 )

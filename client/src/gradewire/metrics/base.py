@@ -163,6 +163,8 @@ class Metric:
     needs_question: ClassVar[bool] = False
     least_references: ClassVar[int] = 1
     needs_values: ClassVar[bool] = False
+    # True if the metric reads the options of multiple-choice questions.
+    needs_choices: ClassVar[bool] = False
     # True if the metric counts words over several items' references, by default over all items of the request.
     needs_corpus: ClassVar[bool] = False
     # True if the metric compares a pair of answers instead of grading an item.

@@ -12,6 +12,7 @@ __all__ = [
     "Bertscore",
     "BinaryQuestions",
     "Bleu",
+    "ChoiceMatch",
     "Cider",
     "Compare",
     "CompareDecision",
@@ -256,6 +257,24 @@ class TokenF1(Metric):
     name: ClassVar[Literal["token_f1"]] = "token_f1"
     answer: GradedAnswer | None = None
     abstention: Abstention | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceMatch(Metric):
+    """A score of 1 if the prediction chooses the option of a multiple-choice question that a reference names, otherwise
+    0.
+
+    Options come from Item.choices or from the question. An answer chooses by letter, number, text or exclusion; options
+    that it rejects or only discusses do not count. If no options are found, or a reference names none of them, the item
+    is INVALID_INPUT. Range: 0 or 1.
+
+    Attributes:
+        answer: Same as in `ExactMatch`.
+    """
+
+    name: ClassVar[Literal["choice_match"]] = "choice_match"
+    needs_choices: ClassVar[bool] = True
+    answer: GradedAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -661,6 +680,7 @@ METRICS: tuple[type[Metric], ...] = (
     LexicalMatch,
     ValueMatch,
     TokenF1,
+    ChoiceMatch,
     VqaAccuracy,
     SoftVqaAccuracy,
     RougeL,

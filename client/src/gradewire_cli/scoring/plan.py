@@ -37,6 +37,19 @@ _UNREAD_CORPUS = (
     "--reference-set"
 )
 _UNREAD_VALUES = "needs values in all references, but standard input cannot be checked. Name the metric to use it"
+_UNREAD_CHOICES = "needs `choices` in all rows, but standard input cannot be checked. Name the metric to use it"
+_FEW_REFERENCES = (
+    "some rows have fewer than {least} references, but the metric compares annotators. Name the metric to compute it "
+    "for the other rows"
+)
+_NO_NUMBERS = (
+    "some rows have no number in their references, but the metric compares dates, quantities and the like. Name the "
+    "metric to compute it for the other rows"
+)
+_NO_CHOICES = (
+    "some rows have no `choices`, but the metric compares options. Name the metric to compute it for rows with options "
+    "in their questions"
+)
 _ALL_ALIKE = "all rows have the same references, so all n-grams weigh the same"
 _UNANSWERABLE = "some questions have no answer. Name the metric to compute it for the other rows"
 
@@ -179,7 +192,7 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
     If no item has references, return {}, because every row then fails with its own message.
     """
-    has_question, fewest, has_digits = False, sys.maxsize, True
+    has_question, fewest, has_digits, has_choices = False, sys.maxsize, True, True
     first_list, lists_differ = "", False
     for item in items:
         references = item.get("references") or ()
@@ -188,29 +201,26 @@ def metrics_not_for(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             fewest = min(fewest, len(references))
             digits = (sign.isdigit() for text in references for sign in str(text))
             has_digits = has_digits and (not references or any(digits))
+            has_choices = has_choices and (not references or bool(item.get("choices")))
             this_list = json.dumps(sorted(set(map(str, references)))) if references else first_list
             first_list = first_list or this_list
             lists_differ = lists_differ or this_list != first_list
     if not first_list:
         return {}
+    rules: tuple[tuple[Callable[[type[Metric]], bool], str], ...] = (
+        (lambda kind: kind.needs_corpus and not fewest, _UNANSWERABLE),
+        (lambda kind: kind.needs_corpus and not lists_differ, _ALL_ALIKE),
+        (lambda kind: kind.needs_question and not has_question, "no row has a question"),
+        (lambda kind: max(fewest, 1) < kind.least_references, _FEW_REFERENCES),
+        (lambda kind: kind.needs_values and not has_digits, _NO_NUMBERS),
+        (lambda kind: kind.needs_choices and not has_choices, _NO_CHOICES),
+    )
     missing = {}
     for name, kind in METRIC_TYPES.items():
-        if kind.asks_judge():
-            continue  # `all` includes no judges
-        if kind.needs_corpus and not (lists_differ and fewest):
-            missing[name] = _ALL_ALIKE if fewest else _UNANSWERABLE
-        elif kind.needs_question and not has_question:
-            missing[name] = "no row has a question"
-        elif max(fewest, 1) < kind.least_references:
-            missing[name] = (
-                f"some rows have fewer than {kind.least_references} references, but the metric compares annotators. "
-                "Name the metric to compute it for the other rows"
-            )
-        elif kind.needs_values and not has_digits:
-            missing[name] = (
-                "some rows have no number in their references, but the metric compares dates, quantities and the "
-                "like. Name the metric to compute it for the other rows"
-            )
+        if not kind.asks_judge():  # `all` includes no judges
+            reason = next((reason for lacks, reason in rules if lacks(kind)), None)
+            if reason is not None:
+                missing[name] = reason.format(least=kind.least_references)
     return missing
 
 
@@ -298,7 +308,8 @@ async def _unavailable_metrics(client: AsyncClient, model: str | None) -> dict[s
 
 def _unread() -> dict[str, str]:
     corpus = {name: _UNREAD_CORPUS for name, kind in METRIC_TYPES.items() if kind.needs_corpus}
-    return corpus | {name: _UNREAD_VALUES for name, kind in METRIC_TYPES.items() if kind.needs_values}
+    values = {name: _UNREAD_VALUES for name, kind in METRIC_TYPES.items() if kind.needs_values}
+    return corpus | values | {name: _UNREAD_CHOICES for name, kind in METRIC_TYPES.items() if kind.needs_choices}
 
 
 def _report_left_out(left_out: Mapping[str, str]) -> None:

@@ -670,8 +670,8 @@ class Image(_message.Message):
     At the end of a comment, it parses lines that begin with one of these tags:
     - For a parameter: "Default:", required for a choice; "Allowed:", required for numbers and strings. "Same as
       XParameters.y." copies the description, default and allowed values from that parameter.
-    - For a metric's message: "Range:", "Reads:", "Verdict:", and "Needs:" with judge, grader, question, values, corpus,
-      pair or "N references".
+    - For a metric's message: "Range:", "Reads:", "Verdict:", and "Needs:" with judge, grader, question, values,
+      choices, corpus, pair or "N references".
     - For a parts message: "Metrics:", unless the parts belong to the metric of the same name. For a field of a parts
       message: "Unknown:" if 0 can mean unknown. All fields after the first optional field default to their type's zero.
 
@@ -770,7 +770,7 @@ class Item(_message.Message):
     @_builtins.property
     def choices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Texts of a multiple-choice question's options, in the order of their letters A, B, C. At most 26, none blank. If
-        empty, choice_match looks for options in the question. Other metrics do not read the texts.
+        empty, options are looked for in the question. Only choice_match, correctness and auto read the texts.
         """
 
     def __init__(
@@ -815,6 +815,7 @@ class MetricSpec(_message.Message):
     LEXICAL_MATCH_FIELD_NUMBER: _builtins.int
     VALUE_MATCH_FIELD_NUMBER: _builtins.int
     TOKEN_F1_FIELD_NUMBER: _builtins.int
+    CHOICE_MATCH_FIELD_NUMBER: _builtins.int
     VQA_ACCURACY_FIELD_NUMBER: _builtins.int
     SOFT_VQA_ACCURACY_FIELD_NUMBER: _builtins.int
     ROUGE_L_FIELD_NUMBER: _builtins.int
@@ -847,6 +848,8 @@ class MetricSpec(_message.Message):
     def value_match(self) -> Global___ValueMatchParameters: ...
     @_builtins.property
     def token_f1(self) -> Global___TokenF1Parameters: ...
+    @_builtins.property
+    def choice_match(self) -> Global___ChoiceMatchParameters: ...
     @_builtins.property
     def vqa_accuracy(self) -> Global___VqaAccuracyParameters: ...
     @_builtins.property
@@ -887,6 +890,7 @@ class MetricSpec(_message.Message):
         lexical_match: Global___LexicalMatchParameters | None = ...,
         value_match: Global___ValueMatchParameters | None = ...,
         token_f1: Global___TokenF1Parameters | None = ...,
+        choice_match: Global___ChoiceMatchParameters | None = ...,
         vqa_accuracy: Global___VqaAccuracyParameters | None = ...,
         soft_vqa_accuracy: Global___SoftVqaAccuracyParameters | None = ...,
         rouge_l: Global___RougeLParameters | None = ...,
@@ -902,11 +906,11 @@ class MetricSpec(_message.Message):
         auto: Global___AutoParameters | None = ...,
         compare: Global___CompareParameters | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "choice_match", b"choice_match", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "choice_match", b"choice_match", "cider", b"cider", "compare", b"compare", "correctness", b"correctness", "easy_match", b"easy_match", "exact_match", b"exact_match", "grader", b"grader", "judge_grade", b"judge_grade", "judge_similarity", b"judge_similarity", "judge_verdict", b"judge_verdict", "lave", b"lave", "lexical_match", b"lexical_match", "meteor", b"meteor", "metric", b"metric", "rouge_l", b"rouge_l", "sbert", b"sbert", "sfve", b"sfve", "smile", b"smile", "soft_vqa_accuracy", b"soft_vqa_accuracy", "token_f1", b"token_f1", "value_match", b"value_match", "vqa_accuracy", b"vqa_accuracy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "token_f1", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "correctness", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
+    _WhichOneofReturnType_metric: _TypeAlias = _typing.Literal["smile", "sbert", "sfve", "bertscore", "exact_match", "easy_match", "lexical_match", "value_match", "token_f1", "choice_match", "vqa_accuracy", "soft_vqa_accuracy", "rouge_l", "bleu", "meteor", "cider", "correctness", "grader", "lave", "judge_grade", "judge_similarity", "judge_verdict", "auto", "compare"]  # noqa: Y015
     _WhichOneofArgType_metric: _TypeAlias = _typing.Literal["metric", b"metric"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_metric) -> _WhichOneofReturnType_metric | None: ...
 
@@ -1094,6 +1098,36 @@ class ValueMatchParameters(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ValueMatchParameters: _TypeAlias = ValueMatchParameters  # noqa: Y015
+
+@_typing.final
+class ChoiceMatchParameters(_message.Message):
+    """A score of 1 if the prediction chooses the option of a multiple-choice question that a reference names, otherwise 0.
+    Options come from Item.choices or from the question. An answer chooses by letter, number, text or exclusion; options
+    that it rejects or only discusses do not count. If no options are found, or a reference names none of them, the item
+    is INVALID_INPUT.
+    Range: 0 or 1.
+    Reads: the question if there is one, and the options.
+    Verdict: right if the score is 1.
+    Needs: choices.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWER_FIELD_NUMBER: _builtins.int
+    answer: Global___GradedAnswer.ValueType
+    """Same as ExactMatchParameters.answer."""
+    def __init__(
+        self,
+        *,
+        answer: Global___GradedAnswer.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChoiceMatchParameters: _TypeAlias = ChoiceMatchParameters  # noqa: Y015
 
 @_typing.final
 class SbertParameters(_message.Message):
@@ -2382,6 +2416,50 @@ class ValueMatchParts(_message.Message):
 Global___ValueMatchParts: _TypeAlias = ValueMatchParts  # noqa: Y015
 
 @_typing.final
+class ChoiceMatchParts(_message.Message):
+    """The options of a multiple-choice question, and the answer's choice."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    CHOSEN_FIELD_NUMBER: _builtins.int
+    WANTED_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    options: _builtins.int
+    """Number of options; 0 if only a letter is known as the reference."""
+    by: _builtins.str
+    """How the prediction names its choice: "letter", "text", "both" or "elimination"; empty without a choice."""
+    reason: _builtins.str
+    """Reason why there is no single choice; empty if there is one. "none": nothing is chosen. "several": more than one
+    option is chosen, and the question asks for one. "conflict": the letter and the text are those of two options.
+    """
+    @_builtins.property
+    def chosen(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Letters or numbers of the options that the prediction chooses, in order."""
+
+    @_builtins.property
+    def wanted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Letters or numbers of the options that the matched reference names."""
+
+    def __init__(
+        self,
+        *,
+        options: _builtins.int = ...,
+        chosen: _abc.Iterable[_builtins.str] | None = ...,
+        wanted: _abc.Iterable[_builtins.str] | None = ...,
+        by: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "chosen", b"chosen", "options", b"options", "reason", b"reason", "wanted", b"wanted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChoiceMatchParts: _TypeAlias = ChoiceMatchParts  # noqa: Y015
+
+@_typing.final
 class RougeLParts(_message.Message):
     """Words that the prediction and the best reference have in common. For rouge_l, these are the words of the longest
     common subsequence.
@@ -2648,6 +2726,7 @@ class CorrectnessParts(_message.Message):
     FIT_FIELD_NUMBER: _builtins.int
     DISTANCE_FIELD_NUMBER: _builtins.int
     UNCERTAIN_REASON_FIELD_NUMBER: _builtins.int
+    CHOICE_FIELD_NUMBER: _builtins.int
     smile: _builtins.float
     """SMILE's score."""
     sentence: _builtins.float
@@ -2676,6 +2755,11 @@ class CorrectnessParts(_message.Message):
     """Reason why the verdict is uncertain; empty if the verdict is certain. "band": the probability lies inside the band.
     "unlike": the probability lies only inside the wider band for items unlike the fit's rows. "rule": a rule calls the
     answer wrong, but the other features call it right. "mention": the answer mentions a reference, but may not state it.
+    "choice": the answer chooses no option, or several, of a multiple-choice question.
+    """
+    choice: _builtins.str
+    """Choice in a multiple-choice question, which replaces the fit's probability: "right", "wrong", or "none", "several" or
+    "conflict" as in ChoiceMatchParts.reason; empty if no options are found or the references name none of them.
     """
     @_builtins.property
     def features(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
@@ -2696,10 +2780,11 @@ class CorrectnessParts(_message.Message):
         fit: _builtins.str = ...,
         distance: _builtins.float | None = ...,
         uncertain_reason: _builtins.str = ...,
+        choice: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_distance", b"_distance", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "distance", b"distance", "uncertain", b"uncertain"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_distance", b"_distance", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "best_window", b"best_window", "distance", b"distance", "exact", b"exact", "features", b"features", "fit", b"fit", "keyword", b"keyword", "sentence", b"sentence", "smile", b"smile", "uncertain", b"uncertain", "uncertain_reason", b"uncertain_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower", "_band_upper", b"_band_upper", "_distance", b"_distance", "_uncertain", b"_uncertain", "band_lower", b"band_lower", "band_upper", b"band_upper", "best_window", b"best_window", "choice", b"choice", "distance", b"distance", "exact", b"exact", "features", b"features", "fit", b"fit", "keyword", b"keyword", "sentence", b"sentence", "smile", b"smile", "uncertain", b"uncertain", "uncertain_reason", b"uncertain_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__band_lower: _TypeAlias = _typing.Literal["band_lower"]  # noqa: Y015
     _WhichOneofArgType__band_lower: _TypeAlias = _typing.Literal["_band_lower", b"_band_lower"]  # noqa: Y015
@@ -2769,7 +2854,7 @@ class AutoParts(_message.Message):
     JUDGE_CORRECT_FIELD_NUMBER: _builtins.int
     FIT_FIELD_NUMBER: _builtins.int
     decided_by: _builtins.str
-    """Step that decided: "exact_match", "correctness" or "judge"; "nobody" if the judge failed. After a failure, the
+    """Step that decided: "choice_match", "exact_match", "correctness" or "judge"; "nobody" if the judge failed. After a failure, the
     result has the judge's status.
     """
     reason: _builtins.str
@@ -2779,7 +2864,7 @@ class AutoParts(_message.Message):
     verdicts on the fit's rows were no better than the probability's.
     """
     probability: _builtins.float
-    """Probability of correctness; absent if exact_match decided."""
+    """Probability of correctness; absent if choice_match or exact_match decided."""
     band_lower: _builtins.float
     """Lower end of the band. Probabilities above band_lower and below band_upper are inside the band. A band from 0 to 1
     contains all probabilities, including both ends.
@@ -2858,6 +2943,7 @@ class MetricResult(_message.Message):
     CORRECTNESS_FIELD_NUMBER: _builtins.int
     AUTO_FIELD_NUMBER: _builtins.int
     VALUE_MATCH_FIELD_NUMBER: _builtins.int
+    CHOICE_MATCH_FIELD_NUMBER: _builtins.int
     GRADER_FIELD_NUMBER: _builtins.int
     CORRECT_FIELD_NUMBER: _builtins.int
     CACHE_HITS_FIELD_NUMBER: _builtins.int
@@ -2901,6 +2987,8 @@ class MetricResult(_message.Message):
     @_builtins.property
     def value_match(self) -> Global___ValueMatchParts: ...
     @_builtins.property
+    def choice_match(self) -> Global___ChoiceMatchParts: ...
+    @_builtins.property
     def grader(self) -> Global___GraderParts: ...
     @_builtins.property
     def cache_hits(self) -> Global___CacheHits: ...
@@ -2926,15 +3014,16 @@ class MetricResult(_message.Message):
         correctness: Global___CorrectnessParts | None = ...,
         auto: Global___AutoParts | None = ...,
         value_match: Global___ValueMatchParts | None = ...,
+        choice_match: Global___ChoiceMatchParts | None = ...,
         grader: Global___GraderParts | None = ...,
         correct: _builtins.bool | None = ...,
         cache_hits: Global___CacheHits | None = ...,
         timing: Global___Timing | None = ...,
         retry_after_s: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "correctness", b"correctness", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "choice_match", b"choice_match", "cider", b"cider", "correct", b"correct", "correctness", b"correctness", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "meteor", b"meteor", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "cider", b"cider", "correct", b"correct", "correctness", b"correctness", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_correct", b"_correct", "_matched_reference", b"_matched_reference", "_retry_after_s", b"_retry_after_s", "_score", b"_score", "auto", b"auto", "bertscore", b"bertscore", "bleu", b"bleu", "cache_hits", b"cache_hits", "choice_match", b"choice_match", "cider", b"cider", "correct", b"correct", "correctness", b"correctness", "grader", b"grader", "judge", b"judge", "matched_reference", b"matched_reference", "message", b"message", "meteor", b"meteor", "metric_index", b"metric_index", "parts", b"parts", "retry_after_s", b"retry_after_s", "rouge_l", b"rouge_l", "score", b"score", "smile", b"smile", "status", b"status", "timing", b"timing", "value_match", b"value_match", "vqa", b"vqa", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__correct: _TypeAlias = _typing.Literal["correct"]  # noqa: Y015
     _WhichOneofArgType__correct: _TypeAlias = _typing.Literal["_correct", b"_correct"]  # noqa: Y015
@@ -2944,7 +3033,7 @@ class MetricResult(_message.Message):
     _WhichOneofArgType__retry_after_s: _TypeAlias = _typing.Literal["_retry_after_s", b"_retry_after_s"]  # noqa: Y015
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
-    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "correctness", "auto", "value_match", "grader"]  # noqa: Y015
+    _WhichOneofReturnType_parts: _TypeAlias = _typing.Literal["smile", "bertscore", "vqa", "rouge_l", "bleu", "meteor", "cider", "judge", "correctness", "auto", "value_match", "choice_match", "grader"]  # noqa: Y015
     _WhichOneofArgType_parts: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__correct) -> _WhichOneofReturnType__correct | None: ...

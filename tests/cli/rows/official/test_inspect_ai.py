@@ -310,25 +310,28 @@ def test_mangled_logs_are_rows_problems_or_refused(tmp_path: Path, name: str, da
 
 
 @pytest.mark.parametrize(
-    ("completion", "prediction"),
+    ("completion", "extracted"),
     [
         ("B", "swan"),
         ("It swims.\n\nANSWER: B", "swan"),
         ("ANSWER: A\nNo.\nanswer: (C)", "crow"),
         ("ANSWER: A, C", "owl, crow"),
-        ("ANSWER: a bird", "ANSWER: a bird"),
-        ("ANSWER: D", "ANSWER: D"),
+        ("ANSWER: a bird", None),
+        ("ANSWER: D", None),
         ("Owls hunt at night, so the answer is (A).", "owl"),
         ("It is not A. Only C fits.", "crow"),
-        ("", ""),
+        ("", None),
     ],
 )
 def test_letters_of_a_run_without_scores_are_read_from_the_answer(
-    tmp_path: Path, completion: str, prediction: str
+    tmp_path: Path, completion: str, extracted: str | None
 ) -> None:
     choices, output = ["owl", "swan", "crow"], {"completion": completion}
-    records = read(written(tmp_path, choices=choices, target="B", scores=None, output=output))
-    assert fields_of(records, "prediction", "references", "raw_response")[0] == (prediction, ["swan"], completion)
+    (record,) = read(written(tmp_path, choices=choices, target="B", scores=None, output=output))
+    fields = record.fields or {}
+    prediction = extracted if completion in {"B", "ANSWER: A, C"} else completion
+    assert (fields["prediction"], fields["references"], fields["raw_response"]) == (prediction, ["swan"], completion)
+    assert fields.get("extracted") == extracted
 
 
 def test_the_first_scorer_that_read_letters_counts(tmp_path: Path) -> None:

@@ -332,9 +332,18 @@ def test_letters_that_a_model_wrote_become_the_texts_of_the_document_s_choices(
     tmp_path: Path, options: dict[str, Any], answer: str, prediction: str
 ) -> None:
     doc = {"text": "Which flies?", **options}
-    fields = read_lm_eval_forms(tmp_path, doc=doc, target="B", filtered_resps=[answer]).fields or {}
+    fields = read_lm_eval_forms(tmp_path, doc=doc, target="B", filtered_resps=[answer], resps=[[answer]]).fields or {}
     assert (fields["references"], fields["prediction"]) == ("swan", prediction)
     assert fields["choices"] == ["owl", "swan", "ox"]
+
+
+def test_the_whole_answer_to_a_question_with_options_is_graded_and_not_what_the_filter_extracted(
+    tmp_path: Path,
+) -> None:
+    doc = {"text": "Which flies?", "options": ["owl", "swan", "ox"]}
+    said = "(C) is wrong, because oxen walk. The answer is B."
+    fields = read_lm_eval_forms(tmp_path, doc=doc, target="B", filtered_resps=["C"], resps=[[said]]).fields or {}
+    assert (fields["prediction"], fields["extracted"], fields["raw_response"]) == (said, "ox", said)
 
 
 def test_a_letter_is_a_letter_where_the_target_is_none(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ _VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _ATTACHED: Final = "attachment://"
 _PICTURE: Final = "data:image/"
 _FINAL_ANSWER: Final = re.compile(r"^[ \t]*ANSWER[ \t]*:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
+_LETTERS: Final = re.compile(r"\s*\(?[A-Z]\)?[.:]?(?:\s*,\s*[A-Z])*\s*")
 _NUMBER: Final = re.compile(r"\A[1-9][0-9]{0,3}\Z")
 TYPE_COLUMNS: Final = ("task",)
 PATTERNS: Final = ("*.eval", "*_*.json")
@@ -193,7 +194,12 @@ def _problem(sample: Any) -> str:
 
 
 def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) -> dict[str, Any]:
-    """Return columns with choices in words, not letters. If several choices are right, one reference lists them all."""
+    """Return columns with choices in words, not letters. If several choices are right, one reference lists them all.
+
+    The prediction stays the whole answer, because inspect may have read a letter that the answer only discusses. If the
+    answer is no more than "ANSWER: B", the prediction is that choice's text. `extracted` has the choice that inspect
+    read.
+    """
     texts = [str(choice) for choice in choices]
     target = sample.get("target")
     letters = target if isinstance(target, list) else [target]
@@ -207,7 +213,9 @@ def _chosen(sample: Mapping[str, Any], choices: Sequence[Any], completion: str) 
     said = _FINAL_ANSWER.findall(completion) or [final_answer.find_final_answer(completion).text]
     given = (answer.split(",") for answer in (*answers, said[-1]) if isinstance(answer, str))
     if named := next(filter(None, (_choices_if_all_known(letters, texts) for letters in given)), None):
-        row["prediction"] = ", ".join(named)
+        row["extracted"] = ", ".join(named)
+        if _FINAL_ANSWER.fullmatch(completion.strip()) or _LETTERS.fullmatch(completion):
+            row["prediction"] = row["extracted"]
     return row
 
 

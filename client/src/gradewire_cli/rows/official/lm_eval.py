@@ -5,6 +5,7 @@ import math
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from gradewire._rows import unpacked_list
@@ -167,9 +168,18 @@ def _rows(sample: Record, task: str) -> Iterator[Record]:
         yield without_answer(sample, identifier, "has no answer in its filtered_resps")
     target, options = _target(fields), options_of(fields["doc"])
     if isinstance(target, str) and option_position(target, options) is not None:
-        columns |= {"references": option_named(target, options), "choices": options}
-        answers = [(option_named(answer, options), raw) for answer, raw in answers]
-    elif target is not None:
+        # The filter may have picked a letter that the answer only discusses, so the whole answer is graded.
+        for (answer, raw), row in zip(answers, answer_rows(sample, identifier, columns, answers), strict=True):
+            said = raw if isinstance(raw, str) and raw.strip() else answer
+            extracted = {
+                "references": option_named(target, options),
+                "choices": options,
+                "prediction": option_named(stripped(said), options),
+                "extracted": option_named(answer, options),
+            }
+            yield replace(row, fields={**mapping(row.fields), **extracted})
+        return
+    if target is not None:
         columns["references"] = target
     yield from answer_rows(sample, identifier, columns, answers)
 

@@ -18,6 +18,8 @@ from gradewire_server.domain.items import (
 )
 from gradewire_server.domain.metric import Calibration, MetricInfo, ModelMetadata, ParameterError, Parameters
 from gradewire_server.domain.needs import Grade, Preparation, Program, Rounds, ask
+from gradewire_server.metrics.choices.choice_match import Graded as GradedChoice
+from gradewire_server.metrics.choices.choice_match import choice_of
 from gradewire_server.metrics.common import (
     FailureError,
     check_readable,
@@ -145,7 +147,9 @@ class Correctness:
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {fit}"))
         inputs = yield from gather_inputs(item, parameters.model)
         graded = (yield from ask_grader(inputs, parameters.grader)) if parameters.grader else None
-        return _result(inputs, graded, fit, parameters.confidence)
+        result = _result(inputs, graded, fit, parameters.confidence)
+        choice = None if fit is None else choice_of(item)
+        return result if choice is None else _chosen(result, choice, parameters.confidence)
 
     @preparing
     def prepare(self, entry: ReferenceEntry, parameters: CorrectnessParameters) -> Preparation:
@@ -245,5 +249,38 @@ def _result(
             distance=None if position is None else position.distance,
             uncertain_reason=reason,
         ),
+        correct=probability >= VERDICT,
+    )
+
+
+CHOICE_PRECISION: Final = 0.97
+"""The probability that the verdict of a clear choice is right, from docs/research/choices.md."""
+UNCLEAR_CHOICE: Final = 0.1
+"""The probability that an answer is right although no single choice is found in it."""
+
+
+def _chosen(result: MetricResult, graded: GradedChoice, confidence: float) -> MetricResult:
+    """Return the result of a multiple-choice question, in which the choice decides instead of the fit."""
+    unclear = bool(graded.choice.reason)
+    probability = UNCLEAR_CHOICE if unclear else CHOICE_PRECISION if graded.right else 1 - CHOICE_PRECISION
+    uncertain = unclear or 1 - confidence <= probability <= confidence
+    others = tuple(warning for warning in result.warnings if warning is not ResultWarning.UNCERTAIN)
+    parts = result.parts
+    if isinstance(parts, CorrectnessParts):
+        parts = replace(
+            parts,
+            uncertain=uncertain,
+            band_lower=1 - confidence,
+            band_upper=confidence,
+            distance=None,
+            uncertain_reason="choice" if uncertain else "",
+            choice=graded.choice.reason or ("right" if graded.right else "wrong"),
+        )
+    return replace(
+        result,
+        score=probability,
+        warnings=(*others, ResultWarning.UNCERTAIN) if uncertain else others,
+        matched_reference=graded.reference,
+        parts=parts,
         correct=probability >= VERDICT,
     )

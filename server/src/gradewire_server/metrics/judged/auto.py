@@ -1,4 +1,4 @@
-"""Metric `auto`, which asks a judge only if exact match and `correctness` are not sure."""
+"""Metric `auto`, which asks a judge only if choice match, exact match and `correctness` are not sure."""
 
 import json
 import re
@@ -11,6 +11,7 @@ from gradewire_proto.parts import AutoParts, CorrectnessParts
 from gradewire_server.domain.items import Failure, Item, MetricResult, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL, MetricInfo, ModelMetadata
 from gradewire_server.domain.needs import Preparation, Program
+from gradewire_server.metrics.choices.choice_match import choice_of
 from gradewire_server.metrics.common import FailureError, check_question, scoring, stop_at
 from gradewire_server.metrics.correctness.metric import Correctness, CorrectnessParameters
 from gradewire_server.metrics.judged.auto_fit import EXACT, JUDGED, VERSION, AutoFit, AutoParameters, Band, find_fit
@@ -56,8 +57,9 @@ class Auto:
     info = MetricInfo(
         name="auto",
         version=VERSION,
-        description="Verdict of exact_match or correctness if an error bound fitted on labelled answers accepts it; "
-        "otherwise a judge's verdict, if the judge was better on these answers. The result names the deciding metric.",
+        description="Verdict of choice_match, exact_match or correctness if an error bound fitted on labelled answers "
+        "accepts it; otherwise a judge's verdict, if the judge was better on these answers. The result names the "
+        "deciding metric.",
         citation="gradewire, docs/reference/auto.md; bound: Angelopoulos et al. 2021, Learn then Test",
         needs_model=True,
         judge_parameter="judge_model",
@@ -70,14 +72,17 @@ class Auto:
 
     @scoring
     def score(self, item: Item, parameters: AutoParameters, metadata: ModelMetadata) -> Program:
-        """Run exact match, then `correctness` if no reference matches, then the judge if needed."""
+        """Run choice match, then exact match, then `correctness` if neither decides, then the judge if needed."""
         stop_at(check_judged(item))
         found = find_fit(metadata, parameters)
         if isinstance(found, str):
             raise FailureError(Failure(Status.INVALID_PARAMETER, f"model: {found}"))
         fit, band = found[0], found[0].band(parameters)
+        choice = choice_of(item)
         matched = yield from _EXACT_MATCH.score(item, ExactMatch.parameters_type(), NO_MODEL)
-        if matched.correct and is_literal(item.prediction, item.references) and not vetoes_text_match(item):
+        if choice is not None and not choice.choice.reason:
+            cheap = _Cheap("choice_match", choice.result, EXACT)
+        elif choice is None and matched.correct and _is_exact(item):
             cheap = _Cheap("exact_match", matched, EXACT)
         else:
             own = CorrectnessParameters(parameters.model, CONFIDENCE_OF_FITS)
@@ -95,6 +100,11 @@ class Auto:
         """Check the question, and request what `correctness` needs."""
         failure = check_question(entry.question)
         return failure or (yield from self._correctness.prepare(entry, CorrectnessParameters(parameters.model)))
+
+
+def _is_exact(item: Item) -> bool:
+    """Return True if an exact match needs no second look, neither for its text nor for its values."""
+    return is_literal(item.prediction, item.references) and not vetoes_text_match(item)
 
 
 def is_literal(prediction: str, references: Sequence[str]) -> bool:

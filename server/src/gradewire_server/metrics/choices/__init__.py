@@ -1,0 +1,1 @@
+"""Options of multiple-choice questions, and the options that an answer chooses."""
