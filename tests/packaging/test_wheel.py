@@ -35,6 +35,14 @@ def test_it_holds_the_packages_as_they_stand_in_the_tree(wheel: Path) -> None:
     assert unlike(wheel, ROOT) == []
 
 
+def test_its_source_archive_holds_no_installed_package_and_no_secret(wheel: Path) -> None:
+    # Hatchling reads the ignore file of the root only, so all rules have to stand there.
+    (source,) = (folder for folder in wheel.parent.glob("gradewire-*") if folder.is_dir())
+    assert (source / "client/typescript/package.json").is_file()
+    for name in ("client/typescript/node_modules", "client/typescript/dist", "deploy/secrets"):
+        assert not (source / name).exists(), name
+
+
 @pytest.mark.parametrize("pattern", DATA)
 def test_it_holds_the_data(wheel: Path, pattern: str) -> None:
     with ZipFile(wheel) as archive:

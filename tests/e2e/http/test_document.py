@@ -8,6 +8,9 @@ import hypothesis
 import pytest
 import schemathesis
 from schemathesis import checks
+from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.pytest._test_builder import build_operation_test
+from schemathesis.python._constants.orchestrator import make_constants_value_source
 from schemathesis.specs.openapi import checks as openapi
 from tests.support.examples import example_count
 from tests.support.servers.server_process import ServerProcess
@@ -24,7 +27,7 @@ def without_headers() -> dict[str, Any]:
     return shown
 
 
-SCHEMA = schemathesis.openapi.from_dict(without_headers())
+LABELS = [f"{method.upper()} {path}" for path, methods in without_headers()["paths"].items() for method in methods]
 CHECKS: list[Any] = [
     checks.not_a_server_error,
     openapi.status_code_conformance,
@@ -52,18 +55,48 @@ def check(case: Any, server: ServerProcess) -> None:
     case.call_and_validate(base_url=server.api, headers=HEADERS, checks=CHECKS, timeout=30)
 
 
-@SCHEMA.parametrize()
-@drawn(example_count(3))
-def test_drawn_requests_are_answered_as_it_says(case: Any, http_server: ServerProcess) -> None:
-    check(case, http_server)
+@pytest.fixture(scope="module")
+def operations() -> dict[str, Any]:
+    """All operations of the document, by label."""
+    found = [each.ok() for each in schemathesis.openapi.from_dict(without_headers()).get_all_operations()]
+    return {each.label: each for each in found}
+
+
+def check_drawn(operation: Any, settings: hypothesis.settings, server: ServerProcess) -> None:
+    """Check an operation as `schema.parametrize()` does, which draws at collection: 5 s in every worker of a run."""
+
+    @settings
+    def drawn_case(case: Any, server: ServerProcess) -> None:
+        check(case, server)
+
+    drawing = build_operation_test(
+        config=operation.schema.config,
+        operation=operation,
+        test_func=drawn_case,
+        given_kwargs={},
+        feedback=FeedbackSources(constants_value_source=make_constants_value_source(operation.schema)),
+    )
+    drawing(server=server)
+
+
+def test_all_operations_are_drawn(operations: dict[str, Any]) -> None:
+    assert sorted(operations) == sorted(LABELS)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_drawn_requests_are_answered_as_it_says(
+    label: str, operations: dict[str, Any], http_server: ServerProcess
+) -> None:
+    check_drawn(operations[label], drawn(example_count(3)), http_server)
 
 
 @pytest.mark.hostile
 @pytest.mark.timeout(900)
-@SCHEMA.parametrize()
-@drawn(100)
-def test_many_drawn_requests_are_answered_as_it_says(case: Any, http_server: ServerProcess) -> None:
-    check(case, http_server)
+@pytest.mark.parametrize("label", LABELS)
+def test_many_drawn_requests_are_answered_as_it_says(
+    label: str, operations: dict[str, Any], http_server: ServerProcess
+) -> None:
+    check_drawn(operations[label], drawn(100), http_server)
 
 
 def test_the_gateway_shows_it(http_server: ServerProcess) -> None:

@@ -1,6 +1,7 @@
 """Fits of metric `correctness`: what is learnt, from whom, and that it is the same each time."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,16 @@ def fitted(*data: Any) -> CorrectnessFitResult:
 
 
 @pytest.fixture(scope="module")
-def result() -> CorrectnessFitResult:
-    """Of the usual rows."""
+def few_bins() -> Iterator[None]:
+    """Most of a fit's time goes into the usual 255 quantiles of each feature."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(probability.TREES, "max_bins", 32)
+        yield
+
+
+@pytest.fixture(scope="module")
+def result(few_bins: None) -> CorrectnessFitResult:  # noqa: ARG001 - its setting has to be there when this fits
+    """Return a fit of the usual rows."""
     return fitted()
 
 
@@ -64,12 +73,6 @@ def test_probabilities_keep_the_directions(result: CorrectnessFitResult) -> None
     # Shares of ramps are rounded, so that equal sums may differ in the last bit.
     assert (probabilities(fit, better) >= probabilities(fit, values) - 1e-12).all()
     assert (probabilities(fit, worse) <= probabilities(fit, values) + 1e-12).all()
-
-
-@pytest.fixture
-def few_bins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most of a fit's time goes into the usual 255 quantiles of each feature."""
-    monkeypatch.setitem(probability.TREES, "max_bins", 32)
 
 
 @pytest.mark.usefixtures("few_bins")
