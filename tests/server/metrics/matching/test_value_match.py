@@ -9,7 +9,7 @@ from gradewire_proto.parts import ValueMatchParts
 from gradewire_server.domain.items import Failure, Item, ReferenceEntry, ResultWarning, Status
 from gradewire_server.domain.metric import NO_MODEL
 from gradewire_server.metrics.common import AnswerParameters
-from gradewire_server.metrics.matching.value_match import ValueMatchMetric
+from gradewire_server.metrics.matching.value_match import ValueMatchMetric, vetoes_text_match
 
 
 def grade(prediction: str, *references: str, question: str = "") -> Any:
@@ -88,3 +88,57 @@ def test_prepare_asks_for_nothing_and_checks_references() -> None:
     failure = Table().run(ValueMatchMetric().prepare(ReferenceEntry("", ("",)), AnswerParameters()))
     assert isinstance(failure, Failure)
     assert failure.status is Status.INVALID_INPUT
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "prediction", "correct"),
+    [
+        # The sense of a value: its sign, bound, share and the result of a calculation
+        ("What is the charge?", "-3", "3", False),
+        ("How many guests signed in?", "57", "at least 57", False),
+        ("How many people came?", "60", "60%", False),
+        ("How many sweets are left?", "30", "30 - 12 = 18", False),
+        ("How many marbles has he now?", "9", "He had 30 and lost 9, so \\boxed{21}.", False),
+        ("How many eggs are there?", "6", "The answer is 6!", True),
+        ("How many arrangements are there?", "720", "6!", True),
+        # Notation
+        ("How many?", "9500", "\\$9{,}500", True),
+        ("What angle?", "90", "90^\\circ", True),
+        ("What is the probability?", "0.5", "50\\%", True),
+        ("What is the charge?", "4.8 \u00d7 10^{-19}", "4.8e-19", True),
+        ("How many hours?", "3.5", "$3\\frac{1}{2}$", True),
+        ("How many bytes?", "65536", "65_536", True),
+        ("How many people?", "3,45,000", "345,000", True),
+        # Rounding
+        ("Give the root of 2 to three decimals.", "1.414", "1.4", False),
+        ("Round 17.846 to one decimal place.", "17.8", "17.846 rounds to 17.9", False),
+        ("How many members voted?", "1,487", "about 1,500", False),
+        # Mathematical objects
+        ("On which interval is it defined?", "[2,5]", "(2,5)", False),
+        ("What is the matrix?", "[[1,2],[3,4]]", "[[1,3],[2,4]]", False),
+        ("Solve for x.", "\\pm 3", "x = 3 or x = -3", True),
+    ],
+)
+def test_values_in_the_notation_that_people_use(
+    question: str, reference: str, prediction: str, *, correct: bool
+) -> None:
+    assert grade(prediction, reference, question=question).correct is correct
+
+
+@pytest.mark.parametrize(
+    ("question", "references", "prediction", "vetoed"),
+    [
+        ("What is the slope?", ("-2",), "2", True),
+        ("Solve the inequality.", ("x < 7",), "x > 7", True),
+        ("What is the value to two decimals?", ("3.14",), "314", True),
+        ("Which formula?", ("CO",), "Co", True),
+        ("What is the slope?", ("-2",), "-2", False),
+        ("What is the slope?", ("-2", "2"), "2", False),
+        ("What is the slope?", ("-2",), "5", False),  # no match of text
+        ("Who was it?", ("Ada Lovelace",), "Ada Lovelace", False),
+    ],
+)
+def test_a_contradicted_value_vetoes_matches_of_text(
+    question: str, references: tuple[str, ...], prediction: str, *, vetoed: bool
+) -> None:
+    assert vetoes_text_match(Item("1", question, references, prediction)) is vetoed

@@ -109,7 +109,7 @@ def vetoes_text_match(item: Item) -> bool:
 
     The matches of exact_match, easy_match and lexical_match ignore signs, points, brackets and case: "-5" and "5".
     """
-    if is_same_text(item.prediction, item.references):
+    if item.prediction.strip() in {reference.strip() for reference in item.references}:
         return False
     by_text = [any(each) for each in zip(*(metric.matches(item) for metric in _TEXT_METRICS), strict=True)]
     if not any(by_text):
@@ -117,12 +117,6 @@ def vetoes_text_match(item: Item) -> bool:
     matches, _ = _matches(item)
     compared = [match for match, same in zip(matches, by_text, strict=False) if same]
     return bool(compared) and all(match.contradicted for match in compared)
-
-
-def is_same_text(prediction: str, references: Sequence[str]) -> bool:
-    """Return True if a prediction is a reference word for word, apart from surrounding blanks and case."""
-    said = prediction.strip().casefold()
-    return any(said == reference.strip().casefold() for reference in references)
 
 
 def _best(matches: Sequence[ValueMatch], named: Sequence[int]) -> int:
